@@ -1,4 +1,4 @@
-"""MCP servers that come with multi-mcp, each a program of its own.
+"""MCP servers that ship with multi-mcp, each a program of its own.
 
 Never here: imports of the rest of multi-mcp.
 """

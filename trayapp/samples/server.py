@@ -1,6 +1,6 @@
-"""A small MCP server over stdio, so that a new installation has something real to talk to.
+"""A small MCP server over stdio that gives a new installation something real to talk to.
 
-Started as a program of its own: `python -I -S server.py`. Never here: anything beyond the standard library.
+It runs as its own program, `python -I -S server.py`, and uses the standard library only.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import json
 import sys
 import time
 
-TYPE_CHECKING = False  # as in typing, whose import would double the start's time
+TYPE_CHECKING = False  # as in typing, whose import would double the startup time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 NAME = "multi-mcp-sample"
 VERSION = "1.0.0"
-PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # those with initialize
-STATELESS = "2026-07-28"  # the one with server/discover
+PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # the revisions with initialize
+STATELESS = "2026-07-28"  # the revision with server/discover
 SERVER_INFO = {"name": NAME, "title": "Sample server of multi-mcp", "version": VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}
 INSTRUCTIONS = "A sample server that comes with multi-mcp: it echoes a text, adds two numbers and tells the time."
@@ -29,7 +29,7 @@ INVALID_PARAMS = -32602
 
 
 class RequestRefused(Exception):
-    """A request that gets a JSON-RPC error."""
+    """A request that is answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -37,18 +37,18 @@ class RequestRefused(Exception):
 
 
 class WrongArguments(Exception):
-    """Arguments that a tool does not take: the model gets to read why (MCP tools, error handling)."""
+    """Invalid tool arguments. The model reads the reason in the result (MCP tools, error handling)."""
 
 
 def echo(arguments: dict[str, Any]) -> str:
-    """The text that was given."""
+    """Return the given text."""
     if not isinstance(arguments.get("text"), str):
         raise WrongArguments("echo wants text, a string")
     return str(arguments["text"])
 
 
 def add(arguments: dict[str, Any]) -> str:
-    """The sum of two numbers."""
+    """Return the sum of two numbers."""
     a, b = arguments.get("a"), arguments.get("b")
     for value in (a, b):
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -57,18 +57,18 @@ def add(arguments: dict[str, Any]) -> str:
 
 
 def clock(arguments: dict[str, Any]) -> str:
-    """The local time, ISO 8601 with its distance from UTC."""
+    """Return the local time in ISO 8601, with its UTC offset."""
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
 def schema(**properties: dict[str, str]) -> dict[str, Any]:
-    """The JSON Schema of an object whose properties are all wanted."""
+    """Return the JSON Schema of an object whose properties are all required."""
     required = {"required": list(properties)} if properties else {}
     return {"type": "object", "properties": properties, **required, "additionalProperties": False}
 
 
 def tool(name: str, title: str, description: str, takes: dict[str, Any], *, steady: bool = True) -> dict[str, Any]:
-    """A tool's definition; `steady`: the same arguments give the same answer."""
+    """Return a tool definition; `steady`: the same arguments give the same answer."""
     hints = {"title": title, "readOnlyHint": True, "idempotentHint": steady, "openWorldHint": False}
     return {"name": name, "title": title, "description": description, "inputSchema": takes, "annotations": hints}
 
@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[dict[str, Any]], str]] = {"echo": echo, "add": add
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """The handshake: a known revision is agreed to, any other answered with the newest of ours."""
+    """Answer initialize: agree to a known revision, otherwise offer our newest one."""
     asked = params.get("protocolVersion")
     agreed = asked if asked in PROTOCOLS else PROTOCOLS[-1]
     about = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
@@ -101,7 +101,7 @@ def initialize(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def discover(params: dict[str, Any]) -> dict[str, Any]:
-    """What 2026-07-28 has instead of a handshake."""
+    """Answer server/discover, which replaces the handshake in revision 2026-07-28."""
     return {
         "resultType": "complete",
         "supportedVersions": [STATELESS, *reversed(PROTOCOLS)],
@@ -121,7 +121,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(arguments, dict):
             raise WrongArguments("The arguments have to be an object")
         text, failed = handler(arguments), False
-    except (WrongArguments, ArithmeticError, ValueError) as error:  # sums past what numbers can hold
+    except (WrongArguments, ArithmeticError, ValueError) as error:  # sums that overflow
         text, failed = str(error), True
     return {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": failed}
 
@@ -136,7 +136,7 @@ METHODS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def answer(line: bytes) -> dict[str, Any] | None:
-    """The answer to one line; None for a notification or an answer."""
+    """Return the answer to one line; None for a notification or a response."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -157,7 +157,7 @@ def answer(line: bytes) -> dict[str, Any] | None:
 
 
 def main() -> int:
-    """Answer stdin's lines on stdout until stdin ends."""
+    """Answer each line of stdin on stdout until stdin ends."""
     for line in sys.stdin.buffer:
         reply = answer(line) if line.strip() else None
         if reply is not None:
