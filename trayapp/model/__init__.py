@@ -1,4 +1,4 @@
-"""What things are: frozen values and pure functions.
+"""The domain model: frozen values and pure functions.
 
 Never here: I/O, clocks, third-party imports.
 """

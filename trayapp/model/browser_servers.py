@@ -1,6 +1,6 @@
-"""Known servers that drive a browser of their own: two sessions in one browser click in each other's pages.
+"""Known MCP servers that launch their own browser. Two sessions that share one would act on each other's pages.
 
-Not here: servers that attach to the user's own browser, of which there is one.
+Servers that attach to the user's own browser are not listed: there is only one such browser.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PACKAGES = frozenset({
 })  # fmt: skip
 WHY = "It drives a browser, which sessions would share"
 
-_VERSION = re.compile(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # of npm, PyPI, an image; extras
+_VERSION = re.compile(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # version of npm, PyPI or an image; extras
 _INSTALLED = re.compile(r".*[/\\]node_modules[/\\](?:\.bin[/\\])?((?:@[^/\\]+[/\\])?[^/\\]+)(?:[/\\].*)?", re.DOTALL)
 
 
 def is_browser(words: Iterable[str]) -> bool:
-    """True if a command line starts one of them, by package, image, program or a path inside the package."""
+    """Return True if a command line starts a listed server, by package, image, program or a path inside the package."""
     return any(_package(word) in PACKAGES for word in words if not word.startswith("-"))
 
 

@@ -1,7 +1,6 @@
-"""The gateway as the tray sees its process: the states, the table of transitions, what an exit code means, when to stop
-trying.
+"""The gateway process as the tray sees it: its states, their transitions, exit codes and the limit on restarts.
 
-Never here: processes, clocks (times are passed in), what is shown for a state.
+Pure: times are passed in. What a state looks like to the user is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from trayapp.model.lifecycle import TransitionError
 
 
 class ChildState(StrEnum):
-    """Where the gateway's process stands, seen from the tray that supervises it (PRODUCT 2, 11)."""
+    """State of the gateway process, as seen by the tray that supervises it (PRODUCT 2, 11)."""
 
     STARTING = "starting"  # started by us, does not answer yet
-    RUNNING = "running"  # answers, and was started by us, an earlier tray or a shim; ours to restart and to stop
-    ATTACHED = "attached"  # answers, started by the user: never ended by us
-    RESTARTING = "restarting"  # it died or hung by itself; the next one is started after a pause
-    CRASH_LOOP = "crash-loop"  # it died too often: nothing happens until the user says Retry
+    RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
+    ATTACHED = "attached"  # answers; started by the user, so we never end it
+    RESTARTING = "restarting"  # died or hung; the next one starts after a pause
+    CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user says Retry
     PAUSED = "paused"  # the user stopped it; nothing happens until Resume
-    STOPPING = "stopping"  # asked by us to end: on the way to paused, to a restart or to the end of the tray
+    STOPPING = "stopping"  # asked by us to end, before a pause, a restart or the end of the tray
 
 
 class ChildEvent(StrEnum):
-    """What may happen to the gateway's process, or be wanted of it."""
+    """Events of the gateway process, and requests of the user."""
 
-    ANSWERED = "answered"  # one answers that is ours to look after
-    FOUND = "found"  # one answers that the user started
+    ANSWERED = "answered"  # a gateway answers that is ours to supervise
+    FOUND = "found"  # a gateway answers that the user started
     DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
-    GAVE_UP = "gave-up"  # it died, and there is no sense in another try now
-    STOPPED = "stopped"  # it ended because somebody wanted it to
-    START = "start"  # the pause is over; or the user said Retry, Resume or Restart
+    GAVE_UP = "gave-up"  # it died, and another try now is pointless
+    STOPPED = "stopped"  # it ended because it was asked to
+    START = "start"  # the pause is over, or the user said Retry, Resume or Restart
     STOP = "stop"  # the user wants it to end
     REFUSED = "refused"  # it is not ours, and did not end when asked
 
@@ -71,38 +70,38 @@ NEXT: dict[tuple[ChildState, ChildEvent], ChildState] = {
 
 
 def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
-    """The state after `event`; raises TransitionError for a pair that the table does not list."""
+    """Return the state after `event`. Raise TransitionError for a pair that the table does not list."""
     try:
         return NEXT[state, event]
     except KeyError:
         raise TransitionError(f"Event {event} does not exist in state {state}") from None
 
 
-# What is in no row, a signal too, is a crash. 7 has no row: it found another gateway, so there is no end to judge.
+# A code without a row, or a signal, is a crash. 7 has no row: that process found another gateway running.
 EXIT_EVENTS: dict[int, ChildEvent] = {
-    ExitCode.OK: ChildEvent.STOPPED,  # `multi-mcp stop`, SIGTERM: somebody wanted it
-    ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not fit together: a half-done update
+    ExitCode.OK: ChildEvent.STOPPED,  # `multi-mcp stop` or SIGTERM
+    ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match: a half-done update
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next one would read the same file
 }
 
-CRASHES_MOST = 5  # so many within the window, and we stop trying (PRODUCT 11)
+CRASHES_MOST = 5  # within the window; then we stop trying (PRODUCT 11)
 CRASH_WINDOW_S = 120.0
-# Before the try after the first, second, ... crash of a window. A shim waits 0.7 s for us before it starts one itself.
+# Pause after the first, second, ... crash of a window. A shim waits 0.7 s for us before it starts a gateway itself.
 RESTART_WAITS_S = (0.0, 0.5, 1.0, 2.0)
 
 
 def exit_event(code: int) -> ChildEvent:
-    """What an exit code says; negative: the signal that ended it (POSIX)."""
+    """Return the event that an exit code means. A negative code is the signal that ended the process (POSIX)."""
     return EXIT_EVENTS.get(code, ChildEvent.DIED)
 
 
 def recent_crashes(crashes: tuple[float, ...], now: float) -> tuple[float, ...]:
-    """Those of the window that ends `now`; all in seconds of one clock."""
+    """Return the crashes within the window that ends at `now`. All times are seconds of one clock."""
     return tuple(moment for moment in crashes if now - moment < CRASH_WINDOW_S)
 
 
 def restart_wait_s(crashes: int) -> float | None:
-    """Seconds from the newest of so many recent crashes to the next try; None = no more tries."""
+    """Return the seconds from the newest crash to the next try, or None for no more tries. `crashes`: recent ones."""
     if crashes >= CRASHES_MOST:
         return None
     return RESTART_WAITS_S[min(crashes, len(RESTART_WAITS_S)) - 1] if crashes else 0.0

@@ -1,7 +1,4 @@
-"""What a server's program may reach beyond what every confined program may: the value of `confine` (PRODUCT 18).
-
-Never here: which paths that means on this machine, how it is enforced.
-"""
+"""Which resources a confined server may access beyond the common baseline: the value of `confine` (PRODUCT 18)."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ TRY = "try"  # `confine: try` starts a server openly, and warns, where it cannot
 
 @dataclass(frozen=True, slots=True)
 class Confine:
-    """One `confine` that is not false. Paths are as written; a host is a name, `*.name` or an address."""
+    """One `confine` value other than false. Paths are as written. A host is a name, `*.name` or an address."""
 
     read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()  # read, too
-    network: bool | tuple[str, ...] = True  # a list: those hosts alone, over HTTP(S) through a proxy of ours
-    sockets: bool = False  # Unix sockets of its own: browsers need them
+    write: tuple[str, ...] = ()  # implies read
+    network: bool | tuple[str, ...] = True  # a list: only those hosts, over HTTP(S) through our proxy
+    sockets: bool = False  # Unix sockets of its own, which browsers need
     required: bool = True  # False: `try`
 
     def value(self) -> object:
@@ -33,10 +30,10 @@ class Confine:
         return said or True
 
 
-Confining = Confine | Literal[False] | None  # None: not said
+Confining = Confine | Literal[False] | None  # None: not set
 
 
 def confine_of(own: Confining, setting: Confining) -> Confine | None:
-    """Return how a server of a program is confined: as its entry says, else as the settings do; None: not at all."""
+    """Return how to confine a stdio server, or None for not at all. The entry's own value overrides the setting."""
     said = setting if own is None else own
     return said or None

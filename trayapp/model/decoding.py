@@ -1,7 +1,4 @@
-"""A server's stderr as text: UTF-8, or UTF-16 as some Windows programs write it.
-
-Never here: what is in the text.
-"""
+"""A server's stderr as text: UTF-8, or UTF-16 as written by some Windows programs."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class StderrDecoder:
-    """Decodes bytes as they come; a letter may arrive in two pieces. Decides by the first ones."""
+    """Incremental decoder. The first bytes decide the encoding. A character may arrive in two pieces."""
 
     def __init__(self) -> None:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._first = b""
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """The text of `data`, as far as it is whole; what is not text becomes U+FFFD."""
+        """Return the complete characters of `data` so far. Undecodable bytes become U+FFFD."""
         if self._decoder is None:
             self._first += data
             if len(self._first) < 2 and not final:
@@ -32,6 +29,6 @@ def _encoding(data: bytes) -> str:
     if data[:2] in _MARKS:
         return _MARKS[data[:2]]
     even, odd = data[::2], data[1::2]
-    if odd.count(0) * 2 > len(odd) and 0 not in even:  # most letters of most languages' first lines
+    if odd.count(0) * 2 > len(odd) and 0 not in even:  # most characters of most languages' first lines
         return "utf-16-le"
     return "utf-16-be" if even.count(0) * 2 > len(even) and 0 not in odd else "utf-8"

@@ -1,6 +1,6 @@
-"""Every error that a person may see: what happened, what to do, and the exit code of the verb that met it.
+"""Every error that a person may see: what happened, what to do, and the exit code of the command.
 
-Never here: JSON-RPC codes (gateway/calls/errors turns these into wire errors), printing, logging.
+gateway/calls/errors turns these into JSON-RPC errors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every verb (PRODUCT 12)."""
+    """Exit codes of every command (PRODUCT 12)."""
 
     OK = 0
     FAILED = 1
@@ -34,7 +34,7 @@ class MultiMcpError(Exception):
 
     code = "failed"
     exit_code = ExitCode.FAILED
-    model_hint: str | None = None  # what a model is told instead of `hint`: what to ask its user
+    model_hint: str | None = None  # shown to a model instead of `hint`: what to ask its user
 
     def __init__(self, title: str, hint: str = "") -> None:
         super().__init__(title)
@@ -46,34 +46,34 @@ class MultiMcpError(Exception):
 
 
 class UsageError(MultiMcpError):
-    """A verb or request was given words that it does not take."""
+    """A command or request was given invalid arguments."""
 
     code = "usage"
     exit_code = ExitCode.USAGE
 
 
 class ConfigError(MultiMcpError):
-    """servers.yaml, or one entry of it, cannot be used."""
+    """servers.yaml, or one of its entries, is invalid."""
 
     code = "config_invalid"
     exit_code = ExitCode.CONFIG_INVALID
 
 
 class FileChangedError(ConfigError):
-    """A file changed between our reading and our writing it; nothing was written."""
+    """A file changed after we read it and before we wrote it. Nothing was written."""
 
     code = "file_changed"
     exit_code = ExitCode.FAILED
 
 
 class StorageError(MultiMcpError):
-    """A file or folder of ours cannot be read or written (disk full, read-only, permissions)."""
+    """One of our files or folders cannot be read or written (disk full, read-only, permissions)."""
 
     code = "storage"
 
 
 class MissingVariableError(ConfigError):
-    """A `${NAME}` in a server's settings has no value. `names` lists them, in order of appearance."""
+    """A `${NAME}` in a server's settings has no value. `names` lists the missing names, in order of appearance."""
 
     code = "missing_variable"
     exit_code = ExitCode.SERVER_UNAVAILABLE
@@ -86,12 +86,12 @@ class MissingVariableError(ConfigError):
         self.names = names
 
 
-KEYRING = "keyring:"  # before the name of a secret, in `${keyring:NAME}`
-COMMAND = "cmd:"  # before a command whose output is a secret, in `${cmd:op read op://vault/item}`
+KEYRING = "keyring:"  # prefix of a secret's name, in `${keyring:NAME}`
+COMMAND = "cmd:"  # prefix of a command that prints a secret, in `${cmd:op read op://vault/item}`
 
 
 class CommandNotApprovedError(ConfigError):
-    """The command that a secret comes from was never approved by the user."""
+    """The command that prints a secret is not approved by the user."""
 
     code = "command_not_approved"
     exit_code = ExitCode.SERVER_UNAVAILABLE
@@ -109,7 +109,7 @@ def _remedy(names: list[str]) -> str:
 
 
 class KeyringUnavailableError(MultiMcpError):
-    """Secrets can be neither read nor kept now. `state`: their place is there and does not open, or is missing."""
+    """Secrets can be neither read nor stored now. `state`: their store is locked or missing."""
 
     code = "keyring_unavailable"
 
@@ -144,7 +144,7 @@ class AlreadyRunningError(MultiMcpError):
 
 
 class ServerError(MultiMcpError):
-    """One server cannot serve. `server` is its name in servers.yaml."""
+    """A server is unavailable. `server` is its name in servers.yaml."""
 
     code = "server_unavailable"
     exit_code = ExitCode.SERVER_UNAVAILABLE
@@ -155,7 +155,7 @@ class ServerError(MultiMcpError):
 
 
 class ServerNotFoundError(ServerError):
-    """No server of that name is configured."""
+    """No server with that name is configured."""
 
     code = "server_not_found"
 
@@ -165,7 +165,7 @@ class ServerNotFoundError(ServerError):
 
 
 class ServerDisabledError(ServerError):
-    """The server is switched off in servers.yaml."""
+    """The server is disabled in servers.yaml."""
 
     code = "server_disabled"
     model_hint = f"The user switched it off. {LEAVE_IT}"
@@ -178,12 +178,12 @@ class ConnectFailedError(ServerError):
     """The server could not be started or reached, or did not finish its handshake."""
 
     code = "connect_failed"
-    http_status: int | None = None  # of the answer that refused us
-    retry_after_s: float | None = None  # how long that answer asked us to wait
+    http_status: int | None = None  # of the response that refused us
+    retry_after_s: float | None = None  # requested by that response
 
 
 class ServerBackoffError(ServerError):
-    """The server failed a short while ago and is not tried again yet."""
+    """The server failed recently and is not retried yet."""
 
     code = "server_backoff"
 
@@ -197,7 +197,7 @@ class ServerBackoffError(ServerError):
 
 
 class SignInWantedError(ServerError):
-    """The server wants a sign-in before it serves."""
+    """The server requires a sign-in before it serves."""
 
     code = "needs_auth"
     exit_code = ExitCode.SIGN_IN_WANTED
@@ -208,7 +208,7 @@ class SignInWantedError(ServerError):
 
 
 class KeyringLockedError(ServerError):
-    """The server wants what the keyring, or the encrypted file, may hold, and that cannot be opened now."""
+    """The server needs a sign-in or secret from the keyring or the encrypted file, and that cannot be opened now."""
 
     code = "keyring_locked"
     model_hint = "Ask the user to unlock it"
@@ -218,7 +218,7 @@ class KeyringLockedError(ServerError):
 
 
 class ConnectionLostError(ServerError):
-    """The server went away while a request was under way; the request is not sent again."""
+    """The server went away during a request. The request is not sent again."""
 
     code = "connection_lost"
 
@@ -236,7 +236,7 @@ class ToolNotFoundError(MultiMcpError):
 
 
 class ApprovalRequiredError(ToolNotFoundError):
-    """The tool is there, and held back until the user approves it."""
+    """The tool exists, but is withheld until the user approves it."""
 
     code = "approval_required"
 
@@ -246,7 +246,7 @@ class ApprovalRequiredError(ToolNotFoundError):
 
 
 class AmbiguousToolError(MultiMcpError):
-    """A name means more than one tool. `candidates` are their `server/tool` paths, sorted."""
+    """A name matches more than one tool. `candidates` are their `server/tool` paths, sorted."""
 
     code = "ambiguous_tool"
 

@@ -1,8 +1,8 @@
-"""Secrets that this process was given: wherever such a value turns up in a text, in whatever form, it is taken out.
+"""Secrets that this process was given. They are removed from every text, in every form in which they may be encoded.
 
-Names and shapes (secret_names, secret_shapes) find secrets of strangers; these are known letter by letter: what a
-server's entry, the vault or a sign-in holds. The one state in this room, since a text may leave by any door.
-Never here: which values of an entry are secrets (backends/launch_secrets), doors.
+secret_names and secret_shapes find unknown secrets by name or shape. The ones here are known literally: values from a
+server's entry, the vault or a sign-in. This is the only state in this package, since a text may leave anywhere.
+backends/launch_secrets decides which values of an entry are secrets.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from trayapp.model.late import late
 from trayapp.model.secret_shapes import REDACTED
 from trayapp.model.text import visible
 
-SHORTEST = 8  # characters; shorter ones would take words out of every text,
-SHORTEST_MIXED = 6  # but for those with letters and digits
-WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, and a good name of a server
-MOST = 1_000  # values of each kind; of more the oldest is forgotten, as tokens are that were renewed long ago
-BASE64_GROUP = 3  # bytes that four letters hold: what is encoded behind others has one of three forms
+SHORTEST = 8  # characters; shorter values would match words of any text,
+SHORTEST_MIXED = 6  # except values with both letters and digits
+WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
+MOST = 1_000  # values of each kind; beyond that the oldest is forgotten, such as a token renewed long ago
+BASE64_GROUP = 3  # bytes in four letters: text encoded after other bytes has one of three forms
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}
 _HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))
@@ -37,8 +37,11 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
-        """From now on these are secrets; those that could be everyday words are left out. `renewed`: others follow them
-        every hour, which make none forgotten that is told of but once."""
+        """Add secrets. Values that could be everyday words are ignored.
+
+        `renewed`: values that are replaced every hour. They are counted apart, so that they never displace lasting
+        ones.
+        """
         kept = self._renewed if renewed else self._lasting
         worth = [part for value in values for part in (value, *_lines(value)) if is_telling(part)]
         if not worth or (len(worth) == 1 and worth[0] in kept):
@@ -51,18 +54,20 @@ class KnownSecrets:
         self._longest_first = tuple(sorted(every, key=lambda form: (-len(form), form)))
 
     def forget(self) -> None:
-        """As new."""
+        """Forget all values."""
         self._lasting, self._renewed, self._longest_first = {}, {}, ()
 
     def without(self, text: str) -> str:
-        """`text` with REDACTED in the place of each."""
+        """Return `text` with REDACTED in place of each secret."""
         for form in self._longest_first:
             if form in text:
                 text = text.replace(form, REDACTED)
         return text
 
     def without_in(self, value: Any) -> Any:
-        """A JSON value with REDACTED in the place of each, in texts and names; `value` itself where there is none."""
+        """Return a JSON value with REDACTED in place of each secret, in strings and keys. Without secrets, return
+        `value`.
+        """
         seen = visible("\n".join(_texts(value))) if self._longest_first else ""
         return value if self.without(seen) == seen else _replaced(value, self._without_seen)
 
@@ -76,7 +81,7 @@ KNOWN = KnownSecrets()
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, names too. Not recursive: servers may nest as they like."""
+    """Yield every string in a JSON value, keys included. Not recursive: servers may nest without limit."""
     todo = [value]
     while todo:
         each = todo.pop()
@@ -89,7 +94,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:
-    """A copy of a JSON value whose texts were changed."""
+    """Return a copy of a JSON value with `change` applied to its strings."""
     root = [value]
     todo: list[Any] = [root]
     while todo:
@@ -107,7 +112,7 @@ def _replaced(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def is_telling(value: str) -> bool:
-    """Whether a value is long and odd enough to be taken out of every text."""
+    """Return True if a value is long and unusual enough to be removed from every text."""
     if value.isalpha() and value.isascii():
         return len(value) > WORD_LONGEST
     mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
@@ -115,7 +120,7 @@ def is_telling(value: str) -> bool:
 
 
 def _lines(value: str) -> list[str]:
-    """Of a secret of several lines each one by itself, without what every private key has."""
+    """Return each line of a multi-line secret, without the header and footer of private keys."""
     lines = [line.strip() for line in value.splitlines()]
     return [line for line in lines if "-----" not in line] if len(lines) > 1 else []
 
@@ -124,7 +129,7 @@ def _forms(value: str) -> tuple[str, ...]:
     data = value.encode("utf-8", "surrogatepass")
     encoded = [_encoded(encode, data, before) for encode in (b64encode, urlsafe_b64encode) for before in (0, 1, 2)]
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP has it
+    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP writes it
     escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs
     escaped += [value.translate(signs) for signs in _HTML]
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
@@ -133,6 +138,6 @@ def _forms(value: str) -> tuple[str, ...]:
 
 
 def _encoded(encode: Callable[[bytes], bytes], data: bytes, before: int) -> str:
-    """The letters of base64 that `data` alone decides, with so many bytes before it in its group, as in `user:data`."""
+    """Return the base64 letters that `data` alone determines, after `before` bytes in its group, as in `user:data`."""
     text = encode(bytes(before) + data).decode()
     return text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]

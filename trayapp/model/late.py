@@ -1,6 +1,6 @@
-"""Patterns compiled when they are first used: a client may wait for the start of what has them.
+"""Regular expressions compiled on first use, so that start-up does not pay for them.
 
-A large pattern takes a millisecond or more, and tens of KiB. Never here: the patterns.
+A large pattern takes a millisecond or more to compile, and tens of KiB.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-TYPE_CHECKING = False  # as in typing, which the shim's ledger would pay for
+TYPE_CHECKING = False  # as in typing, whose import would slow the shim's start
 if TYPE_CHECKING:
     from typing import Any, AnyStr
 
 
 class _Late:
-    """A pattern that is not compiled yet. Each method is looked up once; from then on it is the compiled one's own."""
+    """A pattern that is compiled on first use. Each method is looked up once and then cached on the instance."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self._source = (pattern, flags)
@@ -30,5 +30,5 @@ class _Late:
 
 
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """`re.compile`, done when it is needed: for what costs more than half a millisecond."""
-    return _Late(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name
+    """Return a lazy `re.compile`, for patterns that take more than half a millisecond."""
+    return _Late(pattern, flags)  # it has a pattern's methods, by name

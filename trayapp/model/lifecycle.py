@@ -1,6 +1,6 @@
-"""The life of a backend: its states, the table of transitions, and the pure rules of backoff and idleness.
+"""The lifecycle of a backend: its states, the table of transitions, and the pure rules of backoff and idleness.
 
-Never here: clocks (times are passed in), tasks, processes.
+Pure: times are passed in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trayapp.model.settings import Settings
 
 
 class State(StrEnum):
-    """Where one backend stands (PRODUCT 5). The values are what `status --json` shows."""
+    """State of one backend (PRODUCT 5). The values are what `status --json` shows."""
 
     DISABLED = "disabled"
     IDLE = "idle"
@@ -27,14 +27,14 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What may happen to a backend."""
+    """Events in the life of a backend."""
 
-    CONNECT = "connect"  # a call, a start or the user wants it
+    CONNECT = "connect"  # a call, a start or the user needs it
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
     SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401
-    KEYRING_LOCKED = "keyring_locked"  # what it wants may be kept, and cannot be read now
-    LOST = "lost"  # a live connection ended by itself
+    KEYRING_LOCKED = "keyring_locked"  # its credentials may be stored, but cannot be read now
+    LOST = "lost"  # a live connection ended unexpectedly
     CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
     CLOSED = "closed"  # closing has finished
     DISABLE = "disable"
@@ -69,13 +69,13 @@ NEXT: dict[tuple[State, Event], State] = {
 
 
 class TransitionError(MultiMcpError):
-    """An event came in a state that does not know it: a mistake of ours, never a server's."""
+    """An event arrived in a state that does not allow it. This is a bug of ours, never a server's fault."""
 
     code = "transition"
 
 
 def next_state(state: State, event: Event) -> State:
-    """The state after `event`; raises TransitionError for a pair that the table does not list."""
+    """Return the state after `event`. Raise TransitionError for a pair that the table does not list."""
     try:
         return NEXT[state, event]
     except KeyError:
@@ -84,13 +84,13 @@ def next_state(state: State, event: Event) -> State:
 
 RECONNECT_FIRST_S = 30.0
 RECONNECT_LONGEST_S = 300.0
-RECONNECT_JITTER = 0.1  # of the wait, either way: many servers behind one lost network must not come back in step
+RECONNECT_JITTER = 0.1  # share of the wait, either way: servers behind one lost network must not reconnect all at once
 
 
 def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
-    """Seconds to wait before each background reconnect: 30 doubling to 300.
+    """Yield the seconds to wait before each background reconnect: 30, doubling to 300.
 
-    `unit` in [-1, 1] spreads the waits by up to RECONNECT_JITTER; 0 gives the bare series.
+    `unit` in [-1, 1] spreads the waits by up to RECONNECT_JITTER. 0 gives the exact series.
     """
     wait = RECONNECT_FIRST_S
     while True:
@@ -99,9 +99,9 @@ def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
 
 
 def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
-    """Seconds without use after which a connection is closed; None = never (PRODUCT 5).
+    """Return the seconds without use after which a connection is closed, or None for never (PRODUCT 5).
 
-    keep-alive and lazy-keep-alive ignore every timeout; eager has none unless the server names one.
+    keep-alive and lazy-keep-alive ignore every timeout. eager has none unless the server sets one.
     """
     if server.lifecycle in ("keep-alive", "lazy-keep-alive"):
         return None
@@ -112,12 +112,12 @@ def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
 
 
 def is_idle(in_flight: int, idle_for_s: float, limit_s: float | None) -> bool:
-    """Whether a connection may be closed: nothing under way and unused for longer than the limit."""
+    """Return True if a connection may be closed: no request in flight, and unused for longer than the limit."""
     return limit_s is not None and in_flight == 0 and idle_for_s > limit_s
 
 
 def backoff_left_s(failed_s_ago: float | None, settings: Settings) -> float:
-    """Seconds until calls may start a failed server again; 0 when they may now."""
+    """Return the seconds until calls may start a failed server again, or 0 if they may now."""
     if failed_s_ago is None:
         return 0.0
     return max(0.0, settings.failure_backoff - failed_s_ago)

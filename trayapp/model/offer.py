@@ -1,7 +1,4 @@
-"""What one server offers, exactly as it sent it: the value that a connection fetches and the cache keeps.
-
-Never here: exposed names, which tools are enabled, files.
-"""
+"""What one server offers, exactly as received: the value that a connection fetches and the cache stores."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ LISTS = {
     "skills": "skills",
     "events": "events",
 }
-UNREAD = "no answer yet"  # why a list is missing that is still being read
+UNREAD = "no answer yet"  # reason for a list that is still being read
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One server's lists and handshake facts. Items keep every field, known or not."""
+    """One server's lists and the facts of its handshake. Items keep every field, known or not."""
 
     tools: tuple[Item, ...] = ()
     prompts: tuple[Item, ...] = ()
@@ -32,27 +29,27 @@ class Offer:
     capabilities: Item | None = None
     server_info: Item | None = None
     instructions: str | None = None
-    protocol: str = ""  # the revision that was negotiated, "" when never connected
-    ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None when the server named none
+    protocol: str = ""  # the negotiated revision, "" if never connected
+    ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None if the server sent none
     skills: tuple[Item, ...] = ()
     events: tuple[Item, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read whole -> why
-    results: Mapping[str, Item] = field(default_factory=dict)  # list -> what its result holds besides, as sent
-    signed: bool = False  # it was read with the user's sign-in
+    failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read completely -> reason
+    results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result, as received
+    signed: bool = False  # read with the user's sign-in
 
     @property
     def has_items(self) -> bool:
-        """True if anything was listed."""
+        """True if the server listed anything."""
         return any(getattr(self, name) for name in LISTS)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The lists that could not be read and of which nothing is known."""
+        """Names of the lists that could not be read and of which nothing is known."""
         return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
 
     @property
     def failure(self) -> str:
-        """`did not list its tools: licence expired`, for each list that could not be read; "" when none failed."""
+        """Reasons such as `did not list its tools: licence expired`, for each list that failed. "" if none did."""
         alike: dict[str, list[str]] = {}
         for name, why in self.failed.items():
             if why != UNREAD:

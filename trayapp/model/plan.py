@@ -1,6 +1,6 @@
-"""From the configuration that runs to the one that was saved: what must be started, stopped or merely re-read.
+"""Difference between the running configuration and a saved one: which servers to start, stop or update in place.
 
-Never here: doing it (backends/pool applies a plan).
+backends/pool applies a plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from trayapp.model.status import Problem
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A read-only layer below servers.yaml: the servers of one client, entries in our keys, by name.
+    """A read-only layer below servers.yaml: one client's servers, converted to our keys, by name.
 
-    `files` and `lines`: where each of them stands. `problems`: what is wrong with the client's files.
+    `files` and `lines`: where each entry is defined. `problems`: errors in the client's files.
     """
 
     client: str
@@ -33,35 +33,36 @@ class Imported:
 class Config:
     """One whole configuration, as parsed. `servers` keeps the file's order.
 
-    `imported`: the layers below, first listed first. `foreign`: servers that only they have, by the file of each.
+    `imported`: the layers below, in the order listed. `foreign`: servers that only those layers define, with their
+    files.
     """
 
     settings: Settings = Settings()
     servers: dict[str, ServerConfig] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    text: str = field(default="", repr=False, compare=False)  # as written, for a project's file to be laid over it
+    text: str = field(default="", repr=False, compare=False)  # as written; a project's file is merged over it
     imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)
     foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Server names by what a change does to them; a name stands in at most one field."""
+    """Server names by what a change does to them. A name is in at most one field."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     relaunched: tuple[str, ...] = ()  # launch settings differ: the old process ends
-    adjusted: tuple[str, ...] = ()  # other settings differ: the process and its calls go on
+    adjusted: tuple[str, ...] = ()  # only other settings differ: the process and its calls continue
     settings_changed: bool = False
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is to be done."""
+        """True if the plan contains no changes."""
         return not (self.added or self.removed or self.relaunched or self.adjusted or self.settings_changed)
 
 
 def plan(old: Config, new: Config) -> Plan:
-    """What leads from `old` to `new`. Line numbers and problems do not count as changes."""
+    """Return the plan that leads from `old` to `new`. Line numbers and problems do not count as changes."""
     both = [name for name in new.servers if name in old.servers]
     relaunched = [n for n in both if _launched(old, n) != _launched(new, n)]
     adjusted = [n for n in both if n not in relaunched and _differs(old.servers[n], new.servers[n])]

@@ -1,6 +1,6 @@
-"""Show a call's arguments to a person before they allow it: bounded, without secrets, nothing hidden.
+"""A call's arguments as shown to a person before they allow it: bounded, without secrets, nothing hidden.
 
-What draws nothing stands as `<U+202E>`. A long value is cut in the middle and says how long it is.
+A character that draws nothing is shown as `<U+202E>`. A long value is cut in the middle and shows its length.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # of all values
 MOST = 40  # arguments
-READ_LONGEST = 256 * 1024  # characters of a value that are looked over for secrets; of more only the head is shown
-HEAD_SHARE = 0.65  # of a value that is cut: its beginning says more than its end
+READ_LONGEST = 256 * 1024  # characters of a value that are searched for secrets; a longer value shows only its head
+HEAD_SHARE = 0.65  # of a cut value: its beginning says more than its end
 
-# Letters, marks and blanks that draw nothing or not what they are (Unicode, Default_Ignorable_Code_Point and others).
+# Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
     chr(code)
     for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
@@ -29,7 +29,7 @@ _UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # genera
 
 
 class Shown(NamedTuple):
-    """One argument as it is shown. `value` is JSON with marks for what draws nothing, `length` that of the whole."""
+    """One argument as shown. `value` is JSON with marks for invisible characters; `length` counts the whole value."""
 
     name: str
     value: str
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
-    """Return the arguments of a call for people."""
+    """Return the arguments of a call in a form fit for people."""
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
     found, room = list[Shown](), ALL_LONGEST
@@ -53,19 +53,19 @@ def shown_arguments(arguments: Any) -> list[Shown]:
 
 
 def shown_text(text: str, longest: int = VALUE_LONGEST) -> str:
-    """Return foreign text in one line for people: without secrets, marked, cut in the middle."""
+    """Return foreign text in one line, fit for people: without secrets, marked, cut in the middle."""
     return _safe("", text, longest)
 
 
 def marked(text: str) -> str:
-    """Return the text with `<U+...>` for each character that draws nothing, or turns round what is drawn."""
+    """Return the text with `<U+...>` for each character that draws nothing or changes the writing direction."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(letter if _is_drawn(letter) else f"<U+{ord(letter):04X}>" for letter in text)
 
 
 def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return at most about `longest` characters, its middle replaced by how long it is (`length`: before marking)."""
+    """Return at most about `longest` characters. The middle is replaced by the length (`length`: before marking)."""
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)
@@ -78,10 +78,10 @@ def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
 
 
 def _safe(label: str, text: str, longest: int) -> str:
-    """Return `text` as it may be shown. `label` stands before it while secrets are looked for: names give them away."""
+    """Return `text` as it may be shown. `label` precedes it during the search for secrets: names give them away."""
     told = label + text[:READ_LONGEST]
     clean = redacted(told)
-    if clean != visible(told):  # a secret, maybe with hidden characters inside
+    if clean != visible(told):  # contains a secret, possibly with hidden characters inside
         hidden = len(told) - len(visible(told))
         shown = clean[len(visible(label)) :] if clean.startswith(visible(label)) else REDACTED
         return cut(shown or REDACTED, longest, len(text)) + (f" <{hidden} hidden characters>" if hidden else "")

@@ -1,6 +1,6 @@
-"""JSON values back into the frozen values that they were made from, driven by the fields' types.
+"""JSON values converted back to frozen dataclasses, driven by the fields' types.
 
-Tolerant where a newer program adds something, strict where a value is of another type. Never here: parsing JSON text.
+Unknown keys are ignored, since a newer program may add some. A value of the wrong type is an error.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ T = TypeVar("T")
 
 
 class ShapeError(MultiMcpError):
-    """A value is not of the shape that it should have; the title names the place, never the value."""
+    """A value has the wrong shape. The title names its path, never the value."""
 
     code = "shape"
 
 
 def read(kind: type[T], value: object, place: str) -> T:
-    """The dataclass `kind` out of a JSON object. Keys that it does not know are dropped, missing ones get the default.
+    """Return the dataclass `kind` from a JSON object. Unknown keys are dropped, missing ones get their default.
 
-    Raises ShapeError, which names the place: `place` and the path below it.
+    Raise ShapeError, which names `place` and the path below it.
     """
     if not isinstance(value, Mapping):
         raise _wrong(place, "an object")
@@ -46,7 +46,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _read(hint: Any, value: object, place: str) -> Any:
     origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):  # of ours only `X | None`
+    if origin in (Union, UnionType):  # we use only `X | None`
         return None if value is None else _read(next(p for p in parts if p is not type(None)), value, place)
     if origin is tuple:
         return tuple(_read(parts[0], item, f"{place}[{at}]") for at, item in enumerate(_a_list(value, place)))
@@ -58,7 +58,7 @@ def _read(hint: Any, value: object, place: str) -> Any:
 
 
 def _read_plain(hint: Any, value: object, place: str) -> Any:
-    """A word out of a set, a number, a text or a truth value."""
+    """Return an enum member, a number, a string or a boolean."""
     allowed = get_args(hint) if get_origin(hint) is Literal else None
     if allowed is None and isinstance(hint, type) and issubclass(hint, Enum):
         allowed = tuple(hint)

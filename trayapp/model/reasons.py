@@ -1,7 +1,4 @@
-"""Why an address could not be reached, in words instead of numbers of the system.
-
-Never here: trying to reach one.
-"""
+"""Why an address could not be reached, in words instead of error numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 
 
 def reason_of(error: BaseException, host: str = "") -> str:
-    """Return why, in words; never empty. What lies at the root tells more than what libraries make of it."""
+    """Return the reason in words; never empty. The root cause says more than the library errors around it."""
     causes = list(_causes(error))
     found = next((words for look in (_known, _told, _of_kind) for words in map(look, causes) if words), "")
     found = found or type(error).__name__
@@ -56,13 +53,13 @@ def reason_of(error: BaseException, host: str = "") -> str:
 
 
 def _known(cause: BaseException) -> str:
-    """By what the system, or TLS, says in numbers."""
+    """Return the reason for an error number of the system or TLS, or ""."""
     if isinstance(cause, socket.gaierror):
         return NO_LOOKUP if cause.errno == socket.EAI_AGAIN else NO_HOST
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({getattr(cause, 'verify_message', 'TLS')})"
     if isinstance(cause, ssl.SSLError):
-        reason = getattr(cause, "reason", None) or ""  # OpenSSL's own: WRONG_VERSION_NUMBER
+        reason = getattr(cause, "reason", None) or ""  # OpenSSL's own name, such as WRONG_VERSION_NUMBER
         return f"no secure connection (TLS): {reason.replace('_', ' ').lower() or 'is it an https address?'}"
     return _BY_NUMBER.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
 
@@ -78,7 +75,7 @@ def _of_kind(cause: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, then what it came from, to the root; of several at once the first."""
+    """Yield the error, then its causes, down to the root. Of an exception group, follow the first."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

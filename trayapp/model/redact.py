@@ -1,7 +1,6 @@
-"""Text without anything that looks like a secret: in one piece, or as it comes in pieces.
+"""Redaction of everything that looks like a secret, in a whole text or in a stream of pieces.
 
-Never here: where the text comes from or goes to, what a secret looks like (secret_names, secret_shapes) or is
-(known_secrets).
+secret_names and secret_shapes recognize secrets; known_secrets holds the known ones.
 """
 
 from __future__ import annotations
@@ -14,39 +13,39 @@ from trayapp.model.text import visible
 
 __all__ = ["REDACTED", "LineRedactor", "redacted"]
 
-HELD_LONGEST = 64 * 1024  # characters of a line that is waited for; what comes after them, up to its end, is dropped
-TAIL_DROPPED = 256  # characters before such a cut: a secret that is cut in two is not recognised
+HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back; the rest of such a line is dropped
+TAIL_DROPPED = 256  # characters before such a cut: half a secret is not recognized
 CUT = " [line cut]"
 
-_LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of one
+_LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of a line end
 _KEY_BEGIN = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = late(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END")
 _KEY_LINE = late(r"""[\s"'\\n,+|>=]*[A-Za-z0-9+/]*={0,2}[\s"'\\nr,+]*""")
 _KEY_HEADER = late(r"\s*(?:Proc-Type|DEK-Info|Version|Comment|Hash)\s*:")
 _KEY_RUN = late(r"[A-Za-z0-9+/=]{16,}")
-_BLOCK_HEAD = late(  # a YAML text of several lines
+_BLOCK_HEAD = late(  # a YAML block scalar
     r"""(\s*)(?:-\ )?["']?[\w.-]{0,48}?(?i:token|secret|password|passwd|passphrase|key)["']?\s*:\s*[|>][+-]?\d?\s*"""
 )
 
 
 def redacted(text: str) -> str:
-    """Return `visible(text)` with REDACTED in the place of each secret; lines stay lines. Linear in time."""
+    """Return `visible(text)` with REDACTED in place of each secret. Lines stay lines. Takes linear time."""
     lines = _Lines()
     return "\n".join(map(lines.take, text.split("\n")))
 
 
 class LineRedactor:
-    """The same for text that comes in pieces: a line is given back once it is whole."""
+    """Like `redacted`, for text that arrives in pieces. A line is returned once it is complete."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
         self._pieces: list[str] = []
         self._length = 0
-        self._returned = False  # the last letter is a return: half a line end, or a whole one
+        self._returned = False  # the last character is a return: half a line end, or a whole one
         self._dropping = False
 
     def feed(self, text: str) -> str:
-        """The lines that `text` ended, redacted, each with a newline; "" when there is none."""
+        """Return the lines that `text` completed, redacted, each with a newline; "" if none."""
         self._pieces.append(text)
         self._length += len(text)
         has_end = self._returned or "\n" in text or "\r" in text
@@ -61,7 +60,7 @@ class LineRedactor:
         return "".join(out)
 
     def end(self) -> str:
-        """What is left when no more comes, as a line; "" when nothing is. Then it is as new."""
+        """Return the remaining text as a line, or "" if nothing remains. Then reset."""
         held = "".join(self._pieces).rstrip("\r")
         text = self._whole(held) if held or self._dropping else ""
         self._lines = _Lines()
@@ -89,15 +88,15 @@ class LineRedactor:
 
 
 class _Lines:
-    """Redacts line by line; knows when it is inside of a private key or of a YAML block that holds a secret."""
+    """Line-by-line redaction that tracks whether it is inside a private key or a YAML block with a secret."""
 
     def __init__(self) -> None:
         self._in_key = False
         self._block_indent: int | None = None
 
     def take(self, line: str) -> str:
-        """One line without its end."""
-        # What draws nothing may stand inside of a secret, and is not written
+        """Return one line, redacted, without its line end."""
+        # A secret may contain invisible characters. They are not returned.
         return self._visible(visible(line.rstrip("\r").replace("\r", " ")))
 
     def _visible(self, line: str) -> str:
@@ -118,7 +117,7 @@ class _Lines:
         return without_shapes(without_named(line))
 
     def _without_key(self, line: str) -> str:
-        """Private keys that begin in this line; those that do not end in it go on in the next."""
+        """Return the line without private keys. A key that does not end in this line continues in the next."""
         parts: list[str] = []
         at = 0
         while (begin := _KEY_BEGIN.search(line, at)) is not None:
@@ -131,7 +130,7 @@ class _Lines:
         return "".join(parts) + line[at:]
 
     def _key_line(self, line: str) -> str:
-        """A line after one that began a private key: part of it, its end, or something else after all."""
+        """Return a line after the start of a private key, redacted: part of the key, its end, or other text."""
         end = _KEY_END.search(line)
         if end is not None:
             self._in_key = False

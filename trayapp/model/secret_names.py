@@ -1,10 +1,10 @@
-"""Secrets that are known by the name before them: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`.
+"""Secrets recognized by the name before them: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`.
 
-In JSON (escaped too), YAML, query strings (escaped too), headers, environment files, XML, command lines and prose.
-Never here: the shapes of values (secret_shapes), several lines (redact). Linear: what follows a name is looked at to a
-fixed length, or read once and for all.
+Covers JSON (also escaped), YAML, query strings (also escaped), headers, environment files, XML, command lines and
+prose. secret_shapes handles values by shape, redact handles several lines. Takes linear time: the text after a name is
+examined up to a fixed length, or read only once.
 
-Decided: in doubt a value goes. Kept are numbers and words where a name often has them (`code: ENOENT`, `state=open`,
+Decided: if in doubt, redact. Kept are numbers and words where a name often has them (`code: ENOENT`, `state=open`,
 `token_type: bearer`, `max_tokens=5`), references (`${TOKEN}`), and plain prose (`invalid token: expected a comma`).
 """
 
@@ -17,12 +17,12 @@ from typing import NamedTuple
 from trayapp.model.late import late
 from trayapp.model.secret_shapes import REDACTED
 
-NAME_LONGEST = 48  # characters of a name on either side of the word that makes it one of a secret
-WEAK_LONGEST = 256  # characters of a value that has to look random to go
+NAME_LONGEST = 48  # characters of a name on either side of the telltale word
+WEAK_LONGEST = 256  # characters of a value that must look random to be redacted
 
 QUOTES = ("'", '"', "`")
 
-TURNS_OF_WORDS = 0.34  # changes between small and capital letters per letter: ConnectionRefused has half of that
+TURNS_OF_WORDS = 0.34  # case changes per letter; ConnectionRefused has half of that
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # one letter stays one letter
@@ -30,7 +30,7 @@ _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
     "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
 )  # fmt: skip
-_WORD = late(  # in small letters
+_WORD = late(  # in lower case
     r"(?P<rest_of_line>authorization|cookie)"
     r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
     r"|(?P<lone>_auth|pwd|otp)(?![a-z])|(?P<key>key)|(?P<weak>code|state|nonce|sig(?:nature)?|jwt)(?![a-z])"
@@ -59,7 +59,7 @@ _SCHEME = late(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%2
 _PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')
 _LINE_HEAD = late(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
 
-# What is no secret. Not `id` as the end of a name: some ids are half a secret.
+# Values and names that are harmless. Not names that end in `id`: some ids are half a secret.
 _REFERENCE = late(r"\$\{[A-Za-z_][\w:]*\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}")
 _NOTHING = frozenset(("null", "none", "nil", "true", "false", "undefined", "yes", "no", "required", "optional"))
 _PROSE_WORDS = frozenset(
@@ -81,7 +81,7 @@ _RUN = late(r"[A-Za-z0-9+/=_.~%-]{6,256}")
 
 
 class _Span(NamedTuple):
-    """A value in a line: where it begins and ends, whether in quotes."""
+    """A value in a line: its start and end, and whether it is quoted."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class _Span(NamedTuple):
 
 
 class _Name(NamedTuple):
-    """The name of a secret around the word that gives it away; `before` is the character before all of it."""
+    """The name of a secret around its telltale word. `before` is the character before the whole name."""
 
     start: int
     before: str
@@ -100,12 +100,12 @@ class _Name(NamedTuple):
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is one of a command line, as in --token."""
+        """True if it is a command-line flag, such as --token."""
         return self.prefix.startswith("-")
 
 
 def without_named(line: str) -> str:
-    """`line` (no line end in it) without the values that stand after names of secrets."""
+    """Return `line` (without a line end) with the values after names of secrets redacted."""
     small = line.lower() if line.isascii() else line.translate(_LOWER)
     if not any(stem in small for stem in _STEMS):
         return line
@@ -121,7 +121,7 @@ def without_named(line: str) -> str:
 
 
 def _value(line: str, small: str, word: re.Match[str]) -> _Span | None:
-    """The secret that belongs to the word, if there is one."""
+    """Return the position of the secret that belongs to the word, or None."""
     name = _name(line, small, word)
     if name is None or _is_harmless(name):
         return None
@@ -134,7 +134,7 @@ def _value(line: str, small: str, word: re.Match[str]) -> _Span | None:
 
 
 def _name(line: str, small: str, word: re.Match[str]) -> _Name | None:
-    """The whole name around the word; None when the word means something else in it."""
+    """Return the whole name around the word, or None if the word means something else in it."""
     chunk = line[max(0, word.start() - NAME_LONGEST) : word.start()]
     head = chunk.rstrip(_NAME_LETTERS)
     prefix, before, kind = chunk[len(head) :], head[-1:], word.lastgroup or ""
@@ -153,7 +153,7 @@ def _name(line: str, small: str, word: re.Match[str]) -> _Name | None:
 
 
 def _is_harmless(name: _Name) -> bool:
-    """Whether the whole name says that no secret follows."""
+    """Return True if the whole name implies that no secret follows."""
     suffix, word = name.suffix, name.word
     goes_on = suffix[:1].isalpha() and suffix[0].islower() == word[-1].islower()
     if goes_on and suffix.lower() != "s":  # another word: tokenizer, SECRETARY
@@ -165,7 +165,7 @@ def _is_harmless(name: _Name) -> bool:
 
 
 def _separates(line: str, name: _Name, after: re.Match[str]) -> bool:
-    """Whether a value follows: blanks separate after --flags only, `,` there and in a pair, `>` in XML."""
+    """Return True if a value follows. Blanks separate only after --flags, `,` also in a pair, `>` in XML."""
     sep = after["sep"]
     if sep == ">":
         return name.before == "<" and not after["gap"]
@@ -177,7 +177,7 @@ def _separates(line: str, name: _Name, after: re.Match[str]) -> bool:
 
 
 def _span(line: str, after: re.Match[str], name: _Name) -> _Span:
-    """Where the value lies; empty where none does."""
+    """Return the position of the value, empty if there is none."""
     start = after.end()
     opening = _OPEN.match(line, start)
     start = opening.end() if opening else start
@@ -207,7 +207,7 @@ def _unquoted_end(line: str, start: int, after: re.Match[str], name: _Name) -> i
 
 
 def _closing(line: str, start: int, depth: int, quote: str) -> int:
-    """Where a text ends whose opening quote had `depth` backslashes before it; the line's end if it never does."""
+    """Return the end of a string whose opening quote had `depth` backslashes before it, or the line's end."""
     at = line.find(quote, start)
     while at >= 0:
         escapes = 0
@@ -220,7 +220,7 @@ def _closing(line: str, start: int, depth: int, quote: str) -> int:
 
 
 def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> bool:
-    """Whether the value may be one: for weak names it has to look random, for others not to be an everyday word."""
+    """Return True if the value may be a secret. After a weak name it must look random, else not be an everyday word."""
     value = line[span.start : min(span.end, span.start + WEAK_LONGEST)]
     if value.lower() in _NOTHING or _REFERENCE.fullmatch(value) or line.startswith(REDACTED, span.start):
         return False
@@ -240,13 +240,13 @@ def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> boo
 
 
 def _goes_on(line: str, span: _Span, value: str) -> bool:
-    """Whether a plain word is followed by another one: prose, and no value."""
+    """Return True if a plain word is followed by another word: prose, not a value."""
     follows = line[span.end : span.end + 2]
     return value.isalpha() and value.islower() and len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
 
 
 def _prose_value(line: str, word: re.Match[str], name: _Name) -> _Span | None:
-    """`the token 8f3b...`, `password is hunter2`: what looks random goes."""
+    """Return the position of a secret in prose: `the token 8f3b...`, `password is hunter2`. It must look random."""
     found = _PROSE.match(line, word.end()) if name.kind == "strong" else None
     if found is None or found.start(2) == word.end():
         return None
@@ -258,7 +258,7 @@ def _prose_value(line: str, word: re.Match[str], name: _Name) -> _Span | None:
 
 
 def is_random(value: str, *, in_query: bool = False) -> bool:
-    """Whether a value looks like no word, number or constant of a program; shorter ones count in a query string."""
+    """Return True if a value resembles no word, number or constant. In a query string, shorter values count, too."""
     value = value.split("%26")[0]
     if not _RUN.fullmatch(value) or _WORDS.fullmatch(value) or _CONSTANT.fullmatch(value):
         return False

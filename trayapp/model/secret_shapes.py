@@ -1,7 +1,7 @@
-"""Secrets that are known by their own shape, wherever they stand: keys of providers, tokens, credentials in addresses.
+"""Secrets recognized by their own shape: API keys of providers, tokens, credentials in addresses.
 
-Never here: names before a value (secret_names), several lines (redact). Each pattern starts at a literal and cannot
-start again inside what it has read, so that no text takes more than linear time.
+secret_names handles names before a value, redact handles several lines. Each pattern starts at a literal and cannot
+restart inside what it has read, so that every text takes linear time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from trayapp.model.late import late
 
 REDACTED = "[redacted]"
-USERINFO_LONGEST = 200  # characters before the @: each :// of a line may cost that many
+USERINFO_LONGEST = 200  # characters before the @: each :// of a line may cost as many
 
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # no letter before it, or an escaped one as in %3Dghp_...
 
-# Prefixes that say by themselves what follows. Sources: the providers' own pages on the form of their keys.
+# Prefixes that identify the key after them. Sources: the providers' own documentation of their key formats.
 _PREFIXED = late(
     _START
     + r"""(?x:
@@ -41,7 +41,7 @@ _DOTTED = late(
 )
 _WEBHOOK = late(r"(hooks\.slack\.com/(?:services|workflows)/|/api/webhooks/\d{1,30}/)[A-Za-z0-9_/-]+")
 _SCHEME = late(r"\b(Bearer|Basic)((?:\s|%20|\+){1,4})([A-Za-z0-9._~+/%-]{4,}={0,2})(?![=\w])", re.IGNORECASE)
-_USERINFO = late(  # USERINFO_LONGEST; after a colon, what is no port is a password, whatever is in it
+_USERINFO = late(  # USERINFO_LONGEST; after a colon, anything but a port is a password
     r"""(?x) (://) (?: ([^\s/?\#@"'<>\\]{1,200}) @(?=[\w\[])
     | [^\s/:@"'<>\\]{0,80} : (?!\d{1,5}(?:[/?\#]|$)) [^\s"'<>\\]{1,200} @(?=[\w\[]) )"""
 )
@@ -50,7 +50,7 @@ _WORDS = late(r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,15}|[A
 
 
 def without_shapes(line: str) -> str:
-    """`line` without the secrets that are recognised by themselves."""
+    """Return `line` without the secrets that are recognized by their shape."""
     if "://" in line and "@" in line:
         line = _USERINFO.sub(_userinfo, line)
     if "earer" in line or "asic" in line or "BEARER" in line or "BASIC" in line:
@@ -65,10 +65,10 @@ def without_shapes(line: str) -> str:
 
 
 def _userinfo(found: re.Match[str]) -> str:
-    """A name without a password stays when it is one of those that everybody uses."""
+    """Return a URL's user info, redacted. A common login name without a password stays."""
     return found[0] if found[2] in _LOGIN_NAMES else f"{found[1]}{REDACTED}@"
 
 
 def _scheme(found: re.Match[str]) -> str:
-    """The credentials of an Authorization header; `Bearer token` and `basic usage` are words."""
+    """Return an Authorization header with its credentials redacted. `Bearer token` and `basic usage` are words."""
     return found[0] if _WORDS.fullmatch(found[3]) else f"{found[1]}{found[2]}{REDACTED}"

@@ -1,6 +1,6 @@
 """One server's entry in servers.yaml as a frozen value, and the parts of it that identify what it launches.
 
-Never here: parsing, variables' values (entries hold `${NAME}` as written), processes.
+Entries hold `${NAME}` as written, never the variables' values.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Auth = Literal["oauth", "bearer", "none"]
 TransportKind = Literal["stdio", "http", "sse"]
 
 LIFECYCLES: tuple[Lifecycle, ...] = ("lazy", "eager", "keep-alive", "lazy-keep-alive")
-SAMPLE = "sample"  # the server that a first servers.yaml holds
+SAMPLE = "sample"  # the server in a new servers.yaml
 STARTS_AT_ONCE: frozenset[Lifecycle] = frozenset({"eager", "keep-alive"})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSwitch:
-    """One entry of a server's `tools`: what the user, or a refresh, said of a tool."""
+    """One entry of a server's `tools`: how the user or a refresh configured a tool."""
 
     enabled: bool = True
     stale: bool = False
-    ask: AskMode | None = None  # None: as its server
+    ask: AskMode | None = None  # None: as for its server
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ServerConfig:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     inherit_env: bool = True
-    confine: Confining = None  # None = the setting
+    confine: Confining = None  # None: the setting applies
     url: str | None = None
     type: HttpType | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -51,8 +51,8 @@ class ServerConfig:
     client_id: str | None = None
     client_secret: str | None = None
     scopes: tuple[str, ...] = ()
-    account: str = ""  # which of several sign-ins at one address; "" = the only one
-    callback_port: int = 0  # where the browser comes back to; 0 = a random one for each sign-in
+    account: str = ""  # selects one of several sign-ins at one address; "" = the only one
+    callback_port: int = 0  # port of the redirect URI; 0 = a random one for each sign-in
     disabled: bool = False
     lifecycle: Lifecycle = "lazy"
     idle_timeout: float | None = None  # minutes; None = the setting (lazy) or never (eager)
@@ -71,35 +71,37 @@ class ServerConfig:
 
     @property
     def transport(self) -> TransportKind:
-        """How the server is reached; a `url` without `type` counts as http until it falls back."""
+        """How the server is reached. A `url` without `type` counts as http until it falls back."""
         if self.command is not None:
             return "stdio"
         return self.type or "http"
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """How a server at an address is told who asks: as its entry says; a token of the user's own means no sign-in."""
+    """Return how to authenticate to an HTTP server. The entry's `auth` wins; a token set by the user rules out a
+    sign-in.
+    """
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
     return "bearer" if named else "oauth"
 
 
-CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unseen; 24 bits say next to nothing of a secret
+CHECKSUM_BYTES = 3  # 1 in 16 million changes goes unnoticed; 24 bits reveal almost nothing about a secret
 LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env")
 
 
 def launch_settings(server: ServerConfig) -> tuple[object, ...]:
-    """Everything whose change means another process or connection; equal tuples keep it running."""
+    """Return all settings whose change requires a new process or connection. Equal tuples keep it running."""
     extra = (server.client_id, server.client_secret, server.scopes, server.account, server.scope)
     return tuple(getattr(server, name) for name in LAUNCH_FIELDS) + extra
 
 
 def launch_hash(server: ServerConfig) -> str:
-    """Hex text that a cached catalog is valid for: changes when launch settings, as written, change.
+    """Return a hex string that identifies the launch settings, as written. A cached catalog is valid only for it.
 
-    Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret:
-    each value adds only CHECKSUM_BYTES of a digest, too little to find or to confirm one by guessing.
+    Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret: each
+    value adds only CHECKSUM_BYTES of a digest, too little to find or to confirm one by guessing.
     """
     said = "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
     return f"{said}@{_checksum(server.account)}" if server.account else said

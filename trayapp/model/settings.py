@@ -1,7 +1,4 @@
-"""The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4.
-
-Never here: parsing, files.
-"""
+"""The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ class HttpSettings:
 
     enabled: bool = True
     port: int = 7461
-    token: bool = True  # whether clients must send the token; off only for those that cannot
+    token: bool = True  # whether clients must send the token; off only for clients that cannot
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A named view of the catalog; None means "as without the profile"."""
+    """A named view of the catalog. None means "as without the profile"."""
 
     servers: tuple[str, ...] | None = None
     expose: Expose | None = None
@@ -39,7 +36,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """What is kept of calls, and how much."""
+    """Whether and how much call history is stored."""
 
     enabled: bool = True
     arguments: bool = True  # the first 2 KB of arguments and result too, redacted
@@ -49,7 +46,7 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of `settings`. Times are in the unit that the file uses, named in each field's comment."""
+    """All of `settings`. Times use the unit of the file, given in each field's comment."""
 
     expose: Expose = "auto"
     defer_above: int = 15  # tools
@@ -67,12 +64,12 @@ class Settings:
     profiles: dict[str, Profile] = field(default_factory=dict)
     synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)
     token_store: Literal["keyring", "file"] = "keyring"
-    client_metadata_url: str | None = None  # of a client id metadata document, for sign-in services that take one
+    client_metadata_url: str | None = None  # of a client ID metadata document, where sign-in services accept one
     approve_changes: Literal["ask", "notify", "off"] = "ask"
-    write_tools: Literal["all", "switched"] = "all"  # which tools stand in servers.yaml
-    suspicious: Literal["note", "hold", "off"] = "note"  # at first sight: what reads like orders, what hides text
-    ask: AskMode = "auto"  # before which calls the user is asked
+    write_tools: Literal["all", "switched"] = "all"  # which tools are written to servers.yaml
+    suspicious: Literal["note", "hold", "off"] = "note"  # about new tools that read like instructions or hide text
+    ask: AskMode = "auto"  # which calls need the user's permission
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False
-    registry: str = "https://registry.modelcontextprotocol.io"  # asked by `find` and `add` of a name of it, only then
-    confine: Confining = None  # of servers that are programs and do not say it themselves
+    registry: str = "https://registry.modelcontextprotocol.io"  # contacted only by `find`, and `add` of a registry name
+    confine: Confining = None  # for stdio servers that do not set it themselves

@@ -1,7 +1,4 @@
-"""The snapshot: all that tray and command line may know of a running gateway, and its JSON form (PRODUCT 12).
-
-Never here: how the state came about, how it is shown.
-"""
+"""The snapshot: all that tray and command line may know about a running gateway, and its JSON form (PRODUCT 12)."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from trayapp.model.lifecycle import State
 from trayapp.model.reading import ShapeError, read
 
 SNAPSHOT_VERSION = 1
-# A call to a server in one of these is served: an idle one starts on the call, one that stops is started again
+# States in which a call is served: an idle server starts on the call, a stopping one is started again.
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
-KeyringState = Literal["available", "locked", "missing"]  # locked, missing: sign-ins live in memory meanwhile
+KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins live in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file of the user's that is not as it should be. `line` is 1-based, 0 = no line."""
+    """An error or warning in one of the user's files. `line` is 1-based, 0 = no line."""
 
     file: str
     line: int
@@ -34,7 +31,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """How many tools of one server there are: known, passed to clients, gone, held back."""
+    """Numbers of one server's tools: known, passed to clients, gone, withheld."""
 
     total: int = 0
     enabled: int = 0
@@ -44,31 +41,31 @@ class ToolCounts:
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """Whether a server that wants a sign-in has one. Times are Unix seconds; nothing here is a secret."""
+    """Sign-in state of a server that requires one. Times are Unix seconds. Contains no secrets."""
 
     signed_in: bool
-    until: float | None = None  # when the access token ends; None = not said
-    renews: bool = False  # by itself, without the user
-    kept: bool = True  # beyond the end of the gateway
+    until: float | None = None  # when the access token expires; None = unknown
+    renews: bool = False  # without the user
+    kept: bool = True  # after the gateway ends
     scope: str | None = None
-    wanted: str | None = None  # scopes that the server asked for besides: a new sign-in would bring them
+    wanted: str | None = None  # further scopes that the server requested; a new sign-in would bring them
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedAccess:
-    """What a confined server wanted and did not get. `allow`: the line for its entry that would allow it."""
+    """An access that a confined server was refused. `allow`: the line for its entry that would allow it."""
 
     access: str  # read, write, network, sockets
-    what: str  # a path, a host, or in words
+    what: str  # a path, a host, or a description
     allow: str
-    secret: bool = False  # then what the server says is no reason to allow it
+    secret: bool = False  # if true, the server's own claims are no reason to allow it
 
 
 @dataclass(frozen=True, slots=True)
 class ConfinementStatus:
-    """How a server that is to be confined was last started."""
+    """How a server with `confine` was last started."""
 
-    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` where there is no way; "" not yet
+    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` without any of them; "" not yet
     why_open: str = ""
     refused: tuple[RefusedAccess, ...] = ()
 
@@ -88,15 +85,15 @@ class ServerStatus:
     failed_s_ago: float | None = None
     last_used_s_ago: float | None = None
     calls: int = 0
-    project: str | None = None  # the folder of the project that alone has it
-    signed_in: bool | None = None  # OAuth; None = it knows no sign-in, as far as we know
-    auth: SignInStatus | None = None  # None: it takes no sign-in, or nobody has looked yet
-    approvals: tuple[str, ...] | None = None  # tools that wait for the user's approval; None = none
-    findings: tuple[str, ...] | None = None  # codes of what was found in those tools; None = nothing
-    suspicious: tuple[str, ...] | None = None  # tools that are served although they read like orders; None = none
+    project: str | None = None  # folder of the only project that has it
+    signed_in: bool | None = None  # OAuth; None = no sign-in known
+    auth: SignInStatus | None = None  # None: no sign-in applies, or its state was not read yet
+    approvals: tuple[str, ...] | None = None  # tools that await the user's approval; None = none
+    findings: tuple[str, ...] | None = None  # codes of the findings in those tools; None = none
+    suspicious: tuple[str, ...] | None = None  # tools that are served although they read like instructions; None = none
     confinement: ConfinementStatus | None = None  # None: it is not confined
-    connections: int | None = None  # processes, or sessions over HTTP, where it has more than one now
-    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it could not say, of which none is known
+    connections: int | None = None  # processes or HTTP sessions, if there is more than one now
+    unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it failed to return and that are unknown
 
     @property
     def ready(self) -> bool:
@@ -110,7 +107,7 @@ class ServerStatus:
 
 
 def is_ready(state: str, unlisted: Collection[str] | None) -> bool:
-    """True if a server in that state serves calls, given the lists of which nothing is known."""
+    """Return True if a server in that state serves calls, given the unknown lists."""
     return state in READY and "tools" not in (unlisted or ())
 
 
@@ -142,14 +139,14 @@ class GatewayStatus:
     uptime_s: float
     http_url: str | None = None
     sessions: tuple[SessionStatus, ...] = ()
-    keyring: KeyringState | None = None  # of the place of sign-ins and secrets; None = nothing has needed it yet
+    keyring: KeyringState | None = None  # of the store for sign-ins and secrets; None = not needed yet
     keyring_error: dict[str, str] | None = None  # {"title", "hint"} while it is not available
-    today: CallsToday | None = None  # None: no history is kept, or nobody has called yet
+    today: CallsToday | None = None  # None: history is off, or there were no calls yet
 
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a call that waits, fit for people's eyes (model/preview)."""
+    """One argument of a pending call, fit to be shown to people (model/preview)."""
 
     name: str
     value: str
@@ -158,7 +155,7 @@ class ShownArgument:
 
 @dataclass(frozen=True, slots=True)
 class AskStatus:
-    """A call or a server's question (`kind`) that waits for the user's answer. Times are Unix seconds."""
+    """A call or a server's question (`kind`) that awaits the user's answer. Times are Unix seconds."""
 
     id: str
     kind: str
@@ -170,7 +167,7 @@ class AskStatus:
     project: str | None = None
     tool: str = ""
     tool_class: str = ""
-    basis: str = ""  # of the class: annotations (the server's own word) or name
+    basis: str = ""  # source of the class: annotations (the server's own claim) or name
     arguments: tuple[ShownArgument, ...] = ()
     message: str = ""  # of a question
     url: str | None = None
@@ -179,16 +176,16 @@ class AskStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole state at one revision; a later revision is a larger number."""
+    """The whole state at one revision. A later revision has a larger number."""
 
     revision: int
     gateway: GatewayStatus
     servers: tuple[ServerStatus, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
-    asks: tuple[AskStatus, ...] = ()  # what waits for the user's yes, oldest first
+    asks: tuple[AskStatus, ...] = ()  # pending requests for the user's permission, oldest first
 
     def to_json(self) -> dict[str, Any]:
-        """The object of `status --json`."""
+        """Return the object of `status --json`."""
         return {
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
@@ -200,9 +197,9 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """The snapshot that `to_json` made, maybe of a newer program: keys that are not known here are dropped.
+        """Return the snapshot from its `to_json` form. Keys added by a newer program are dropped.
 
-        Raises NewerSnapshotError for another version of the shape, ShapeError for what is no snapshot.
+        Raise NewerSnapshotError for a newer version of the format, ShapeError for anything that is no snapshot.
         """
         version = value.get("version") if isinstance(value, dict) else None
         if type(version) is int and version > SNAPSHOT_VERSION:
@@ -211,7 +208,7 @@ class Snapshot:
 
 
 class NewerSnapshotError(ShapeError):
-    """A gateway of a newer version tells its state in a shape that we cannot read."""
+    """A newer gateway reports its state in a format that we cannot read."""
 
     code = "newer_snapshot"
 
@@ -229,11 +226,11 @@ RARE = frozenset(
 
 
 def _server_json(server: ServerStatus) -> dict[str, Any]:
-    """All of it; the RARE keys only where they have a value."""
+    """Return the server's fields. The RARE keys appear only if they have a value."""
     return {key: value for key, value in asdict(server).items() if key not in RARE or value is not None}
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """`{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
+    """Return `{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
     keys = ("file", "line", "column", "server", "message", "hint", "fatal")
     return {key: getattr(problem, key) for key in keys}

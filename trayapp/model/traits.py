@@ -1,7 +1,4 @@
-"""What is known of how a server speaks, beside what it offers: its eras of the protocol, and what it asks clients.
-
-Never here: the connections that follow from it.
-"""
+"""Known facts about how a server speaks: its protocol eras, and the client features that it uses."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerTraits:
-    """Traits of one version of a server. An era: True if it speaks it, None if nobody has tried.
+    """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
 
     `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or a method of its own.
     """
@@ -20,7 +17,7 @@ class ServerTraits:
     asks: frozenset[str] = frozenset()
 
     def speaks(self, *, newer: bool) -> bool | None:
-        """Return what is known of that era."""
+        """Return True if the server is known to speak that era, False if known not to, None if unknown."""
         return self.newer if newer else self.older
 
 
