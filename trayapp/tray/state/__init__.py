@@ -1,4 +1,4 @@
-"""What the tray knows, and what it shows for that: values and pure functions.
+"""The tray's state and everything that it shows for that state: values and pure functions.
 
-Never here: doing, waiting, drawing.
+Never here: actions, waiting, drawing.
 """

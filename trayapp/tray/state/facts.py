@@ -1,7 +1,4 @@
-"""What a state comes down to: what runs, what is ready, what is wrong, what wants the user.
-
-Never here: texts, menus, icons.
-"""
+"""The facts of a state: what runs, what is ready, what is wrong, and what needs the user."""
 
 from __future__ import annotations
 
@@ -19,16 +16,21 @@ ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Servers in the order in which they are shown: by name, so that none moves in an open menu, which GNOME's panel
-    draws wrong. What is wrong stands at the top of the menu.
+    """The facts that menu, icon, and notifications are made of.
 
-    `live`: the snapshot of a gateway that serves; None in every other state. `wanted`: servers that are not disabled.
-    `ready`: how many of those answer when they are called: connected ones, and idle ones, which start on the call; a
-    server that connects, failed or wants a sign-in is not ready. `permissions`: servers that answer, but refused a
-    call for want of permissions that a new sign-in would bring. `tools`: enabled tools of the wanted servers.
-    `fatal`: problems because of which a file or an entry is not used. `keyring`: why sign-ins are not kept; None
-    where they are, and where nothing has to be; `keyring_error`: its title and hint. `locked`: a server waits for it.
-    `offered`: as long as there is no server but the sample.
+    - `live`: the snapshot of a serving gateway; None in every other state.
+    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such a move wrong. The top
+      of the menu shows what is wrong.
+    - `wanted`: the number of servers that are not disabled.
+    - `ready`: how many of those answer a call. Connected servers do, and so do idle ones, which start on the call. A
+      server that is connecting, failed, or needs a sign-in is not ready.
+    - `tools`: the number of enabled tools of the wanted servers.
+    - `permissions`: servers that answer, but refused a call for lack of permissions. A new sign-in would grant them.
+    - `fatal`: the problems that keep a file or an entry from being used.
+    - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
+    - `keyring_error`: the title and hint of that problem.
+    - `locked`: True if a server waits for the keyring.
+    - `offered`: the servers that AI tools have, as long as there is no server but the sample.
     """
 
     live: Snapshot | None = None
@@ -47,15 +49,15 @@ class Facts:
     keyring_error: Mapping[str, str] = field(default_factory=dict)
     locked: bool = False
     offered: tuple[Offered, ...] = ()
-    asks: tuple[AskStatus, ...] = ()  # what waits for the user's answer, oldest first
+    asks: tuple[AskStatus, ...] = ()  # calls and questions that wait for the user's answer, oldest first
 
 
 def facts(state: TrayState) -> Facts:
-    """The facts of a state; nothing but `live=None` where no gateway serves."""
+    """Return the facts of a state. Without a serving gateway they are all empty."""
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Facts()
-    by_name = {server.name: server for server in snapshot.servers}  # keys are made of names: no name twice
+    by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names: no duplicates
     servers = tuple(sorted(by_name.values(), key=_rank))
     wanted = [server for server in servers if server.state is not State.DISABLED]
     return Facts(
@@ -80,13 +82,13 @@ def facts(state: TrayState) -> Facts:
 
 
 def wants_permissions(server: ServerStatus) -> bool:
-    """Whether it refused something that another sign-in would allow (step-up)."""
+    """Return True if the server refused a call that another sign-in would allow (step-up authorization)."""
     asked = server.auth is not None and server.auth.wanted is not None
     return asked and server.state not in (State.NEEDS_AUTH, State.DISABLED)
 
 
 def in_trouble(server: ServerStatus) -> bool:
-    """True if it cannot serve before somebody does something."""
+    """Return True if the server cannot serve until somebody acts."""
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
 
 

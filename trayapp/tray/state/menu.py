@@ -1,7 +1,4 @@
-"""The entries of the menu (PRODUCT 11), in their order. A pure function of the state.
-
-Never here: pystray, icon and tooltip (view), the wording (texts).
-"""
+"""The menu's entries (PRODUCT 11), in their order: a pure function of the state."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from trayapp.tray.state.state import SEPARATOR, Action, ClientState, Entry, Item
 
 T = TypeVar("T")
 
-WANTS_SHOWN = 3  # of one sort at the top of the menu; the others lie behind one entry
-SERVERS_SHOWN = 25  # in one menu: about what a small screen holds
+WANTS_SHOWN = 3  # of one kind at the top of the menu; one entry leads to the others
+SERVERS_SHOWN = 25  # in one menu: about as many as fit on a small screen
 GROUP_SIZE = 20
 
 PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
@@ -61,19 +58,19 @@ HELP: tuple[Entry, ...] = (
 
 
 def client_titles(state: TrayState, known: Facts, transport: str = "") -> list[str]:
-    """Return the AI tool of each session as people know it; `transport`: only of those that came by that one."""
+    """Return the display name of each session's AI tool; with `transport`, only of sessions over that transport."""
     titles = {client.name: client.title for client in state.clients or ()}
     sessions = known.live.gateway.sessions if known.live else ()
     return [titles.get(one.client, one.client) for one in sessions if transport in ("", one.transport)]
 
 
 def keyed(name: str) -> str:
-    """A name as one part of a key: `a/log` must not be the log of `a`."""
+    """Escape a name for use as one part of a key: `a/log` must differ from the log of `a`."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
 def identity(problem: Problem) -> str:
-    """Tells one problem from every other."""
+    """Return a key that is unique to this problem."""
     return repr(astuple(problem))
 
 
@@ -82,7 +79,7 @@ def _connected(state: TrayState, known: Facts) -> tuple[Item, ...]:
     return (Item("connected", texts.clients_line(titles), enabled=False),) if titles else ()
 
 
-# -- what wants the user ---------------------------------------------------------------------------------------------
+# -- what needs the user ---------------------------------------------------------------------------------------------
 
 
 def _wants(state: TrayState, known: Facts) -> list[Entry]:
@@ -108,7 +105,7 @@ def _wants(state: TrayState, known: Facts) -> list[Entry]:
 
 
 def _ask(ask: AskStatus) -> Item:
-    """What would be called, with its arguments; below them the answers."""
+    """Return the entry of a waiting call or question, with its arguments and then its answers below it."""
     key = f"want/ask/{ask.id}"
     rows = tuple(Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_menu(ask)))
     answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
@@ -116,7 +113,7 @@ def _ask(ask: AskStatus) -> Item:
 
 
 def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
-    """Return the answers that one click can give, with their labels. A form is filled in by panel or command line."""
+    """Return the answers that one click can give, with their labels. Forms need the panel or the command line."""
     deny = (texts.DENY if ask.kind == "call" else texts.DECLINE, Action(Verb.DENY, ask.id))
     if ask.kind != "call":
         if ask.url:
@@ -129,7 +126,7 @@ def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
 
 
 def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
-    """Its dialog is one click away; else what to do stands below."""
+    """Return an entry that opens the keyring's dialog or, if no dialog can help, lists what to do."""
     if texts.is_unlockable(state, error):
         return Item("keyring/unlock", texts.UNLOCK_KEYRING, Action(Verb.UNLOCK))
     lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
@@ -139,7 +136,7 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
-    """Each server with what it starts; below them the yes, which counts for just these, and the no."""
+    """Return each offered server with what it starts, then the choices. A yes counts for these servers only."""
     rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
     key = offer_key(offered)
     if any(one.secrets for one in offered):
@@ -155,7 +152,7 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
 def _first_few(
     key: str, values: Sequence[T], entry: Callable[[T], Item], way: str, thing: str = "server"
 ) -> tuple[Item, ...]:
-    """An entry each; those that are too many lie in a menu of their own."""
+    """Return one entry per value. If there are too many, move the rest into a submenu."""
     entries = tuple(map(entry, values))
     if len(entries) <= WANTS_SHOWN + 1:
         return entries
@@ -165,7 +162,7 @@ def _first_few(
 
 
 def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
-    """A list that stays on the screen: beyond SERVERS_SHOWN entries, menus of GROUP_SIZE each."""
+    """Split a list of more than SERVERS_SHOWN entries into submenus of up to GROUP_SIZE, to fit on the screen."""
     if len(entries) <= SERVERS_SHOWN:
         return entries
     firsts = list(accumulate(map(len, parts := _parts(entries)), initial=1))
@@ -176,7 +173,7 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
 
 
 def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
-    """Cut a list into parts of about the same length, at most GROUP_SIZE."""
+    """Split a list into parts of about equal length, at most GROUP_SIZE."""
     number = -(-len(values) // GROUP_SIZE)
     ends = [len(values) * at // number for at in range(number + 1)] if number else []
     return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
@@ -189,14 +186,14 @@ def _sign_in_want(server: ServerStatus) -> Item:
 
 
 def _grant_want(server: ServerStatus) -> Item:
-    """A sign-in asks for what was wanted besides what was granted."""
+    """Return an entry whose sign-in asks for the wanted permissions in addition to those already granted."""
     return Item(
         f"want/grant/{keyed(server.name)}", texts.wanted(texts.grant_to(server)), Action(Verb.SIGN_IN, server.name)
     )
 
 
 def _approval(waiting: tuple[str, Sequence[str]]) -> Item:
-    """Looked at first: what is approved is what was shown."""
+    """Return an entry that shows the changes first: an approval covers only what was shown."""
     server, codes = waiting
     key = f"want/approve/{keyed(server)}"
     show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, server))
@@ -205,7 +202,7 @@ def _approval(waiting: tuple[str, Sequence[str]]) -> Item:
 
 
 def _failure(server: ServerStatus) -> Item:
-    """Why, and what can be done about it: panels of low screens cannot open a third level."""
+    """Return an entry with reason and remedies in one submenu: panels on low screens cannot open a third level."""
     key = f"want/failed/{keyed(server.name)}"
     entries = [
         *_why(server, key),
@@ -219,7 +216,7 @@ def _failure(server: ServerStatus) -> Item:
 
 
 def _problem(problem: Problem) -> Item:
-    """A click opens the file; one that has more to say than fits says it below."""
+    """Return an entry whose click opens the file. If its text does not fit, the full text stands in a submenu."""
     key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
     click = Action(Verb.OPEN_FILE, problem.file)
     lines = texts.problem_lines(problem)
@@ -233,9 +230,9 @@ def _problem(problem: Problem) -> Item:
 
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
-    """By name; a long list has those in trouble first, and goes on in groups.
+    """Return the servers by name. In a long list, servers in trouble come first, and the others follow in groups.
 
-    Never empty: some panels build submenus only once.
+    The result is never empty: some panels build submenus only once.
     """
     if not servers:
         return (Item("servers/none", texts.NO_SERVERS, enabled=False),)
@@ -254,7 +251,7 @@ def _group(number: int, servers: tuple[ServerStatus, ...]) -> Item:
 
 
 def _server(server: ServerStatus) -> Item:
-    """One server with its own menu."""
+    """Return the entry of one server, with its submenu."""
     key = f"servers/{keyed(server.name)}"
     enabled = server.state is not State.DISABLED
     entries: list[Entry] = [*_why(server, key)]
@@ -272,7 +269,7 @@ def _server(server: ServerStatus) -> Item:
 
 
 def _suspicious(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    """Tools that are served although they read like orders: told here, never by a notification."""
+    """Return entries for tools that are served although they read like orders. No notification reports these."""
     if not server.suspicious:
         return ()
     show = Item(f"{key}/look", texts.suspicious(len(server.suspicious)), Action(Verb.SHOW_CHANGES, server.name))
@@ -280,7 +277,7 @@ def _suspicious(server: ServerStatus, key: str) -> tuple[Item, ...]:
 
 
 def _why(server: ServerStatus, key: str) -> list[Entry]:
-    """What is to be known of it: its error, what to do, whose it is."""
+    """Return the heading of a server's submenu: its error, what to do, and the project that it belongs to."""
     error = server.error if in_trouble(server) and server.error else {}
     lines = [*texts.wrapped(error.get("title", "")), *texts.wrapped(texts.without_commands(error.get("hint", "")))]
     lines += [texts.only_in(server.project)] if server.project else []
@@ -289,7 +286,7 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
 
 
 def _sign_in(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    """Only where there is something to sign in to, or to be allowed besides."""
+    """Return a sign-in entry if the server needs a sign-in or more permissions; otherwise nothing."""
     if server.state is State.NEEDS_AUTH or server.signed_in is False:
         return (Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)),)
     if wants_permissions(server):
@@ -304,7 +301,7 @@ def _sign_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
 
 
 def _enabled(server: ServerStatus, key: str) -> Item:
-    """The switch in servers.yaml; what a project alone has is switched in the project's file."""
+    """Return the server's switch in servers.yaml. It is disabled for a server that only a project's file defines."""
     on = server.state is not State.DISABLED
     verb = Verb.DISABLE if on else Verb.ENABLE
     return Item(f"{key}/enabled", texts.ENABLED, Action(verb, server.name), on, enabled=server.project is None)
@@ -314,7 +311,7 @@ def _enabled(server: ServerStatus, key: str) -> Item:
 
 
 def _clients(state: TrayState) -> tuple[Entry, ...]:
-    """Those that are installed or connected, by title."""
+    """Return the AI tools that are installed or connected, by title."""
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
@@ -327,7 +324,7 @@ COPY = Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
 
 
 def _doubled(servers: tuple[Offered, ...]) -> tuple[Item, ...]:
-    """What AI tools still start themselves, each by name; the yes counts for just these."""
+    """Return an entry for the servers that AI tools still start themselves. A yes counts for these servers only."""
     if not servers:
         return ()
     rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
@@ -361,7 +358,7 @@ def _autostart(on: bool | None) -> Item:
 
 
 def _quit_text(state: TrayState, known: Facts) -> str:
-    """Says who starts the gateway again: an AI tool whose shim goes on does, with its next call."""
+    """Return the text of Quit, with the AI tools whose next call starts the gateway again: their shims keep running."""
     if state.child is ChildState.ATTACHED:
         return texts.QUIT_ATTACHED
     return texts.quit_text(client_titles(state, known, "stdio"))

@@ -1,7 +1,4 @@
-"""Which notifications a state calls for, each once a cause and grouped. Pure: what was told is a value, passed on.
-
-Never here: showing a notification, clocks (times are passed in), the wording (texts).
-"""
+"""The notifications that a state calls for: one per cause, grouped. Pure: each call returns what the next one needs."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
 
 
 class NoticeKind(StrEnum):
-    """What a notification may be about, in the order of weight; also its key: a newer one of a kind replaces it."""
+    """The kinds of notification, most important first. The kind is also the key: a new one replaces the previous one."""
 
     CRASH_LOOP = "crash-loop"
     CRASHED = "crashed"
@@ -35,50 +32,57 @@ class NoticeKind(StrEnum):
     OFFER = "offer"
 
 
-# Seconds that a cause must hold before it is told. Long enough to gather what happens together into one notification.
+# Seconds that a cause must last before it is reported: long enough to group simultaneous causes in one notification.
 DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.CRASH_LOOP: 0.0,
-    NoticeKind.CRASHED: 0.0,  # once it runs again; CRASH_LOOP says that it does not
-    NoticeKind.HANGS: 2.0,  # a machine that was just woken, or swaps
+    NoticeKind.CRASHED: 0.0,  # reported once the gateway runs again; otherwise CRASH_LOOP reports it
+    NoticeKind.HANGS: 2.0,  # a machine that has just woken, or is swapping
     NoticeKind.FILE: 0.5,  # some editors write in two steps
     NoticeKind.SIGN_IN: 1.0,
     NoticeKind.PERMISSIONS: 1.0,
     NoticeKind.APPROVAL: 1.0,
-    NoticeKind.FAILED: 4.0,  # a server that is back by then (a wake, a restart of it) had no outage worth a word
+    NoticeKind.FAILED: 4.0,  # a server that recovers in this time (after a wake or a restart) is not worth a report
     NoticeKind.TOOLS: 2.0,  # a refresh of all servers
     NoticeKind.KEYRING: 1.0,  # a dialog to unlock it may be open
     NoticeKind.OFFER: 1.0,
 }
-EARLY_S = 0.01  # a timer may wake us a hair too soon; so may the rounding of a sum
-CALM_S = 60.0  # a crash within this after another one belongs to it; the crash loop is told by itself
-# An outage is over when the server was up, or is wanted no more. Idle is neither: a reconnect passes through it.
+EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
+CALM_S = 60.0  # a crash this soon after another belongs to it; the crash loop has its own notification
+# An outage ends when the server was up or is no longer wanted. Idle does not end it: a reconnect passes through idle.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
 ASKS_SHOWN = 3  # notifications at once; the others wait in the menu until one of them is answered
 
-Cause = tuple[NoticeKind, str]  # the server, the problem, or ""
+Cause = tuple[NoticeKind, str]  # the second part: a server, a problem, or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One notification. `key`: it replaces the one with the same key on the screen. `actions`: label and what it does;
-    the first one is also what a click on the notification itself does. `urgent`: it stays until somebody saw it."""
+    """One notification.
+
+    - `key`: the notification replaces the one with the same key on the screen.
+    - `actions`: labels and actions. A click on the notification itself does the first one.
+    - `urgent`: the notification stays until somebody dismisses it.
+    """
 
     key: str
     title: str
     text: str
     actions: tuple[tuple[str, Action], ...] = ()
     urgent: bool = False
-    click: bool = True  # False: a click on the notification itself does nothing, only its buttons count
+    click: bool = True  # False: only the buttons react, not a click on the notification itself
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is remembered between two calls of `news`; it starts as `Told()`.
+    """The memory between two calls of `news`. The first call gets `Told()`.
 
-    `told`: causes that were told and are not over. `waiting`: causes not told yet, since when. `tools`: total and stale
-    of each server, as last told. `child` of the last call; `crashed_at`: when the last crash was seen. `is_down`: that
-    one is to be told as soon as the gateway runs again.
+    - `told`: causes that were reported and still hold.
+    - `waiting`: causes not yet reported, and since when they hold.
+    - `tools`: the total and stale tool counts of each server, as last reported.
+    - `child`: the process state at the last call.
+    - `crashed_at`: when the last crash was seen.
+    - `is_down`: True if a crash is to be reported as soon as the gateway runs again.
     """
 
     told: frozenset[Cause] = frozenset()
@@ -87,13 +91,16 @@ class Told:
     child: ChildState | None = None
     crashed_at: float | None = None
     is_down: bool = False
-    asks: frozenset[str] = frozenset()  # those that were told and are open
+    asks: frozenset[str] = frozenset()  # those that were reported and are open
 
 
 @dataclass(frozen=True, slots=True)
 class DueNotices:
-    """What is to be shown now, what to pass on to the next call, and in how many seconds that is due at the latest
-    (None: when the state changes). `over`: keys of notifications that ask for what is not wanted any more."""
+    """The result of `news`: what to show now, and what to pass on.
+
+    `again_s`: the seconds until the next call is due; None: at the next change of the state. `over`: keys of
+    notifications to withdraw because they ask for something no longer needed.
+    """
 
     notices: tuple[Notice, ...]
     told: Told
@@ -102,9 +109,9 @@ class DueNotices:
 
 
 def news(state: TrayState, told: Told, now: float) -> DueNotices:
-    """The notifications that `state` calls for after what was `told`; `now`: seconds of any steady clock.
+    """Return the notifications that `state` calls for and that were not yet reported (`told`).
 
-    To be called for every change of the state, and again after `again_s`.
+    `now`: seconds of any steady clock. Call this for every change of the state, and again after `again_s`.
     """
     known = facts(state)
     held = _held(state, known, told, now)
@@ -130,7 +137,7 @@ def news(state: TrayState, told: Told, now: float) -> DueNotices:
     return DueNotices(shown, after, _again_s(waiting, now), (*over, *answered))
 
 
-# They ask the user for something; some desktops keep them until somebody answers, who may have done so elsewhere.
+# These ask the user for something. Some desktops keep them on the screen, but the user may have acted elsewhere.
 ASKING = (
     NoticeKind.CRASH_LOOP,
     NoticeKind.HANGS,
@@ -139,7 +146,7 @@ ASKING = (
     NoticeKind.APPROVAL,
     NoticeKind.KEYRING,
 )
-PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events: over as soon as they are told
+PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events, over once they are reported
 
 
 def _again_s(waiting: Mapping[Cause, float], now: float) -> float | None:
@@ -154,7 +161,7 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
 
 
 def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
-    """The causes that hold now."""
+    """Return the causes that hold now."""
     causes: set[Cause] = {(NoticeKind.FAILED, server.name) for server in known.failed}
     causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
     causes |= {(NoticeKind.PERMISSIONS, server.name) for server in known.permissions}
@@ -169,7 +176,7 @@ def _held(state: TrayState, known: Facts, told: Told, now: float) -> set[Cause]:
 
 
 def _is_down(state: TrayState, known: Facts, told: Told, now: float) -> bool:
-    """True from a crash on until the gateway runs again, or is not wanted to. Crashes in a row are one."""
+    """Return True from a crash until the gateway runs again or is no longer wanted. Crashes in a row count as one."""
     calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
     ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
     return (calm and _crashes(state, told)) or (told.is_down and not ended)
@@ -180,7 +187,7 @@ def _crashes(state: TrayState, told: Told) -> bool:
 
 
 def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[Cause]:
-    """The told causes that are not over. Without a gateway nothing is known of servers: theirs stay."""
+    """Return the reported causes that still hold. Without a gateway, those of servers stay: their state is unknown."""
     states = {server.name: server.state for server in known.servers}
     problems = set(map(identity, known.fatal))
     asking = {server.name for server in known.permissions}
@@ -194,13 +201,13 @@ def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[
         NoticeKind.PERMISSIONS: lambda name: live and name not in asking,
         NoticeKind.APPROVAL: lambda name: live and name not in known.approvals,
         NoticeKind.KEYRING: lambda _: live and known.keyring is None,
-        NoticeKind.OFFER: lambda _: False,  # once
+        NoticeKind.OFFER: lambda _: False,  # reported only once
     }
     return frozenset((kind, name) for kind, name in told if not over[kind](name))
 
 
 def _tool_change(server: ServerStatus, told: Told) -> tuple[int, int]:
-    """How many tools are new (or back) and how many gone since it was last told; (0, 0) for a first discovery."""
+    """Return how many tools came (or came back) and went since the last report; (0, 0) at the first discovery."""
     before = told.tools.get(server.name)
     if before is None or not server.tools.total:
         return 0, 0
@@ -209,7 +216,7 @@ def _tool_change(server: ServerStatus, told: Told) -> tuple[int, int]:
 
 
 def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
-    """The counts to compare with from now on; those of a change that is not told yet stay."""
+    """Return the counts for the next comparison. A change that is not reported yet keeps its old counts."""
     if known.live is None:
         return told.tools
     now = {server.name: (server.tools.total, server.tools.stale) for server in known.servers if server.tools.total}
@@ -222,7 +229,7 @@ def _counts(known: Facts, told: Told, waiting: set[str]) -> Mapping[str, tuple[i
 
 
 def _untold_asks(known: Facts, told: Told) -> list[AskStatus]:
-    """Return the oldest asks, as many as may be on the screen, without those that are there."""
+    """Return the oldest unreported asks, as many as there is still room for on the screen."""
     room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
     return [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]
 
@@ -232,7 +239,7 @@ def _ask_key(ask_id: str) -> str:
 
 
 def _ask(ask: AskStatus) -> Notice:
-    """One ask with its answers. A click beside its buttons must allow nothing."""
+    """Return the notification of one ask, with its answers. A click outside the buttons must not allow anything."""
     title = texts.within([texts.ask_title(ask)], texts.TITLE)
     lines = "\n".join(texts.ask_text(ask))
     return Notice(_ask_key(ask.id), title, lines, ask_answers(ask), urgent=True, click=False)
@@ -242,7 +249,7 @@ def _ask(ask: AskStatus) -> Notice:
 
 
 def _notice(kind: NoticeKind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
-    """Break no line: the program that shows it does that, for its own width."""
+    """Return a notice whose lines are not wrapped: the program that shows it wraps them to its own width."""
     text = texts.within([line for line in lines if line], texts.BODY)
     return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
@@ -280,7 +287,7 @@ def _permissions(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[str, Action]]:
-    """One for each that finds room; a server that is alone need not be named."""
+    """Return one button per server, as many as there is room for. A single server need not be named."""
     labels = [alone] if len(servers) == 1 else list(map(texts.sign_in_to, servers))
     buttons = [(label, Action(Verb.SIGN_IN, server.name)) for label, server in zip(labels, servers, strict=True)]
     return buttons[: texts.BUTTONS]
@@ -301,8 +308,10 @@ def _approval(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _file(known: Facts, names: set[str], told: Told) -> Notice:
-    """All that is wrong now, not only what is new: the notification replaces the one before. While a whole file cannot
-    be read, what is said of entries is about its last good version, and would lead astray."""
+    """Return a notice about everything that is wrong now, because it replaces the previous one.
+
+    If a whole file cannot be read, problems of entries are left out: they concern its last valid version.
+    """
     whole = next((problem for problem in known.fatal if problem.server is None), None)
     first = whole or known.fatal[0]
     others = [problem for problem in known.fatal if problem is not first and (whole is None or problem.server is None)]
@@ -349,7 +358,7 @@ def _keyring(known: Facts, names: set[str], told: Told) -> Notice:
 
 
 def _offer(known: Facts, names: set[str], told: Told) -> Notice:
-    """The first button only shows: it is what a click on the notification does, and that is no yes."""
+    """Return an offer whose first button only shows the servers: a click on the notification is not a yes."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     return _notice(
         NoticeKind.OFFER,

@@ -1,7 +1,4 @@
-"""What is said after a click: done, partly done, or what went wrong and what to do. Pure; a Notice each.
-
-Never here: doing it (actions), what is told without a click (notices).
-"""
+"""The notices after a click: it succeeded, succeeded in part, or failed and why. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.state import Action, Offered, Verb
 
-KEY = "click"  # of every outcome: the newest takes the place of the one before
-Outcome = Mapping[str, Any]  # of one server, see wire/control
+KEY = "click"  # of every outcome: a new one replaces the previous one
+Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
-READ_COLUMNS = 90  # of a text that opens in an editor: what lies right of its window is not read
+READ_COLUMNS = 90  # of a text that opens in an editor: nobody scrolls to the right
 
-# How the title of a failure begins; the reason follows below.
+# How the title of a failure begins. The reason follows in the text.
 FAILURES: dict[Verb, str] = {
     Verb.RECONNECT: "Reconnecting failed",
     Verb.REFRESH: "Refreshing failed",
@@ -67,30 +64,30 @@ FAILURES: dict[Verb, str] = {
 
 
 ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
-# Verbs whose target is no name.
+# Verbs whose target is not a name.
 NAMELESS = frozenset({Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
 
 
 def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
-    """A notice of an outcome, cut to what fits."""
+    """Return a notice of an outcome, cut to fit."""
     text = texts.within([line for line in lines if line] or [""], texts.BODY)
     return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
-    """What went wrong, and what to do."""
+    """Return a notice that says what went wrong and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
     hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # we start the gateway
     return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
 def unknown(action: Action, error: Exception) -> Notice:
-    """A mistake of ours."""
+    """Return a notice of an unexpected error."""
     return said(FAILURES[action.verb], f"Unexpected: {type(error).__name__}", "The tray's log says more: tray.log")
 
 
 def reconnected(servers: Mapping[str, Outcome]) -> Notice:
-    """After Reconnect and Reconnect all."""
+    """Return the notice after Reconnect or Reconnect all."""
     if not servers:
         return said("Nothing to reconnect", "No server is in use. Each starts with its next call.")
     return _summed(servers, "reconnected", "Reconnected", _state)
@@ -102,12 +99,12 @@ def _state(outcome: Outcome) -> str:
 
 
 def refreshed(servers: Mapping[str, Outcome]) -> Notice:
-    """After Refresh tools."""
+    """Return the notice after Refresh tools."""
     return _summed(servers, "refreshed", "Refreshed", _change)
 
 
 def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
-    """Of one server its outcome; of many how many it worked for, and why not for the others."""
+    """Return the outcome of one server or, for several, how many succeeded and why the others failed."""
     if not servers:
         return said("There are no servers to ask", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
@@ -125,7 +122,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
 
 
 def _named(server: str, why: str) -> str:
-    """The server's name before the reason, unless the reason says it."""
+    """Put the server's name before the reason, unless the reason contains it."""
     return why if server in why else f"{texts.name(server)}: {why}"
 
 
@@ -140,23 +137,23 @@ def _change(outcome: Outcome) -> str:
 
 
 def switched(server: str, on: bool) -> Notice:
-    """After Enabled."""
+    """Return the notice after Enabled."""
     after = "Clients see its tools again." if on else "Clients see its tools no more."
     return said(f"{texts.name(server)} is switched {'on' if on else 'off'}", after)
 
 
 def copied(command: str) -> Notice:
-    """After Copy stdio command."""
+    """Return the notice after Copy stdio command."""
     return said("Copied", "Paste it where your AI tool wants a command:", command)
 
 
 def not_copied(command: str) -> Notice:
-    """There is nothing here that copies: the text itself, to be typed."""
+    """Return the command itself for copying by hand, for systems where this app cannot copy."""
     return said("This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that.")
 
 
 def autostart(on: bool) -> Notice:
-    """After Start at login."""
+    """Return the notice after Start at login."""
     if on:
         return said("multi-mcp starts at login", "From the next login on.")
     return said(
@@ -165,7 +162,7 @@ def autostart(on: bool) -> Notice:
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
-    """After a click on a client; `done` is its row of `multi-mcp connect NAME --json`."""
+    """Return the notice after a click on an AI tool; `done` is its row of `multi-mcp connect NAME --json`."""
     if not done["changed"]:
         return said(f"{title} is {'already' if on else 'not'} connected", "There was nothing to change.")
     if on:
@@ -175,7 +172,7 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
 
 
 def taken_over(servers: int, secrets: int) -> Notice:
-    """After Take them over."""
+    """Return the notice after `Use them`."""
     lines = [
         "Now connect your AI tools, in the menu.",
         "They still have their own: its menu AI tools takes those out.",
@@ -187,32 +184,32 @@ def taken_over(servers: int, secrets: int) -> Notice:
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
-    """After Take them out."""
+    """Return the notice after `Take them out`."""
     titles = list(dict.fromkeys(server.title for server in servers))
     title = texts.listed(titles, f" {'has' if len(titles) == 1 else 'have'} multi-mcp alone now")
     return said(title, "Restart what runs. To put them back: multi-mcp import --undo")
 
 
 def left() -> Notice:
-    """After Leave them where they are."""
+    """Return the notice after `Leave them where they are`."""
     after = "To take them over later, on a terminal: multi-mcp import"
     return _instead(NoticeKind.OFFER, said("They stay where they are", after))
 
 
 def _instead(kind: NoticeKind, notice: Notice) -> Notice:
-    """In the place of the notification that asked for it."""
+    """Give the notice the key of the notification that asked, so that it replaces it."""
     return replace(notice, key=kind)
 
 
 def offer_text(servers: Sequence[Offered]) -> str:
-    """All of them with what they start, a text to be read."""
+    """Return a text that lists the offered servers with what each starts."""
     rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
     after = "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
     return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
 
 
 def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What changed, or is suspicious, in the tools of a server; a text to be read. What was found comes first."""
+    """Return a text about a server's tools that changed or are suspicious. Tools with findings come first."""
     head = f"Tools of {texts.plain(server)} that changed, or look suspicious. Lines with - were approved, + is new."
     lines = [head, "To approve them: the menu of multi-mcp, or on a terminal: multi-mcp approve", ""]
     for row in sorted(rows, key=lambda row: not row["findings"]):
@@ -232,7 +229,7 @@ def _folded(line: str, indent: str) -> list[str]:
 
 
 def approved(server: str, done: Mapping[str, Any]) -> Notice:
-    """After Approve."""
+    """Return the notice after Approve."""
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
         again = f"{count(missed, 'tool')} changed meanwhile. Look again."
@@ -243,7 +240,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:
-    """After Sign in; `outcome` is that of the request (wire/control)."""
+    """Return the notice after Sign in; `outcome` is the result of the request (wire/control)."""
     error, auth = outcome.get("error"), outcome.get("auth") or {}
     lines = [texts.reason(error) if error else "Its tools answer now."]
     if auth.get("kept") is False:
@@ -252,27 +249,27 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
 
 
 def signed_out(server: str) -> Notice:
-    """After Sign out."""
+    """Return the notice after Sign out."""
     return said(f"Signed out of {texts.name(server)}", "Its tokens are deleted on this computer.")
 
 
 def unlocked() -> Notice:
-    """After Unlock the keyring."""
+    """Return the notice after Unlock the keyring."""
     return said("The keyring is open", "Sign-ins are kept there.")
 
 
 def about(version: str, config: str, logs: str) -> Notice:
-    """After About."""
+    """Return the notice after About."""
     return said(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
 
 
 def state(headline: str, summary: str, buttons: tuple[tuple[str, Action], ...] = ()) -> Notice:
-    """After a click on the icon."""
+    """Return the notice after a click on the icon."""
     return said(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    """What doctor finds, a text to be read or sent to somebody."""
+    """Return the findings of doctor as a text to read or to send to somebody."""
     rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
     remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
     lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]
@@ -280,17 +277,17 @@ def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def diagnostics_copied() -> Notice:
-    """After Copy diagnostics."""
+    """Return the notice after Copy diagnostics."""
     return said("Diagnostics copied", "Versions and what doctor finds, without secrets. Paste them where you ask.")
 
 
 def diagnostics_in(file: str) -> Notice:
-    """After Copy diagnostics where nothing copies."""
+    """Return the notice after Copy diagnostics on a system where this app cannot copy."""
     return said("Nothing here copies", f"The diagnostics are in {file}")
 
 
 def no_host() -> Notice:
-    """Nothing on this desktop shows icons; the tray goes on without one."""
+    """Return the notice for a desktop that shows no tray icons. The tray runs on without one."""
     return Notice(
         "no-host",
         "multi-mcp runs without an icon",

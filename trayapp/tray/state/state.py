@@ -1,7 +1,4 @@
-"""What the tray knows (TrayState), what it shows (View), and what a click means (Action): frozen values.
-
-Never here: pystray, I/O, clocks; how a state is shown (view), said (texts) or drawn (icons).
-"""
+"""The frozen values of the tray: its state (TrayState), what it shows (TrayView), and what a click means (Action)."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from trayapp.model.status import Snapshot
 
 
 class IconKind(StrEnum):
-    """What the icon says (PRODUCT 11)."""
+    """The icon's message (PRODUCT 11)."""
 
     STARTING = "starting"
     HEALTHY = "healthy"
@@ -25,7 +22,7 @@ class IconKind(StrEnum):
 
 
 class Verb(StrEnum):
-    """Everything that a click may ask for. What its target is stands behind it; no target: "" always."""
+    """Everything that a click can ask for. Comments name the target; without one it is always ""."""
 
     RECONNECT = "reconnect"  # a server; "" = all of them
     REFRESH = "refresh"  # a server; "" = all of them
@@ -36,40 +33,40 @@ class Verb(StrEnum):
     UNLOCK = "unlock"  # the keyring
     SHOW_LOG = "show_log"  # a server
     SHOW_CHANGES = "show_changes"  # a server whose tool definitions changed
-    APPROVE = "approve"  # the same: what was shown last
+    APPROVE = "approve"  # a server: approves the changes that were shown last
     ALLOW = "allow"  # an ask, by its id, once
-    ALLOW_SESSION = "allow_session"  # the same, until that client's session ends
-    ALLOW_ALWAYS = "allow_always"  # the same, for that definition of the tool
+    ALLOW_SESSION = "allow_session"  # an ask, by its id, until that client's session ends
+    ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool
     DENY = "deny"  # an ask
-    OPEN_ASKED = "open_asked"  # an ask: the page that a server wants opened; then it is allowed
+    OPEN_ASKED = "open_asked"  # an ask: opens the page that the server asks for, then allows it
     OPEN_PANEL = "open_panel"
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
     COPY_COMMAND = "copy_command"
     SHOW_OFFER = "show_offer"
-    TAKE_OVER = "take_over"  # what offer_key says was seen: servers of AI tools, as they are
-    TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, their secrets into the keyring
+    TAKE_OVER = "take_over"  # the offer_key of the servers that were shown: takes over servers of AI tools, unchanged
+    TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, but moves their secrets into the keyring
     LEAVE_SERVERS = "leave_servers"
-    TAKE_OUT = "take_out"  # what offer_key says was seen: servers that AI tools start themselves, though they are here
+    TAKE_OUT = "take_out"  # the offer_key of the servers that were shown: multi-mcp has them, AI tools start them
     SHOW_LOGS = "show_logs"
     LOG_FOLDER = "log_folder"
-    CHECK = "check"  # everything, as `multi-mcp doctor` does
+    CHECK = "check"  # everything that `multi-mcp doctor` checks
     COPY_DIAGNOSTICS = "copy_diagnostics"
     PAUSE = "pause"
     RESUME = "resume"
     RESTART = "restart"
-    RETRY = "retry"  # out of a crash loop
+    RETRY = "retry"  # after a crash loop
     AUTOSTART_ON = "autostart_on"
     AUTOSTART_OFF = "autostart_off"
-    SHOW_STATE = "show_state"  # a notification with View.summary: what a click on the icon itself does
+    SHOW_STATE = "show_state"  # shows a notification with TrayView.summary; a click on the icon itself does this
     ABOUT = "about"
     QUIT = "quit"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is to be done, and to what."""
+    """An action and its target."""
 
     verb: Verb
     target: str = ""
@@ -77,9 +74,9 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One menu entry. `key` stays the same as long as the entry means the same, and no other entry of a view has it.
+    """One menu entry. `key` identifies the meaning of the entry. It is stable, and unique within a view.
 
-    `checked`: None = no check mark. `action`: None = a heading, or the way to `children`.
+    `checked`: None = no check mark. `action`: None = a heading, or a submenu with `children`.
     """
 
     key: str
@@ -101,11 +98,12 @@ Entry = Item | Separator
 
 @dataclass(frozen=True, slots=True)
 class TrayView:
-    """All that is shown. Two states whose views are equal need no redraw.
+    """Everything that the tray shows. Two states with equal views need no redraw.
 
-    `tooltip`: lines of at most 60 characters, 127 in all. `summary`: the same at more length, for the notification that
-    a click on the icon brings: `click` is that action. `buttons`: label and what it does, on that notification: panels
-    without menus have nothing else.
+    - `tooltip`: lines of at most 60 characters, 127 characters in all.
+    - `summary`: a longer version, for the notification after a click on the icon.
+    - `click`: the action of a click on the icon.
+    - `buttons`: labels and actions of that notification. Panels without menus offer nothing else.
     """
 
     icon: IconKind
@@ -118,10 +116,10 @@ class TrayView:
 
 @dataclass(frozen=True, slots=True)
 class ClientState:
-    """An AI tool that can be pointed at the shim. `name` is that of `multi-mcp connect NAME`, `title` for people.
+    """An AI tool that can be connected to the shim. `name`: as in `multi-mcp connect NAME`; `title`: for people.
 
-    `found`: it is installed here. `drift`: why its entry is not quite ours any more (it was edited, or points at an
-    old place); None = it is as we wrote it.
+    `found`: True if it is installed here. `drift`: why its entry differs from ours (it was edited, or points at an old
+    place); None if it is as we wrote it.
     """
 
     name: str
@@ -133,7 +131,7 @@ class ClientState:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A server that an AI tool has and multi-mcp has not. `title`: the tool's; `starts`: its command or address."""
+    """A server that an AI tool has and multi-mcp lacks. `title`: the tool's; `starts`: its command or address."""
 
     name: str
     title: str
@@ -142,20 +140,23 @@ class Offered:
 
 
 def offer_key(offered: tuple[Offered, ...]) -> str:
-    """Tells these servers from any others: a yes counts for what was seen."""
+    """Return a key that identifies these servers: a yes counts only for the servers that were shown."""
     return hashlib.sha256(repr(offered).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class TrayState:
-    """All that the tray knows.
+    """Everything that the tray knows.
 
-    `snapshot`: the gateway's newest; it counts in the states running and attached only. `error`: why the gateway is
-    not up, one line. `hangs`: its process is there and does not answer. `autostart`: None = not possible here.
-    `clients`: None = not looked for yet.
-    `approvals`: servers whose changed tool definitions wait for the user. `offered`: servers to be taken over, on a
-    first start; `offer_told`: of which an earlier tray told already. `doubled`: servers that connected AI tools still
-    start themselves.
+    - `snapshot`: the gateway's newest. It counts only in the states running and attached.
+    - `error`: why the gateway is not up, in one line.
+    - `hangs`: True if its process exists and does not answer.
+    - `autostart`: None if start at login is not possible here.
+    - `clients`: None until the first look.
+    - `approvals`: servers whose changed tool definitions wait for the user.
+    - `offered`: servers that can be taken over, on a first start.
+    - `offer_told`: True if an earlier tray already reported such servers.
+    - `doubled`: servers that connected AI tools still start themselves.
     """
 
     child: ChildState

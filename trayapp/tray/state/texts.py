@@ -1,7 +1,7 @@
-"""Every text that the tray shows, in one place: menu, tooltip, notifications; and foreign text made fit for them.
+"""Every text that the tray shows (menu, tooltip, notifications), and the cleaning of untrusted text.
 
-Sentence case; says what happened and what to do; no line over LINE characters. Texts are plain: what a menu takes for
-a mark (`_`, `&`) is for whoever draws it to escape. Never here: which text is shown when (view, menu, news).
+Texts use sentence case, say what happened and what to do, and have no line over LINE characters. They are plain: the
+code that draws a menu escapes its marks (`_`, `&`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus,
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened, width
 from trayapp.tray.state.state import Offered
 
-LINE = 60  # characters: menus and notifications get unwieldy beyond
-NAME = 28  # characters of a server's name where more has to stand beside it
-TOOLTIP = 127  # UTF-16 units: Windows has room for 128 with the end
-TITLE = 63  # UTF-16 units of a notification's title, and of its text: Windows again
+LINE = 60  # characters: menus and notifications become unwieldy beyond this
+NAME = 28  # characters of a server's name, where other text must fit beside it
+TOOLTIP = 127  # UTF-16 units: Windows has room for 128 including the terminator
+TITLE = 63  # UTF-16 units of a notification's title; BODY: of its text. Both are limits of Windows
 BODY = 255
-BUTTONS = 3  # on a notification; more are not shown
+BUTTONS = 3  # of a notification; more are not shown
 NAMES_LISTED = 3
 PROBLEM_LINES = 6
-READ = 2000  # characters of a foreign text that are looked at: an error may hold a whole page
+READ = 2000  # characters of an untrusted text that are read: an error may hold a whole page
 APP = "multi-mcp"
 
 STATES = {
@@ -39,7 +39,7 @@ STATES = {
     State.STOPPING: "closing",
 }
 
-# At the head of a server's line: one that failed, one that wants the user, and so on.
+# The mark at the start of a server's line: it shows the state.
 GLYPHS = {
     State.DISABLED: "–",
     State.IDLE: "○",
@@ -51,38 +51,38 @@ GLYPHS = {
     State.STOPPING: "○",
 }
 
-# -- foreign text ----------------------------------------------------------------------------------------------------
+# -- untrusted text --------------------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:
-    """One line without anything that draws nothing: controls, bidirectional marks, zero-width characters."""
+    """Return one line without invisible characters: controls, bidirectional marks, zero-width characters."""
     line = one_line(text[:READ])
     return line if line.isprintable() else " ".join("".join(filter(str.isprintable, line)).split())
 
 
 def fit(text: str, limit: int = LINE) -> str:
-    """`text` as one plain line of at most `limit` characters and columns."""
+    """Return `text` as one plain line of at most `limit` characters and columns."""
     line = shortened(plain(text), limit)
     return line if len(line) <= limit else line[: limit - len(ELLIPSIS)].rstrip() + ELLIPSIS
 
 
 def name(text: str, limit: int = NAME) -> str:
-    """A server's or a client's name; never empty."""
+    """Return the name of a server or client; never empty."""
     return fit(text, limit) or "(no name)"
 
 
 def server_name(server: ServerStatus, limit: int = NAME) -> str:
-    """As the user knows it: what a project alone has runs under NAME@DIGEST."""
+    """Return a server's name as the user knows it: a server that only a project defines runs as NAME@DIGEST."""
     return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
 
 
 def base_name(path: str) -> str:
-    """The last part of a path, of whatever system."""
+    """Return the last part of a path, on any system."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
-    """`a, b and c failed`; `a, b and 4 more failed`: as many names as fit into a line around `words`."""
+    """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`."""
     for number in range(NAMES_LISTED, 0, -1):
         line = before + _enumerated([name(text, NAME) for text in names], number) + words
         if len(line) <= LINE:
@@ -97,19 +97,19 @@ def _enumerated(names: list[str], number: int) -> str:
 
 
 def wrapped(text: str, lines: int = 2) -> list[str]:
-    """A foreign sentence on up to `lines` lines."""
+    """Wrap an untrusted sentence to at most `lines` lines."""
     parts = textwrap.wrap(plain(text), LINE, break_on_hyphens=False)
     return parts if len(parts) <= lines else [*parts[: lines - 1], fit(" ".join(parts[lines - 1 :]))]
 
 
 def sentences(*parts: str) -> str:
-    """Foreign sentences one after the other, each with its end: `no such program: my-db. Is it installed?`."""
+    """Join untrusted sentences and end each one: `no such program: my-db. Is it installed?`."""
     each = [plain(part) for part in parts]
     return " ".join(part if part[-1] in ".?!" else f"{part}." for part in each if part)
 
 
 def within(lines: Sequence[str], units: int) -> str:
-    """As many whole lines as fit into `units` UTF-16 units; of the first one a part if need be."""
+    """Return as many whole lines as fit into `units` UTF-16 units. If even the first does not fit, cut it."""
     kept = ""
     for line in lines:
         longer = f"{kept}\n{line}" if kept else line
@@ -120,7 +120,7 @@ def within(lines: Sequence[str], units: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital at its begin; for words of ours only, a name must stay as it is."""
+    """Capitalize the first letter. Only for our own words: a name must keep its spelling."""
     return text[:1].upper() + text[1:]
 
 
@@ -141,46 +141,46 @@ ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
 NO_WORDS = "It failed"
-ALARMS = {"orders.": "looks like orders to the model", "hidden.": "hides text from you"}  # what weighs most, first
+ALARMS = {"orders.": "looks like orders to the model", "hidden.": "hides text from you"}  # most serious first
 
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
-    """`5 of 7 servers ready, 112 tools`."""
+    """Return `5 of 7 servers ready, 112 tools`."""
     return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}"
 
 
 def connecting(number: int) -> str:
-    """`3 servers are connecting`."""
+    """Return `3 servers are connecting`."""
     return f"{count(number, 'server')} {'is' if number == 1 else 'are'} connecting"
 
 
 def header(words: str) -> str:
-    """The first line of menu and tooltip."""
+    """Return the first line of menu and tooltip."""
     return fit(f"{APP}: {words[:1].lower() + words[1:]}")
 
 
 def failed(names: Sequence[str]) -> str:
-    """`github failed`; `github, linear and 3 more failed`."""
+    """Return `github failed` or `github, linear and 3 more failed`."""
     return listed(names, " failed")
 
 
 def sign_in_wanted(names: Sequence[str]) -> str:
-    """`linear wants a sign-in`."""
+    """Return `linear wants a sign-in`."""
     return listed(names, " wants a sign-in" if len(names) == 1 else " want a sign-in")
 
 
 def permissions_wanted(names: Sequence[str]) -> str:
-    """`linear wants more permissions`."""
+    """Return `linear wants more permissions`."""
     return listed(names, " wants more permissions" if len(names) == 1 else " want more permissions")
 
 
 def approval_wanted(names: Sequence[str]) -> str:
-    """`github: changed tools wait for you`."""
+    """Return `github: changed tools wait for you`."""
     return listed(names, ": changed tools wait for you")
 
 
 def alarm(codes: Sequence[str]) -> str:
-    """What findings in a tool's definition come to, in words for people; "" for none."""
+    """Describe the most serious finding in a tool's definition, in words for people; "" without findings."""
     for begin, words in ALARMS.items():
         if any(code.startswith(begin) for code in codes):
             return words
@@ -188,17 +188,17 @@ def alarm(codes: Sequence[str]) -> str:
 
 
 def suspicious(number: int) -> str:
-    """`Look at 1 tool that reads like an order ...`."""
+    """Return `Look at 1 tool that reads like an order ...`."""
     return f"Look at {count(number, 'tool')} that {'reads like an order' if number == 1 else 'read like orders'} ..."
 
 
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
-    """`bank: a changed tool looks like orders to the model`."""
+    """Return `bank: a changed tool looks like orders to the model`."""
     return listed(names, f": a changed tool {alarm(codes)}")
 
 
 def clients(names: Sequence[str]) -> str:
-    """`2 AI tools connected: Codex and Cursor`."""
+    """Return `2 AI tools connected: Codex and Cursor`."""
     if not names:
         return "No AI tool is connected"
     each = [f"{client} ({number})" if number > 1 else client for client, number in sorted(Counter(names).items())]
@@ -206,35 +206,35 @@ def clients(names: Sequence[str]) -> str:
 
 
 def today(calls: int, failed_calls: int) -> str:
-    """`43 calls today, 2 failed`."""
+    """Return `43 calls today, 2 failed`."""
     return f"{count(calls, 'call')} today" + (f", {failed_calls} failed" if failed_calls else "")
 
 
 def reason(error: Mapping[str, object] | None) -> str:
-    """What happened, in the words of whoever failed; in ours where those show nothing."""
+    """Return the error's title, or NO_WORDS if it has no visible characters."""
     return plain(str((error or {}).get("title") or "")) or NO_WORDS
 
 
 def failed_why(server: ServerStatus) -> str:
-    """`github: It ended at once`; the name only once where the reason holds it."""
+    """Return `github: It ended at once`. If the reason already names the server, return only the reason."""
     why = reason(server.error)
     return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
 
 
 def place(problem: Problem) -> str:
-    """`servers.yaml, line 12`."""
+    """Return `servers.yaml, line 12`."""
     file = fit(base_name(problem.file), NAME) or "servers.yaml"
     return f"{file}, line {problem.line}" if problem.line else file
 
 
 def problem_words(problem: Problem) -> str:
-    """`servers.yaml, line 12: Unknown key comand`, at any length."""
+    """Return `servers.yaml, line 12: Unknown key comand`, at any length."""
     server = f"{name(problem.server)}: " if problem.server and not names_server(problem.message, problem.server) else ""
     return f"{place(problem)}: {server}{problem.message}"
 
 
 def problem_line(problem: Problem) -> str:
-    """The same on one line."""
+    """Return the words of a problem, cut to one line."""
     return fit(problem_words(problem))
 
 
@@ -280,18 +280,18 @@ QUIT_ATTACHED = "Quit (the gateway goes on)"
 
 
 def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
-    """`! Sign-ins are not kept: there is no keyring`."""
+    """Return `! Sign-ins are not kept: there is no keyring`."""
     why = plain(error.get("title", "")) or ("The keyring is locked" if state == "locked" else "There is no keyring")
     return fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
 
 
 def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
-    """True if a dialog of the desktop's opens the place of secrets: not where an encrypted file has another key."""
+    """Return True if a desktop dialog can unlock the keyring. It cannot if an encrypted file has another key."""
     return state == "locked" and "keyring" in error.get("title", "keyring")
 
 
 def server_line(server: ServerStatus) -> str:
-    """`● github: connected, 26 tools`."""
+    """Return `● github: connected, 26 tools`."""
     has_tools = server.tools.enabled and server.state is not State.DISABLED
     tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
     failed = server.failed
@@ -300,82 +300,82 @@ def server_line(server: ServerStatus) -> str:
 
 
 def failed_entry(server: ServerStatus) -> str:
-    """`! db failed: no such program: my-db`."""
+    """Return `! db failed: no such program: my-db`."""
     why = reason_alone(server)
     return fit(f"! {why}" if why.startswith(server.name) else f"! {server_name(server)} failed: {why}")
 
 
 def reason_alone(server: ServerStatus) -> str:
-    """The reason without `Cannot start NAME: ` before it, where the name stands beside it anyway."""
+    """Return the reason without a leading `Cannot start NAME: `, for places that show the name anyway."""
     why = reason(server.error)
     return re.sub(rf"^(Cannot \w+( to)? )?{re.escape(server.name)}: ", "", why) or why
 
 
 def without_commands(hint: str) -> str:
-    """The sentences of a hint that name no command of ours: below it stand the entries that do that."""
+    """Return the sentences of a hint that name no multi-mcp command: the entries below it do the same."""
     parts = re.split(r"(?<=[.?!;])\s+", plain(hint))
     return " ".join(part for part in parts if f"{APP} " not in part)
 
 
 def clients_line(names: Sequence[str]) -> str:
-    """`2 AI tools connected: Claude Code and Codex`."""
+    """Return `2 AI tools connected: Claude Code and Codex`."""
     unique = list(dict.fromkeys(names))
     return listed(unique, before=f"{count(len(unique), 'AI tool')} connected: ")
 
 
 def quit_text(names: Sequence[str]) -> str:
-    """`Quit (Codex and Cursor start the gateway again)`: their next call does."""
+    """Return `Quit (Codex and Cursor start the gateway again)`: their next call does."""
     unique = list(dict.fromkeys(names))
     after = " starts the gateway again)" if len(unique) == 1 else " start the gateway again)"
     return listed(unique, after, "Quit (") if unique else QUIT
 
 
 def removal(number: int) -> str:
-    """`Take 5 servers out of them ...`; they are here too."""
+    """Return `Take 5 servers out of them ...`: AI tools have these servers, and multi-mcp has them too."""
     return f"Take {count(number, 'server')} out of them ..."
 
 
 def only_in(project: str) -> str:
-    """For a server that a project alone has."""
+    """Return a note for a server that only a project defines."""
     return fit(f"Only in the project {base_name(project)}")
 
 
 def wanted(words: str) -> str:
-    """An entry that asks for a click."""
+    """Return an entry that asks for a click."""
     return f"! {words} ..."
 
 
 def sign_in_to(server: ServerStatus) -> str:
-    """`Sign in to linear`."""
+    """Return `Sign in to linear`."""
     return f"Sign in to {server_name(server, 40)}"
 
 
 def grant_to(server: ServerStatus) -> str:
-    """`Grant linear more permissions`."""
+    """Return `Grant linear more permissions`."""
     return f"Grant {server_name(server, 40)} more permissions"
 
 
 def approve(server: str, codes: Sequence[str] = ()) -> str:
-    """`Approve changed tools of github`; with findings: `bank: a changed tool looks like orders to the model`."""
+    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool looks like orders to ...`."""
     if not codes:
         return f"Approve changed tools of {name(server)}"
     return alarmed([shortened(plain(server), NAME // 2) or name(server)], codes)
 
 
 def problem_entry(problem: Problem) -> str:
-    """An entry that asks for a click."""
+    """Return an entry about a problem that asks for a click."""
     return fit(f"! {problem_words(problem)}")
 
 
 def problem_lines(problem: Problem) -> list[str]:
-    """All that there is to say of it, for below its entry; nothing where the entry says it all."""
+    """Return the full text of a problem for its submenu; nothing if its entry already shows all of it."""
     whole = problem_words(problem)
     if not plain(problem.hint) and fit(f"! {whole}") == f"! {plain(whole)}":
         return []
     return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
-# The ways to those that do not fit; what stands for the braces says how many.
+# Entries that lead to those that do not fit. The braces stand for their number.
 MORE_SIGN_INS = "! Sign in to {}"
 MORE_GRANTS = "! Grant {} more permissions"
 MORE_APPROVALS = "! Approve changed tools of {}"
@@ -384,7 +384,7 @@ MORE_FAILURES = "! {} failed"
 
 
 def more(way: str, number: int, thing: str = "server") -> str:
-    """One of these, filled in: `! Sign in to 3 more servers`."""
+    """Fill in one of these: `! Sign in to 3 more servers`."""
     return way.format(count(number, f"more {thing}"))
 
 
@@ -398,13 +398,13 @@ OFFER_TEXT = "Nothing is started until you say yes."
 
 
 def offer(servers: Sequence[Offered]) -> str:
-    """`! Use the 5 servers of Cursor and Zed`."""
+    """Return `! Use the 5 servers of Cursor and Zed`."""
     number = "server" if len(servers) == 1 else f"{len(servers)} servers"
     return fit(listed(_tools_of(servers), before=f"! Use the {number} of "))
 
 
 def offer_title(servers: Sequence[Offered]) -> str:
-    """`Cursor and Zed have 5 servers`."""
+    """Return `Cursor and Zed have 5 servers`."""
     titles = _tools_of(servers)
     return listed(titles, f" {'has' if len(titles) == 1 else 'have'} {count(len(servers), 'server')}")
 
@@ -414,22 +414,22 @@ def _tools_of(servers: Sequence[Offered]) -> list[str]:
 
 
 def offered(server: Offered) -> str:
-    """`github: npx -y server-github`."""
+    """Return `github: npx -y server-github`."""
     return fit(f"{name(server.name)}: {server.starts}")
 
 
 def doubled(server: Offered) -> str:
-    """`Cursor: github`."""
+    """Return `Cursor: github`."""
     return fit(f"{name(server.title)}: {name(server.name)}")
 
 
 def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
-    """Name servers of a long list, from the first one's name to the last one's."""
+    """Name a group of servers in a long list by its first and last server."""
     return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
 
 
 def client(title: str, drift: str | None) -> str:
-    """An AI tool; `drift` says that a click writes its entry anew."""
+    """Return the entry of an AI tool. `drift`: a click rewrites the tool's entry, for this reason."""
     return fit(f"{name(title)}: renew its entry ({fit(drift)})") if drift else name(title)
 
 
@@ -463,37 +463,37 @@ ALARM_TEXT = "Its new words are held back. Look at them before you approve."
 
 
 def servers_failed(number: int) -> str:
-    """For a title, when the names are in the text."""
+    """Return a title for a notification whose text lists the names."""
     return f"{count(number, 'server')} failed"
 
 
 def file_broken(problem: Problem) -> str:
-    """`servers.yaml cannot be used`; `db in servers.yaml cannot be used`."""
+    """Return `servers.yaml cannot be used` or `db in servers.yaml cannot be used`."""
     file = fit(base_name(problem.file), NAME) or "servers.yaml"
     return f"{name(problem.server, 18)} in {file} cannot be used" if problem.server else f"{file} cannot be used"
 
 
 def open_file(problem: Problem) -> str:
-    """`Open servers.yaml`."""
+    """Return `Open servers.yaml`."""
     return f"Open {fit(base_name(problem.file), NAME) or 'servers.yaml'}"
 
 
 def tool_change(added: int, gone: int) -> str:
-    """`2 new tools, 1 gone`."""
+    """Return `2 new tools, 1 gone`."""
     parts = [count(added, "new tool")] if added else []
     parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
     return ", ".join(parts)
 
 
 def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
-    """Title and text for (server, added, gone), each."""
+    """Return a title and a text for changes, each a (server, added, gone)."""
     lines = [fit(f"{name(server)}: {tool_change(added, gone)}") for server, added, gone in changes]
     title = f"The tools of {count(len(changes), 'server')} changed" if len(changes) > 1 else "Tools changed"
     return title, bounded(lines)
 
 
 def bounded(lines: Sequence[str], most: int = 3) -> str:
-    """The first lines, and how many more there are."""
+    """Return the first lines, and how many more there are."""
     rest = len(lines) - most
     return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)
 
@@ -509,14 +509,14 @@ FILL_IN = "Answer in the panel"
 DECLINE = "Decline"
 OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
-PROJECT = 40  # columns of a folder
-ASK_HEAD = 2  # lines of an ask before the arguments
-ASK_LINES = 12  # of an ask in the menu
+PROJECT = 40  # columns of a folder's path
+ASK_HEAD = 2  # lines of an ask before its arguments
+ASK_LINES = 12  # lines of an ask in the menu
 CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
 
 def asks(waiting: Sequence[AskStatus]) -> str:
-    """`Claude Code wants to call github/delete_repo`; `3 calls wait for your yes`."""
+    """Return `Claude Code wants to call github/delete_repo` or `3 asks wait for your answer`."""
     if len(waiting) > 1:
         return f"{len(waiting)} asks wait for your answer"
     return fit(_asked(waiting[0]))
@@ -530,7 +530,7 @@ def _asked(ask: AskStatus) -> str:
 
 
 def ask_title(ask: AskStatus) -> str:
-    """`Allow github/delete_repo?`."""
+    """Return `Allow delete_repo of github?`."""
     return fit(
         f"Allow {plain(ask.tool)} of {plain(ask.server)}?" if ask.kind == "call" else f"{plain(ask.server)} asks"
     )
@@ -544,36 +544,39 @@ def ask_entry(ask: AskStatus) -> str:
 
 
 def ask_rows(ask: AskStatus, longest: int = LINE) -> list[str]:
-    """Return who asks, what the tool may do and who says so, and the arguments, a line each."""
+    """Return who asks, what the tool may do and according to whom, and the arguments, one per line."""
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [f"{name(ask.client)}{where}"]
     if ask.kind != "call":
         return [*rows, *wrapped(ask.message, 4), *([plain(ask.url)] if ask.url else [])]
     basis = ", as its server says" if ask.basis == "annotations" else ""
-    # How many there are: some notification servers show the first lines of a text only.
+    # The number of arguments: some notification servers show only the first lines of a text.
     number = f"; {count(len(ask.arguments), 'argument')}" if ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
     return rows + [_argument(shown, longest) for shown in ask.arguments]
 
 
 def _argument(shown: ShownArgument, longest: int) -> str:
-    """A name and a value on a line of `longest` columns. The end of a value counts as its beginning does."""
+    """Return a name and a value on a line of `longest` columns. A value that is too long keeps both its ends."""
     head = f"{fit(shown.name, NAME)} = "
     return head + _middle(plain(shown.value), longest - width(head), shown.length)
 
 
 def _middle(text: str, columns: int, length: int = 0) -> str:
-    """`text` in at most `columns`, its middle replaced by how many characters it has (`length`: before other cuts)."""
+    """Return `text` in at most `columns`, its middle replaced by its number of characters.
+
+    `length`: the number of characters before any other cut.
+    """
     if width(text) <= columns:
         return text
     mark = f" ...({length or len(text):,} characters)... "
-    room = max(0, columns - len(mark)) // (1 if text.isascii() else 2)  # a letter takes up to two columns
+    room = max(0, columns - len(mark)) // (1 if text.isascii() else 2)  # a character takes up to two columns
     end = room // 3
     return f"{text[: room - end]}{mark}{text[len(text) - end :] if end else ''}".rstrip()
 
 
 def ask_text(ask: AskStatus) -> list[str]:
-    """Return the lines of a notification, which says if there is more to be seen."""
+    """Return the lines of a notification, with a note if they do not show everything."""
     room = BODY - len(ALL_OF_IT) - 1
     about, number = ask_rows(ask)[:ASK_HEAD], max(1, len(ask.arguments))
     left = (room - sum(len(row) + 1 for row in about)) // number
@@ -584,7 +587,7 @@ def ask_text(ask: AskStatus) -> list[str]:
 
 
 def ask_menu(ask: AskStatus) -> list[str]:
-    """Return the lines of an ask in the menu, which says if there is more to be seen."""
+    """Return the lines of an ask in the menu, with a note if they do not show everything."""
     rows = ask_rows(ask)
     cut = len(rows) > ASK_LINES or any(map(_is_cut, rows))
     return [*rows[: ASK_LINES - 1], ALL_OF_IT] if cut else rows

@@ -1,7 +1,6 @@
-"""What is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState; the types are in state.
+"""Everything that is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState.
 
-Times (how long something runs, how long ago it failed) are in none of it: a view changes only with what it tells.
-Never here: pystray, I/O, clocks, drawing; the wording (texts), the entries of the menu (menu).
+It shows no times, such as how long something has been running: a view changes only when its content does.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from trayapp.tray.state.state import Action, IconKind, TrayState, TrayView, Verb
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one
 
-# Where no gateway serves, its process decides alone: icon, headline, what to do about it.
+# Without a serving gateway, the state of its process decides: icon, headline, and what to do about it.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
-    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # on its way too, the other one
+    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # also in transition, though to the end
     ChildState.RESTARTING: (IconKind.DOWN, texts.RESTARTING, ""),
     ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
     ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
@@ -30,7 +29,7 @@ FIRST_BUTTONS = {
 
 
 def view(state: TrayState) -> TrayView:
-    """What to show for `state`; never raises, whatever names and texts the state holds."""
+    """Return what to show for `state`. Never raises, whatever names and texts the state holds."""
     known = facts(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
@@ -46,7 +45,7 @@ def view(state: TrayState) -> TrayView:
 
 
 def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
-    """What is wanted first; the first one is also what a click on the notification does, so that is never Quit."""
+    """Return the buttons, most useful first. A click on the notification does the first one, so that is never Quit."""
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
     buttons = [first]
     if known.live is not None:
@@ -56,12 +55,14 @@ def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
 
 
 def icon_kind(state: TrayState, known: Facts) -> IconKind:
-    """The icon of a state. What is listed first wins:
+    """Return the icon of a state. The first match in this list wins:
 
-    down (restarting, crash loop, hanging), paused, starting (and stopping): no gateway serves; attention: an answer,
-    a sign-in, the keyring, a permission or an approval is wanted; degraded: a server failed, a file or an entry of it
-    cannot be used, or the gateway cannot be understood; else healthy. A server that connects, and problems that are
-    not fatal, change nothing.
+    - down (restarting, crash loop, hanging), paused, starting (also stopping): no gateway serves.
+    - attention: an answer, a sign-in, the keyring, a permission, or an approval is needed.
+    - degraded: a server failed, a file or one of its entries cannot be used, or the gateway's state cannot be read.
+    - healthy: everything else.
+
+    A server that is connecting, and problems that are not fatal, change nothing.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -75,7 +76,7 @@ def icon_kind(state: TrayState, known: Facts) -> IconKind:
 
 
 def _headline(state: TrayState, known: Facts) -> str:
-    """One line: what there is, or why there is nothing."""
+    """Return one line: what is running, or why nothing is."""
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][1]
     if state.hangs:
@@ -94,7 +95,7 @@ def _counts(known: Facts) -> str:
 
 
 def _troubles(state: TrayState, known: Facts) -> list[str]:
-    """What is wrong or wanted, a line each, what wants the user first."""
+    """Return what is wrong or needed, one line each. What needs the user comes first."""
     if known.live is None:
         return _why_down(state)
     lines = [texts.asks(known.asks)] if known.asks else []
@@ -113,27 +114,27 @@ def _troubles(state: TrayState, known: Facts) -> list[str]:
 
 
 def _why_down(state: TrayState, lines: int = 1) -> list[str]:
-    """Why no gateway serves, on so many lines, and what to do."""
+    """Return why no gateway serves, on at most `lines` lines, and what to do."""
     hint = (
         texts.HANGS_HINT if state.hangs else ""
-    )  # one that is not ours is not restarted: then it is said how to end it
+    )  # only our own gateway is restarted automatically; for others the error says how to end it
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
 
 
 def _under_way(known: Facts) -> list[str]:
-    """Why not all are ready, where nothing is wrong."""
+    """Say that servers are still connecting; nothing if none is."""
     return [texts.connecting(known.connecting)] if known.connecting else []
 
 
 def _today(known: Facts) -> list[str]:
-    """How many calls there were today, if there were any."""
+    """Return the number of calls today; nothing if there were none or no history is kept."""
     today = known.live.gateway.today if known.live else None
     return [texts.today(today.calls, today.failed)] if today is not None else []
 
 
 def _summary(state: TrayState, known: Facts, troubles: list[str]) -> list[str]:
-    """The lines below the headline for a gateway that serves, never none."""
+    """Return the lines below the headline for a serving gateway; at least one."""
     assert known.live is not None
     lines = troubles or _under_way(known) or [texts.ALL_WELL]
     shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
