@@ -17,7 +17,7 @@ from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
 
 
 class NoticeKind(StrEnum):
-    """The kinds of notification, most important first. The kind is also the key: a new one replaces the previous one."""
+    """The kinds of notification, most important first. A kind is also the key: a new one replaces the previous one."""
 
     CRASH_LOOP = "crash-loop"
     CRASHED = "crashed"
