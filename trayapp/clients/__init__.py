@@ -1,4 +1,6 @@
-"""Other programs' configuration files: where they lie, read, and edited by the fewest bytes, for connect and import.
+"""Configuration files of MCP clients: locate them, read them, and change as few bytes as possible.
+
+Used by connect and import.
 
 Never here: servers.yaml (config), printing.
 """

@@ -1,6 +1,6 @@
-"""Connecting and disconnecting clients: what would change, the change itself, and how each client stands.
+"""Connect and disconnect clients: the planned change, the change itself, and the state of each client.
 
-For the command line, doctor and the tray. Never here: printing, formats (the families), where files lie (the table).
+Used by the command line, doctor and the tray. File formats are in the families, file locations in the table.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, 
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
-ATTEMPTS = 3  # against a client that saves at the same moment
+ATTEMPTS = 3  # in case the client saves the file at the same moment
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
 
 
 class ForeignEntryError(MultiMcpError):
-    """Another server of the client has our name: it is not ours to replace unasked."""
+    """Raised when another server of the client has our name. We replace it only when the user asks for it."""
 
     code = "foreign_entry"
 
 
 class ClientNotFoundError(MultiMcpError):
-    """The client is not installed here."""
+    """Raised when the client is not installed on this machine."""
 
     code = "client_not_found"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """How one client stands. `reason`: what is wrong, for drifted and unreadable; else what to know of it.
+    """The state of one client. `reason`: what is wrong, for drifted and unreadable; otherwise a note for the user.
 
-    `profile`: of servers.yaml, which is all that the client is shown; "" = everything, or not by a profile.
+    `profile`: the profile of servers.yaml that the client is limited to; "" = no profile.
     """
 
     name: str
@@ -56,33 +56,36 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What connecting or disconnecting does to one file. None: there is, or will be, no file."""
+    """The change that connecting or disconnecting makes to one file.
+
+    `before` and `after` are its text; None means that the file does not exist at that time.
+    """
 
     client: Client
     file: Path
     before: str | None
     after: str | None
     wanted: Literal["connected", "disconnected"]
-    keep: bool = False  # `before` is kept as a backup
-    restores: bool = False  # the backup is what the file becomes again
-    entry: str = NAME  # of ours that is connected
+    keep: bool = False  # keep `before` as a backup
+    restores: bool = False  # `after` is the text of the backup
+    entry: str = NAME  # the name of our entry that is connected
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """True if there is anything to do."""
         return self.before != self.after
 
     def diff(self) -> list[str]:
-        """The change as lines of a unified diff, without line ends."""
+        """Return the change as lines of a unified diff, without line ends."""
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
         return list(difflib.unified_diff(old, new, str(self.file), str(self.file), lineterm="", n=2))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnEntry:
-    """One entry of ours: its name in the client, and the options behind `multi-mcp stdio`.
+    """One entry of ours: its name in the client, and the options after `multi-mcp stdio`.
 
-    None: an entry that is there keeps its options, a new one has none.
+    With `options` None an existing entry keeps its options, and a new one has none.
     """
 
     name: str = NAME
@@ -93,7 +96,7 @@ MAIN = OwnEntry()
 
 
 def find_client(name: str) -> Client:
-    """The client of that name. Raises UsageError with the nearest name."""
+    """Return the client of that name. Raises UsageError, which suggests the nearest name."""
     known = BY_NAME.get(ALIASES.get(name, name))
     if known is None:
         near = nearest(name, BY_NAME)
@@ -102,18 +105,18 @@ def find_client(name: str) -> Client:
     return known
 
 
-# --- how they stand
+# --- the state of clients
 
 
 def found_clients(world: ClientsContext | None = None) -> list[ClientStatus]:
-    """Every client that is installed here, in the order of the table. Blocks: reads their files."""
+    """Return the state of every client installed here, in the order of the table. Blocks: reads their files."""
     world = world or this_world()
     states = [client_state(client.name, world) for client in CLIENTS]
     return [state for state in states if state.state != "not found"]
 
 
 def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus:
-    """How that client stands; never raises for what its file holds. Blocks."""
+    """Return the state of that client. Never raises because of the file's content. Blocks."""
     world = world or this_world()
     client = find_client(name)
     place = locate(client, world.machine)
@@ -160,7 +163,7 @@ def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State
 
 
 def entry_in(client: Client, text: str, file: Path, name: str = NAME) -> Any:
-    """Return what stands under that name in a client's file, None where nothing does. Raises Unparsable."""
+    """Return the entry of that name in a client's file; None if there is none. Raises Unparsable."""
     document = client.family.read(text, str(file))
     return lookup(document, ours.place_of(client, document, name))
 
@@ -170,7 +173,7 @@ def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
 
 
 def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Return those entries of ours that stand there, in the order of the file."""
+    """Return our entries among `names` that the text has, in the order of the file."""
     document = client.family.read(text, str(file))
     found = {name: lookup(document, ours.place_of(client, document, name)) for name in names}
     held = [list(lookup(document, holder) or ()) for holder in ours.holders(client, document)]
@@ -188,17 +191,17 @@ def _starts(entry: Any) -> str:
     return one_line(redacted(" ".join(ours.words_of(entry)) or str(entry.get("url", ""))))
 
 
-# --- what would change
+# --- plans
 
 
 def plan_connect(
     name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> Change:
-    """Return what connecting that client changes. `replace`: also a server of another kind that has our name. Blocks.
+    """Return the change that connects that client. `replace`: also replace a foreign server that has our name. Blocks.
 
-    An entry of ours that is set right keeps its options unless `own` has others, and is off if it was off. Raises
-    UsageError, ClientNotFoundError, ForeignEntryError, StorageError, Unparsable (the file cannot be read: it is left
-    alone) and EditRefusedError.
+    A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Raises UsageError,
+    ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and Unparsable: a file that cannot be
+    parsed is left alone.
     """
     world = world or this_world()
     client = find_client(name)
@@ -222,7 +225,7 @@ def plan_connect(
 
 
 def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
-    """Return what disconnecting that client changes: all entries of ours go. Blocks. Raises as plan_connect."""
+    """Return the change that removes all our entries from that client. Blocks. Raises the same as plan_connect."""
     world = world or this_world()
     client = find_client(name)
     place = _placed(client, world)
@@ -241,7 +244,7 @@ def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
 
 
 def disconnected_text(client: Client, text: str, file: Path, world: ClientsContext) -> str:
-    """Return a text of a client's file as disconnecting leaves it. Blocks. Raises Unparsable, EditRefusedError."""
+    """Return the text of a client's file without our entries. Blocks. Raises Unparsable, EditRefusedError."""
     entries = _own_entries(client, text, file, _names(client, world, file))
     if not entries:
         return text
@@ -250,7 +253,7 @@ def disconnected_text(client: Client, text: str, file: Path, world: ClientsConte
 
 
 def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
-    """Return the text without these entries of ours, with what stood in their places before we came."""
+    """Return the text without these entries of ours. Foreign entries that they replaced come back from the backup."""
     before = _before(client, file)
     for name in names:
         place = _place(client, text, file, name)
@@ -272,7 +275,7 @@ def _placed(client: Client, world: ClientsContext) -> Located:
 
 
 def with_entry(client: Client, text: str, entry: Any, file: Path, name: str = NAME) -> str:
-    """Return the text with that entry under our name, and what a file without content must hold besides."""
+    """Return the text with that entry under `name`. An empty file also gets the client's `fresh` text."""
     if client.fresh and not client.family.read(text, str(file)):
         text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
     return client.family.put(text, _place(client, text, file, name), entry, str(file))
@@ -298,7 +301,7 @@ def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, world: Clien
 
 
 def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
-    """Return what the backup holds, if nothing but our entries was added to it since."""
+    """Return the text of the backup if nothing but our entries has changed since; else None."""
     backup = _before(client, file)
     if backup is None:
         return None
@@ -318,17 +321,17 @@ def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path)
 
 
 def _before(client: Client, file: Path) -> str | None:
-    """What the backup holds; None where there is none that can be read."""
+    """Return the text of the backup; None if there is none or it cannot be read."""
     try:
         backup = files.read_text(files.backup_of(file))
         entry_in(client, backup or "", file)
     except MultiMcpError:
-        return None  # a backup that cannot be read is no original
+        return None  # a backup that cannot be read cannot be restored
     return backup
 
 
 def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, name: str) -> str:
-    """Return the text with what our entry has and the one that stood there has not."""
+    """Return the text with those keys of our entry that the previous entry `stood` lacks or has with other values."""
     if isinstance(stood, Mapping) and isinstance(entry, Mapping):
         for key, value in entry.items():
             if stood.get(key) != value:
@@ -340,7 +343,10 @@ def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, n
 
 
 def apply(change: Change, world: ClientsContext | None = None) -> None:
-    """Carry a change out, if the file is still as it was seen. Blocks. Raises FileChangedError, StorageError."""
+    """Apply a change and note it in the record. Blocks.
+
+    Raises FileChangedError if the file is no longer as planned, and StorageError.
+    """
     world = world or this_world()
     backup = files.backup_of(change.file)
     if change.changes and change.after is None:
@@ -359,12 +365,12 @@ def apply(change: Change, world: ClientsContext | None = None) -> None:
 
 
 def connect(name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
-    """Write our entry into that client's file, or set it right; return what was done. Raises as plan_connect, apply."""
+    """Write or repair our entry in that client's file and return the change. Raises the same as plan_connect, apply."""
     return _settled(lambda: plan_connect(name, world, own, replace=replace), world)
 
 
 def disconnect(name: str, world: ClientsContext | None = None) -> Change:
-    """Take our entry out of that client's file; what was done. Raises as plan_disconnect and apply."""
+    """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
     return _settled(lambda: plan_disconnect(name, world), world)
 
 

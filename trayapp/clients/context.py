@@ -1,7 +1,4 @@
-"""What connect and import need to know of where they run, and the note of what we connected.
-
-Never here: a client's format, deciding anything.
-"""
+"""The environment of connect and import, and the record of connections and imports (clients.json)."""
 
 from __future__ import annotations
 
@@ -24,15 +21,16 @@ RECORD_NAME = "clients.json"  # beside servers.yaml
 VERSION = 1
 CONNECTED = "connected"
 IMPORTS = "imports"
-NO_OFFER = "no_offer"  # the user wants no servers offered at a start
-RECORD_LARGEST = 1_000_000  # bytes; an entry has some 100
+NO_OFFER = "no_offer"  # the user declined the offer to import servers
+RECORD_LARGEST = 1_000_000  # bytes; an entry has about 100
 
 
 @dataclass(frozen=True, slots=True)
 class ClientsContext:
-    """`machine`: where clients keep their files. `record`: our note. `command`: the shim, program first.
+    """The environment of connect and import.
 
-    `settle`: waits for a client that writes its file in this moment.
+    `machine`: where clients keep their files. `record`: the path of our record. `command`: the shim, program first.
+    `settle`: waits while a client is writing its file.
     """
 
     machine: Machine
@@ -42,14 +40,14 @@ class ClientsContext:
 
 
 def this_world(environ: Mapping[str, str] | None = None) -> ClientsContext:
-    """The real one."""
+    """Return the context of this process: the user's machine and record. `environ`: os.environ by default."""
     environ = os.environ if environ is None else environ
     return ClientsContext(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What we did for one client: in which file our entries stand, whether we made that file, the entries' names."""
+    """The record of one client: the file with our entries, whether we created that file, and the entries' names."""
 
     file: Path
     made: bool = False
@@ -57,7 +55,7 @@ class Noted:
 
 
 def noted(world: ClientsContext, client: str) -> Noted | None:
-    """What is noted of a client; nothing when the note is not one that we wrote. Blocks."""
+    """Return the record of a client; None if there is none, or none that we wrote. Blocks."""
     entry = _read(world.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return None
@@ -67,7 +65,7 @@ def noted(world: ClientsContext, client: str) -> Noted | None:
 
 
 def note(world: ClientsContext, client: str, what: Noted | None) -> None:
-    """Note a connection, or with None its end. Blocks. Raises StorageError."""
+    """Record a connection; None removes it from the record. Blocks. Raises StorageError."""
     with locked(world.record):
         known = _read(world.record)
         changed = {name: entry for name, entry in known.items() if name != client}
@@ -79,24 +77,24 @@ def note(world: ClientsContext, client: str, what: Noted | None) -> None:
 
 
 def said_no(world: ClientsContext) -> bool:
-    """Whether the user wants to hear no more of servers that could be taken over. Blocks."""
+    """Return True if the user declined the offer to import servers. Blocks."""
     return _content(world.record).get(NO_OFFER) is True
 
 
 def say_no(world: ClientsContext) -> None:
-    """Note that. Blocks. Raises StorageError."""
+    """Record that the user declined the offer to import servers. Blocks. Raises StorageError."""
     with locked(world.record):
         _write(world.record, {NO_OFFER: True})
 
 
 def noted_imports(world: ClientsContext) -> list[dict[str, Any]]:
-    """Return what is noted of imports (clients/undo says what that is), oldest first. Blocks."""
+    """Return the recorded imports (clients/undo defines their shape), oldest first. Blocks."""
     listed = _content(world.record).get(IMPORTS)
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def note_imports(world: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Note what `change` makes of it. Blocks. Raises StorageError."""
+    """Replace the recorded imports by what `change` returns for them. Blocks. Raises StorageError."""
     with locked(world.record):
         known = noted_imports(world)
         changed = change(known)

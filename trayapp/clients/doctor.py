@@ -1,6 +1,6 @@
-"""What doctor says of the clients: each one that is here, and whether its entry of multi-mcp is right.
+"""The doctor check of clients: each installed client, and whether its multi-mcp entry is correct.
 
-Here and not beside the other checks: those may know no client. Never here: printing.
+It is not in service/checks because those checks must not import clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CODE = "clients.connected"
 
 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
-    """A finding for each client; one note when none is connected."""
+    """Return a finding for each client, and one note if none is connected."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
     world = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
     states = found_clients(world)

@@ -1,6 +1,6 @@
-"""Our own entry in a client's file: how it reads there, whether it is right, what would set it right.
+"""Our own entry in a client's file: its content, whether it is correct, and the changes that repair it.
 
-Never here: files, formats.
+Pure: no files and no formats.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from trayapp.model.settings import HttpSettings
 from trayapp.service.command_line import SHIM as SHIM_PROGRAM
 from trayapp.service.command_line import TRAY, WHOLE
 
-SHIM = "stdio"  # the verb
+SHIM = "stdio"  # the verb that runs the shim
 _PROGRAMS = frozenset((WHOLE, TRAY, SHIM_PROGRAM, "multi_mcp"))
 _FILE, _MODULE, _DEV = ("trayapp", "__main__.py"), ("-m", "trayapp"), ("packaging", "dev.py")  # ways to run a checkout
 _DEFAULT_PORT = HttpSettings().port
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
-_LAUNCH = ("type", "command", "cmd", "args")  # the keys of an entry that say what is started
+_LAUNCH = ("type", "command", "cmd", "args")  # the keys that define what an entry starts
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ENDPOINTS = ("/mcp", "/sse")
 
 
 def holders(client: Client, document: Document) -> list[Keys]:
-    """The keys that lead to servers in that file, those of its newer form first."""
+    """Return the key paths that lead to servers in that file, the one of the newer form first."""
     newer = (*client.holder, client.inner)
     inside = lookup(document, newer) if client.inner else None
     is_server = isinstance(inside, Mapping) and any(
@@ -38,13 +38,13 @@ def holders(client: Client, document: Document) -> list[Keys]:
 
 
 def place_of(client: Client, document: Document, name: str = NAME) -> Keys:
-    """Return the keys that lead to our entry `name`, or will once it is there."""
+    """Return the key path of our entry `name`, or the path to write it to if it is missing."""
     places = [(*holder, name) for holder in holders(client, document)]
     return next((place for place in places if lookup(document, place) is not None), places[0])
 
 
 def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> Entry:
-    """Return what stands in that client's file when it is connected, at `place` (as place_of)."""
+    """Return the entry that connects that client, for `place` (from place_of)."""
     entry = client.entry(command[0], list(command[1:]))
     if place and "name" in entry:
         entry["name"] = place[-1]
@@ -53,7 +53,7 @@ def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> En
 
 
 def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entry with the launch settings that Cline keeps inside of `transport` among its own keys."""
+    """Return the entry with the launch settings that Cline keeps in `transport` moved to its top level."""
     inside = entry.get("transport")
     if not isinstance(inside, Mapping):
         return entry
@@ -61,10 +61,10 @@ def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def words_of(entry: Mapping[str, Any]) -> list[str]:
-    """Program and arguments of a client's entry, in whichever keys it keeps them."""
+    """Return program and arguments of a client's entry, from any of the known keys."""
     entry = flat(entry)
     command = entry.get("command", entry.get("cmd"))
-    if isinstance(command, Mapping):  # an older form of Zed's: {path, args}
+    if isinstance(command, Mapping):  # an older form in Zed: {path, args}
         return words_of({"command": command.get("path"), "args": command.get("args")})
     words = command if isinstance(command, list) else [command] if isinstance(command, str) else []
     args = entry.get("args")
@@ -72,7 +72,7 @@ def words_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def is_ours(name: str, entry: Any) -> bool:
-    """Whether an entry leads to multi-mcp: such a one is never imported, it would start itself."""
+    """Return True if an entry leads to multi-mcp. Such an entry is never imported: multi-mcp would start itself."""
     if not isinstance(entry, Mapping):
         return False
     entry = flat(entry)
@@ -84,25 +84,25 @@ def is_ours(name: str, entry: Any) -> bool:
 
 
 def starts_ours(entry: Any) -> bool:
-    """True if an entry starts multi-mcp, in whichever version or place."""
+    """Return True if an entry starts multi-mcp, of any version and from any path."""
     words = words_of(entry) if isinstance(entry, Mapping) else []
     return is_ours(NAME, entry) or _is_program(words[:1]) or any(_is_program(word.split()[:1]) for word in words[:1])
 
 
 def is_own(entry: Any) -> bool:
-    """True if what stands under our name may be set right: it is ours, or it starts nothing."""
+    """Return True if we may repair the entry under our name: it is ours, or it starts nothing."""
     if not isinstance(entry, Mapping):
         return True
     return starts_ours(entry) or not (words_of(entry) or any(flat(entry).get(key) for key in _URLS))
 
 
 def is_off(entry: Any) -> bool:
-    """True if an entry is switched off in its client."""
+    """Return True if an entry is disabled in its client."""
     return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
 
 
 def options_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the arguments behind the shim's own words: `--profile office`."""
+    """Return the arguments after the shim's command, for example `--profile office`."""
     words = words_of(entry)
     words = words[0].split() if len(words) == 1 else words
     for at, word in enumerate(words):
@@ -113,14 +113,14 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _starts_shim(words: Sequence[str]) -> bool:
-    """Whether a command line runs the shim: our program and the verb behind it, whatever starts them."""
+    """Return True if a command line runs the shim: our program followed by the verb, behind any launcher."""
     if any(_name_of(word) == SHIM_PROGRAM for word in words):
         return True
     return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))
 
 
 def _is_program(words: Sequence[str]) -> bool:
-    """Whether these words end in what runs multi-mcp."""
+    """Return True if these words end in a program or script that runs multi-mcp."""
     if not words:
         return False
     if tuple(words[-2:]) == _MODULE or _path(words[-1]).parts[-2:] == _FILE:
@@ -148,9 +148,9 @@ def _is_our_url(url: str, name: str) -> bool:
 
 
 def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
-    """Return why our entry does not do what it should; "" when it does.
+    """Return what is wrong with our entry; "" if it is correct.
 
-    `options`: what must stand behind the shim's own words; None: anything may. An entry that is off is fine.
+    `options`: the arguments required after the shim's command; None allows any. A disabled entry is correct.
     """
     if not isinstance(entry, Mapping):
         return "its entry is no mapping"
@@ -160,7 +160,7 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
     program = words[0] if words else ""
     if not program:
         return "its entry starts no program"
-    if os.path.isabs(program) and not Path(program).exists():  # noqa: PTH117 (a path of another system is none)
+    if os.path.isabs(program) and not Path(program).exists():  # noqa: PTH117 (a path of another platform is not absolute here)
         return f"it points at {program}, which is not there"
     return f"it points at another program: {program}"
 
@@ -168,9 +168,9 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
 def repairs(
     client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the keys of our entry that must change, and to what; None: the key must go.
+    """Return the keys of our entry that must change, with their new values; None: remove the key.
 
-    What else the user wrote stays, its `options` too unless others are given (as in fault).
+    Everything else that the user wrote stays. Its options stay, too, unless `options` gives others (as in fault).
     """
     wanted = wanted_entry(client, [*command, *(options_of(entry) if options is None else options)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}

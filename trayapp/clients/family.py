@@ -1,7 +1,4 @@
-"""What every family of formats can do: read a text, set the value at a path, drop one. All pure, text to text.
-
-Never here: a format, files, which path belongs to which client.
-"""
+"""The interface of a file format (family): read a text, set the value at a path, remove one. Pure, text to text."""
 
 from __future__ import annotations
 
@@ -16,39 +13,42 @@ Document = dict[str, Any]
 
 
 class Family(Protocol):
-    """One format. `file` names the file in errors.
+    """One file format. `file` names the file in error messages.
 
-    A path is keys from the top; in a format where a client keeps a list of servers, the last key but the value's own is
-    the item's name (see yaml_file). All raise Unparsable for a text that cannot be read, and EditRefusedError for one
-    that is written in a way that the change could damage.
+    A path is a sequence of keys from the top. Where a client keeps a list of servers, an item's name takes the place of
+    its key (yaml_file.YamlFamily). All methods raise Unparsable for a text that cannot be parsed, and EditRefusedError
+    for a text that the change could damage.
     """
 
     def read(self, text: str, file: str) -> Document:
-        """All that the text says; an empty one says nothing."""
+        """Return the parsed text; an empty text is an empty document."""
         ...
 
     def put(self, text: str, path: Keys, value: Any, file: str) -> str:
-        """The text with `value` at `path`, mappings on the way made where they are missing."""
+        """Return the text with `value` at `path`. Missing mappings on the way are created."""
         ...
 
     def drop(self, text: str, path: Keys, file: str) -> str:
-        """The text without what is at `path`; unchanged when nothing is there."""
+        """Return the text without the value at `path`; unchanged if there is none."""
         ...
 
     def lines(self, text: str, path: Keys) -> dict[str, int]:
-        """The line (1-based) of each key of the mapping at `path`, as far as they can be told. The text is readable."""
+        """Return the line (1-based) of each key of the mapping at `path` that can be located.
+
+        The text must be readable.
+        """
         ...
 
 
 def lookup(document: Any, path: Keys) -> Any:
-    """What is at `path`, None when nothing is."""
+    """Return the value at `path`, None if there is none."""
     for key in path:
         document = document.get(key) if isinstance(document, Mapping) else None
     return document
 
 
 def with_value(document: Any, path: Keys, value: Any) -> Any:
-    """A copy with `value` at `path`."""
+    """Return a copy with `value` at `path`."""
     if not path:
         return value
     inside = dict(document) if isinstance(document, Mapping) else {}
@@ -57,7 +57,7 @@ def with_value(document: Any, path: Keys, value: Any) -> Any:
 
 
 def without(document: Any, path: Keys) -> Any:
-    """A copy with nothing at `path`."""
+    """Return a copy without the value at `path`."""
     if not isinstance(document, Mapping) or path[0] not in document:
         return document
     inside = dict(document)
@@ -69,11 +69,11 @@ def without(document: Any, path: Keys) -> Any:
 
 
 def refuse(file: str, line: int, why: str) -> NoReturn:
-    """Give up: nothing is changed."""
+    """Raise EditRefusedError with the file, the line (0: unknown) and the reason. The file stays unchanged."""
     where = f"{file}, line {line}" if line else file
     raise EditRefusedError(f"{where}: {why}", "Make this change by hand")
 
 
 def no_mapping(path: Keys) -> str:
-    """Why nothing can be put below something."""
+    """Return the reason why nothing can be set below `path`."""
     return f"{shown(path[-1]) if path else 'the file'} is no mapping"

@@ -1,7 +1,4 @@
-"""A client's file on the disk: found, read as text, replaced with a backup beside it, or taken away again.
-
-Never here: what is in it.
-"""
+"""A client's file on the disk: locate it, read it as text, replace it with a backup beside it, or remove it."""
 
 from __future__ import annotations
 
@@ -20,23 +17,23 @@ from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.status import Problem
 
 LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
-BACKUP = ".multi-mcp.bak"  # what a file's name ends in before we were first in it
-BACKUP_MOVED = ".before-import.bak"  # and before servers were moved out of it
+BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
+BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
 _GLOBAL_STORAGE = "globalStorage"
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a client's file lies, or would. `found`: the client is there at all."""
+    """The path of a client's file, existing or not. `found`: the client is installed."""
 
     path: Path
     found: bool
 
 
 def locate(client: Client, machine: Machine) -> Located:
-    """The first of its files that exists, else the first whose client is installed. Blocks: some stats."""
+    """Return the first of its files that exists, else the first whose client is installed. Blocks: some stats."""
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
-    moved = [template for template in templates if template[1].isupper()]  # a variable says where, and nowhere else
+    moved = [template for template in templates if template[1].isupper()]  # a variable that is set is the only place
     paths = [(template, machine.path(template)) for template in moved or templates]
     for _, path in paths:
         if _exists(path):
@@ -48,7 +45,7 @@ def locate(client: Client, machine: Machine) -> Located:
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
-    """What shows that the client of that file is installed."""
+    """Return the paths that show that the client of that file is installed."""
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent
@@ -63,13 +60,13 @@ def _exists(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, a byte order mark kept; None when there is none. Raises StorageError, Unparsable."""
+    """Return the file's text, with its byte order mark; None if it is missing. Raises StorageError, Unparsable."""
     data = read_bytes(path, LARGEST)
     return None if data is None else decoded(data, path)
 
 
 def decoded(data: bytes, path: Path) -> str:
-    """Bytes as text. Raises Unparsable for what is no UTF-8 or too large."""
+    """Decode the bytes. Raises Unparsable if they are not UTF-8 or too large."""
     if len(data) > LARGEST:
         raise too_large(str(path))
     try:
@@ -80,14 +77,14 @@ def decoded(data: bytes, path: Path) -> str:
 
 
 def backup_of(path: Path, ending: str = BACKUP) -> Path:
-    """Where the backup of a file lies."""
+    """Return the path of a file's backup."""
     return path.with_name(path.name + ending)
 
 
 def replace_text(path: Path, before: str | None, after: str, backup: Path | None) -> None:
-    """Replace the file's text, if it is still `before` (None: missing); first keep `before` at `backup`.
+    """Replace the file's text if it is still `before` (None: missing). First save `before` at `backup`.
 
-    Atomic; the mode is kept, a link followed. Raises FileChangedError and StorageError, nothing written then.
+    Atomic. Keeps the mode and follows a link. Raises FileChangedError and StorageError; the file is unchanged then.
     """
     _refuse_read_only(path)
 
@@ -98,14 +95,14 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
     with locked(path):
         if backup is not None and before is not None:
-            with contextlib.suppress(OSError):  # one that is there keeps its mode, and what it gets may hold secrets
+            with contextlib.suppress(OSError):  # an existing backup would keep its mode; the text may hold secrets
                 backup.chmod(FILE_MODE)
             write_atomic(backup, before.encode("utf-8"), still_as_seen)
         write_atomic(path, after.encode("utf-8"), still_as_seen)
 
 
 def remove(path: Path, before: str) -> None:
-    """Take a file away that is still as `before`. Raises FileChangedError, StorageError."""
+    """Remove a file if its text is still `before`. Raises FileChangedError, StorageError."""
     try:
         with locked(path):
             if read_text(path) != before:
@@ -116,13 +113,13 @@ def remove(path: Path, before: str) -> None:
 
 
 def forget(path: Path) -> None:
-    """Take a backup away that is of no more use."""
+    """Remove a backup that is no longer needed."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
 
 
 def _refuse_read_only(path: Path) -> None:
-    """An administrator may write anything; a file that its owner closed stays closed all the same."""
+    """Raise StorageError if the file's mode allows nobody to write, even if we are root and could."""
     try:
         mode = path.stat().st_mode
     except OSError:

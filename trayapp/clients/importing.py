@@ -1,6 +1,6 @@
-"""Which servers an import would take over, under which names, and taking them away where they were.
+"""Import of clients' servers: which ones to import, under which names, and their removal from the clients' files.
 
-Never here: asking, printing, servers.yaml's form (config/edits).
+The format of servers.yaml is in config/edits.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import SAMPLE, ServerConfig, launch_settings
 
 HOME = "~"
-LONGEST_NAME = 100  # characters; with a client's name or a number behind it, one that servers.yaml takes
-ATTEMPTS = 3  # against a client that saves at the same moment
+LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended
+ATTEMPTS = 3  # in case the client saves the file at the same moment
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOffer:
-    """One server to be taken over as `name`.
+    """One server that can be imported as `name`.
 
-    `known`: a server that starts the same way has that name already; `there`: in our file, else among these offers.
-    `fault`: why it cannot be taken over.
+    `known`: the name of a server that starts the same way. `there`: that server is in our file, not in these offers.
+    `fault`: why the server cannot be imported.
     """
 
     found: Found
@@ -47,11 +47,11 @@ class ImportOffer:
 
     @property
     def is_new(self) -> bool:
-        """True if it can be taken over and is not there yet."""
+        """True if it can be imported and no known server starts the same way."""
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:
-        """Return the entry as servers.yaml gets it: with the folder in which it runs."""
+        """Return the entry to write to servers.yaml, with the folder in which it runs."""
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
             entry["cwd"] = HOME
@@ -59,10 +59,11 @@ class ImportOffer:
 
 
 def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
-    """Return what could be taken over, in order. `existing`: what is configured, by folder (None: servers.yaml).
+    """Return the servers that could be imported, in order.
 
-    A name that another server has gets the client's behind it; what starts the same way is taken over once, also where
-    its secrets went into the keyring. Of those that are, one that is switched on gives the name.
+    `existing`: the configurations by folder (None: servers.yaml).
+    If another server has the name, the client's name is appended. Servers that start the same way are imported once,
+    even if the secrets of one are in the keyring. Among these, an enabled server gives the name.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
         folder: {**dict.fromkeys(_wrong(config)), **config.servers} for folder, config in existing.items()
@@ -81,24 +82,24 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
             one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
         )
         if not made[at].fault:
-            names[name] = server  # as it stands there: of two secrets none passes for the other
+            names[name] = server  # with its secrets: servers that differ in a secret are different servers
     return [made[at] for at, _ in every]
 
 
 def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
-    """Return why no file of ours could hold an entry, "" if one can."""
+    """Return why our files cannot hold an entry, "" if they can."""
     try:
         add_server("", name, entry)
-    except (MultiMcpError, RecursionError, ValueError, TypeError):  # a date of TOML, for instance
+    except (MultiMcpError, RecursionError, ValueError, TypeError):  # for example a TOML date
         keys = [str(key) for value in (entry, *entry.values()) if isinstance(value, Mapping) for key in value]
         return "a name in it is too long" if any(len(key) > LONGEST_KEY for key in keys) else "it cannot be written"
     return ""
 
 
 def _hidden_as(found: Found, names: Mapping[str, ServerConfig | None]) -> str:
-    """The name under which an earlier import took it over, its secrets into the keyring; "" if none did.
+    """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
 
-    What the keyring has is not asked: a secret that was changed at the client since makes no other server.
+    The keyring is not read: a secret that changed in the client since then does not make another server.
     """
     for name in _names_of(found):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
@@ -112,19 +113,22 @@ def _wrong(config: Config) -> list[str]:
 
 
 def _same(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
-    """True if both start alike. In our file the folder of one that names none is what the user made of it."""
+    """Return True if both start the same way.
+
+    A found server without a folder matches any folder and scope in our file: the user may have set them there.
+    """
     if found.cwd in (None, HOME) and (in_file or other.cwd in (None, HOME)):
         other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))
     return launch_settings(other) == launch_settings(found)
 
 
 def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
-    """The entry as servers.yaml would have it; None when it cannot be used there."""
+    """Return the server that servers.yaml would read from this entry; None if the entry is invalid there."""
     return read_one(name, entry)[0]
 
 
 def _names_of(found: Found) -> tuple[str, str]:
-    """The name that it gets here, and the one where another server has that."""
+    """Return the server's name here, and the name to use if another server has that one."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     return name, f"{name}-{found.client.name}"
 
@@ -142,9 +146,10 @@ def _free_name(found: Found, taken: Collection[str]) -> str:
 
 
 def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOffer]:
-    """Servers that clients have while servers.yaml holds none of the user's own, until the user says no.
+    """Return the clients' servers to offer for import at the first start.
 
-    `config`: servers.yaml's, None while there is none. For a notification, a menu entry, a line. Blocks.
+    Empty if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: that of
+    servers.yaml, None if it does not exist. For a notification, a menu entry or a line of output. Blocks.
     """
     config = config or Config()
     own = {*config.servers, *_wrong(config)} - {SAMPLE}
@@ -154,7 +159,7 @@ def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOff
 
 
 def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
-    """Names by the client's title."""
+    """Return the names of the offered servers by client title."""
     found: dict[str, list[str]] = {}
     for one in made:
         found.setdefault(one.found.client.title, []).append(one.found.name)
@@ -162,7 +167,7 @@ def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
 
 
 def first_words(found: Mapping[str, list[str]]) -> str:
-    """`Cursor and Claude Code have 5 servers of their own`; "" where there are none."""
+    """Return a sentence such as `Cursor and Claude Code have 5 servers of their own`; "" if there are none."""
     if not found:
         return ""
     *most, last = found
@@ -173,9 +178,9 @@ def first_words(found: Mapping[str, list[str]]) -> str:
 
 
 def doubled(config: Config, world: ClientsContext) -> list[ImportOffer]:
-    """Return the servers that connected clients still start themselves though servers.yaml has them, too.
+    """Return the servers that connected clients still start themselves although servers.yaml has them, too.
 
-    `names_by_client` says whose they are, `multi-mcp import --move --yes` takes them out. Blocks.
+    `names_by_client` groups them by client. `multi-mcp import --move --yes` removes them from the clients. Blocks.
     """
     connected = {state.name for state in found_clients(world) if state.state == "connected"}
     made = offers(found_servers(world.machine).servers, {None: config})
@@ -187,7 +192,7 @@ def doubled(config: Config, world: ClientsContext) -> list[ImportOffer]:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Servers that were taken out of a client's file: what led to them, and what the file held before."""
+    """Servers removed from a client's file: `keys` are their key paths, `backup` has the file's previous text."""
 
     client: Client
     file: Path
@@ -196,10 +201,10 @@ class Move:
 
 
 def take_away(moved: Iterable[Found], kept: Collection[Path] = ()) -> list[Move]:
-    """Remove these servers from their clients' files, each file once, with a backup; return the files that changed.
+    """Remove these servers from their clients' files, each file once, with a backup. Return the moves that changed one.
 
-    `kept`: backups that are still wanted. Blocks. Raises StorageError, Unparsable, EditRefusedError, FileChangedError;
-    a file is changed whole or not at all.
+    `kept`: backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
+    StorageError, Unparsable, EditRefusedError and FileChangedError.
     """
     places: dict[Path, tuple[Client, list[Keys]]] = {}
     for found in moved:
@@ -210,14 +215,14 @@ def take_away(moved: Iterable[Found], kept: Collection[Path] = ()) -> list[Move]
 
 
 def _backup(path: Path, kept: Collection[Path]) -> Path:
-    """Where a backup takes the place of none that is still wanted."""
+    """Return a path for the backup that is not among `kept`."""
     first = files.backup_of(path, files.BACKUP_MOVED)
     others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
     return next(place for place in itertools.chain([first], others) if place not in kept)
 
 
 def without(move: Move, text: str) -> str:
-    """Return the text of the client's file without the servers of a move."""
+    """Return the text of a client's file without the servers of a move."""
     for keys in move.keys:
         text = move.client.family.drop(text, keys, str(move.file))
     return text
@@ -240,5 +245,5 @@ def _drop_all(move: Move) -> bool:
 
 
 def with_entry(offer: ImportOffer, entry: Mapping[str, Any]) -> ImportOffer:
-    """The offer with another entry: its secrets taken out."""
+    """Return the offer with another entry, for example one without secrets."""
     return replace(offer, found=replace(offer.found, entry=dict(entry)))

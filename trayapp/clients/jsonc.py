@@ -1,6 +1,6 @@
-"""JSON, with comments and trailing commas where people write them, edited by splices at scanned positions.
+"""Edit JSON by splices at scanned positions. Comments and trailing commas are accepted.
 
-Never here: which keys mean what, files. A splice is believed only after the new text was read again.
+Every edit is checked: the new text is parsed again and compared with the expected document.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REST_OF_LINE = re.compile(r"(?:[ \t]*/\*[^\n]*?\*/)*[ \t]*(?://[^\n]*)?")
 
 @dataclass(slots=True)
 class _Member:
-    """`"key": value` from `start` to `end`; `comma` after it, if there is one."""
+    """A member `"key": value` from `start` to `end`. `value`: where its value begins; `comma`: the comma after it."""
 
     key: str
     start: int
@@ -43,13 +43,13 @@ class _Object:
     members: list[_Member] = field(default_factory=list)
 
     def find(self, key: str) -> int | None:
-        """The index of a key; of a key written twice the last one, which is what readers take."""
+        """Return the index of a key. For a duplicate key it is the last one, as JSON parsers choose."""
         found = [index for index, member in enumerate(self.members) if member.key == key]
         return found[-1] if found else None
 
 
 def read(text: str, file: str) -> Document:
-    """See Family.read. The whole must be an object."""
+    """Parse the text (Family.read). The top level must be an object."""
     try:
         value = _loads(text.removeprefix(BOM))
     except json.JSONDecodeError as error:
@@ -64,7 +64,7 @@ def read(text: str, file: str) -> Document:
 
 
 def _loads(text: str) -> Any:
-    """The value; None for a text of blanks and comments. Most files are plain JSON, and those are quick to read."""
+    """Return the parsed value; None for a text of whitespace and comments. Try plain JSON first: most files are."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -73,7 +73,7 @@ def _loads(text: str) -> Any:
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
-    """See Family.put."""
+    """Set the value at a path (Family.put)."""
     document = read(text, file)
     new = _put(_Text(text, file), path, value)
     if read(new, file) != with_value(document, path, value):
@@ -82,7 +82,7 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
 
 
 def drop(text: str, path: Keys, file: str) -> str:
-    """See Family.drop."""
+    """Remove the value at a path (Family.drop)."""
     document = read(text, file)
     holder = lookup(document, path[:-1])
     if not isinstance(holder, Mapping) or path[-1] not in holder:
@@ -98,7 +98,7 @@ def drop(text: str, path: Keys, file: str) -> str:
 
 
 def lines(text: str, path: Keys) -> dict[str, int]:
-    """See Family.lines."""
+    """Return the line of each key at a path (Family.lines)."""
     scanned = _Text(text, "")
     objects = scanned.objects(path)
     members = objects[-1].members if len(objects) == len(path) + 1 else []
@@ -124,7 +124,7 @@ def _nested(path: Keys, value: Any) -> Any:
 
 
 class _Text:
-    """One text, its manners (line ends, indentation), and where the parts of it stand. The text must be readable."""
+    """One text with its style (line ends, indentation) and the positions of its parts. The text must be readable."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -135,11 +135,11 @@ class _Text:
         self.step = self._find_step()
 
     def line_of(self, at: int) -> int:
-        """The line of that place, 1-based."""
+        """Return the line of that offset, 1-based."""
         return self.text.count("\n", 0, at) + 1
 
     def objects(self, path: Keys) -> list[_Object]:
-        """The objects from the top along `path`, as far as there are objects."""
+        """Return the objects from the top along `path`, up to the first value that is not an object."""
         found = [self.root] if self.root else []
         for key in path:
             index = found[-1].find(key) if found else None
@@ -174,7 +174,7 @@ class _Text:
         refuse(self.file, self.line_of(start), "its braces cannot be followed")
 
     def _find_step(self) -> str | None:
-        """How the file indents; None for one that is written in one line."""
+        """Return one step of the file's indentation; None for a file written on one line."""
         if self.root is None or not self.root.members:
             return DEFAULT_STEP
         member = self.root.members[0]
@@ -186,7 +186,7 @@ class _Text:
         return max(self.text.rfind("\n", 0, at) + 1, len(BOM) * self.text.startswith(BOM))
 
     def _before_line(self, at: int) -> int:
-        """Where the line before that of `at` ends, before its line end."""
+        """Return the end of the line before that of `at`, without its line end."""
         end = self._line_start(at) - 1
         return end - 1 if self.text[end - 1 : end] == "\r" else end
 
@@ -199,7 +199,7 @@ class _Text:
         return found[0] if found else ""
 
     def _rest_of_line(self, at: int) -> int | None:
-        """The end of the line of `at` when only comments follow there; None when something else does."""
+        """Return the end of the line of `at` if only comments follow `at` on it; else None."""
         found = _REST_OF_LINE.match(self.text, at)
         end = found.end() if found else at
         end -= self.text[end - 1 : end] == "\r" and end > at
@@ -216,26 +216,26 @@ class _Text:
         return _json(value, (", ", ": ") if self._spaced() else (",", ":"))
 
     def _spaced(self) -> bool:
-        """Whether a blank follows the colons."""
+        """Return True if whitespace follows the colons."""
         member = self.root.members[0] if self.root and self.root.members else None
         return member is None or self.text[member.value - 1].isspace()
 
     # --- changes
 
     def with_root(self, value: Any) -> str:
-        """The text, which holds nothing but blanks and comments, with a value behind them."""
+        """Return the text with a value at its end. The text holds only whitespace and comments."""
         gap = self.newline if self.text.removeprefix(BOM).strip() and not self.text.endswith("\n") else ""
         return self.text + gap + self._value(value, "") + self.newline
 
     def replacement(self, member: _Member, value: Any) -> list[Splice]:
-        """Another value for a member."""
+        """Return the splices that give a member another value."""
         old = self.text[member.value : member.end]
         inline = old[0] in "{[" and "\n" not in old and len(old) > 2
         new = self._compact(value) if inline else self._value(value, self._indent(member.start))
         return [Splice(member.value, member.end, new)]
 
     def insertion(self, holder: _Object, key: str, value: Any) -> list[Splice]:
-        """A new member behind the others."""
+        """Return the splices that add a member after the others."""
         name = _json(key)
         if not holder.members:
             return self._first(holder, name, value)
@@ -260,7 +260,7 @@ class _Text:
         return [Splice(last.end, last.end, f",{gap}{member}")]
 
     def _first(self, holder: _Object, name: str, value: Any) -> list[Splice]:
-        """The first member of an object without any."""
+        """Return the splices that add the first member of an empty object."""
         inside = self.text[holder.start + 1 : holder.end]
         if self.step is None:
             at = holder.end if inside.strip() else holder.start + 1
@@ -278,7 +278,7 @@ class _Text:
         return [Splice(holder.end, holder.end, member + self.newline + outer)]
 
     def removal(self, holder: _Object, index: int) -> list[Splice]:
-        """One member away, with the comma that it needed."""
+        """Return the splices that remove a member and the comma that it needed."""
         member = holder.members[index]
         end = member.end if member.comma is None else member.comma + 1
         around = self.text[holder.start + 1 : member.start] + self.text[end : holder.end]
@@ -297,7 +297,7 @@ class _Text:
         return [Splice(comma, comma + 1, ""), cut]
 
     def _cut_words(self, holder: _Object, index: int, end: int) -> Splice:
-        """A member in the middle of a line, with the blanks after it, or before the last one."""
+        """Return the cut of a member within a line, with the blanks after it; for the last member, those before it."""
         members = holder.members
         start = members[index].start
         if index + 1 < len(members):
@@ -310,7 +310,7 @@ class _Text:
 
 
 def _rendered(value: Any, step: str) -> str:
-    """A value in lines, lists of plain values in one."""
+    """Render an object with one member a line. Other values stay on one line."""
     if not isinstance(value, Mapping) or not value:
         return _json(value)
     members = (f"{_json(key)}: {_rendered(item, step)}" for key, item in value.items())

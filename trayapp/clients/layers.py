@@ -1,6 +1,6 @@
-"""`settings.imports`: the servers of other clients as read-only layers below servers.yaml, for the gateway to follow.
+"""`settings.imports`: the servers of other clients as read-only layers below servers.yaml, which the gateway follows.
 
-Never here: how layers are laid over each other (config/layers/servers), folders' own files (they need trust).
+config/layers/servers merges the layers. Project files are not among them: they need trust.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from trayapp.model.status import Problem
 
 
 class ClientLayers:
-    """Reads the layers; remembers which files they came from, so that a look costs a stat for each."""
+    """Reads the layers of clients, and a signature of their files, which costs one stat for each file."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """The layers, in that order. A name that is no client's is a problem of `file`. Blocks; never raises."""
+        """Return the layers, in that order. An unknown client name is a problem of `file`. Blocks; never raises."""
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
-        """Changes with every save of one of the files. Blocks: some stats."""
+        """Return a value that changes with every save of one of the files. Blocks: some stats."""
         clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
         return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
@@ -42,7 +42,7 @@ class ClientLayers:
         reading = read_servers(client, self._machine)
         servers: dict[str, Found] = {}
         for found in reading.servers:
-            servers.setdefault(found.name, found)  # of one in several files the first
+            servers.setdefault(found.name, found)  # in several files: the first counts
         return Imported(
             client.name,
             {name: found.entry for name, found in servers.items()},

@@ -1,6 +1,6 @@
-"""One server as a client writes it, in the keys of servers.yaml.
+"""Convert one server's entry from a client's keys to the keys of servers.yaml.
 
-Never here: files. What means nothing to us is left out and named, never guessed.
+Keys without an equivalent are left out and reported, never guessed.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", 
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 _NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions of Goose that are part of it
-# said already, or only of use in the program itself
+# read elsewhere, or of use in the client only
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
-_NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key that says so says nothing
+_NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _CONNECT_TIMEOUT = "connect_timeout"
-_LISTS_WITHIN = frozenset(("opencode", "kilo"))  # clients whose `timeout` is about the list of tools alone
+_LISTS_WITHIN = frozenset(("opencode", "kilo"))  # clients whose `timeout` applies to listing tools only
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
-KEPT = "x-"  # what servers.yaml takes and nothing reads
-_ENDLESS = 10.0**15  # of a time in whatever unit: as good as none, and 1e999 is no number that can be reckoned with
+KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
+_ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
 
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """`entry` in our keys; `left_out`: keys that we have nothing for.
+    """A converted server. `entry`: in our keys; `left_out`: keys without an equivalent.
 
-    Those of a sandbox stay in the entry as `x-KEY`, beside the `confine` that was made of them.
+    Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them.
     """
 
     entry: Entry
@@ -55,18 +55,18 @@ class Normal:
 
 
 def normal(client: Client, raw: Any, context: Context) -> Normal | None:
-    """A server in our keys; None for what is no MCP server of its own. Raises ValueError that says what is wrong."""
+    """Return a server in our keys; None if the entry is no MCP server of its own. Raises ValueError with the reason."""
     if not isinstance(raw, Mapping):
         raise ValueError("it is no mapping")
     if raw.get("type") in _NO_SERVER:
         return None
-    raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # of YAML a key may be a number
+    raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
     _refuse_halves(raw)
     reader = _EntryReader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
         if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
-            return None  # an extension of Zed's that starts its server itself
+            return None  # a Zed extension that starts its server itself
         raise ValueError("it has neither command nor url")
     texts = json.dumps(entry, ensure_ascii=False, default=str)
     if context.folder is None and (places := workspace_places(texts)):
@@ -75,7 +75,7 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
 
 
 def with_own_browser(entry: Entry) -> Entry:
-    """Return an entry with `scope: session` if its server drives a browser and nothing is said about its scope."""
+    """Return the entry, with `scope: session` if its server drives a browser and the entry has no scope."""
     args = entry.get("args") or []
     command = entry.get("command")
     words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
@@ -85,9 +85,9 @@ def with_own_browser(entry: Entry) -> Entry:
 
 
 def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
-    """Return a user's entry so that its relative paths mean what they mean in the client.
+    """Return a user's entry with its relative paths resolved as in the client.
 
-    Most clients start servers in the folder that their session works in: so does `scope: session` here.
+    Most clients start servers in the working folder of the session, and `scope: session` does the same here.
     """
     command, args, cwd = entry.get("command"), entry.get("args") or [], entry.get("cwd")
     if context.folder is not None or not isinstance(command, str):
@@ -105,7 +105,7 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
 
 
 def _refuse_halves(raw: Mapping[str, Any]) -> None:
-    """JSON's `"\\ud800"` is half of a letter: nothing that holds one can be written, started or sent."""
+    """Raise ValueError for a lone surrogate (JSON `"\\ud800"`), which cannot be encoded, thus not written or sent."""
     try:
         json.dumps(raw, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
@@ -113,7 +113,7 @@ def _refuse_halves(raw: Mapping[str, Any]) -> None:
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of an entry with both a command and an address, the half that its type names."""
+    """Return the entry without the keys of the other transport, if it has both a command and a URL and names a type."""
     kind = str(raw.get("type") or raw.get("transport")).lower()
     other = (*_COMMANDS, "args", *_ENVS, "cwd") if kind in _REMOTE else (*_URLS, *_HEADERS) if kind in _LOCAL else ()
     both = any(raw.get(key) for key in _COMMANDS) and any(raw.get(key) for key in _URLS)
@@ -121,14 +121,14 @@ def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _EntryReader:
-    """One raw entry while it is read; `left` are the keys nobody asked for."""
+    """Reads one raw entry. `left`: the keys not read so far."""
 
     def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:
         self._client = client
         self._raw = raw
         self._context = context
         self.left = {str(key) for key, value in raw.items() if value not in _NOTHING} - _QUIET
-        self._unknown: set[str] = set()  # places that other programs read
+        self._unknown: set[str] = set()  # references that other programs resolve
 
     def read(self) -> Entry:
         entry: Entry = {}
@@ -149,11 +149,11 @@ class _EntryReader:
         return entry
 
     def left_out(self) -> set[str]:
-        """What nothing was made of, after `read`."""
+        """Return the keys and references that were not converted. Call it after `read`."""
         return self.left | self._unknown
 
     def _take(self, *keys: str) -> Any:
-        """The first of these keys that says something; all of them count as read."""
+        """Return the value of the first of these keys that is not None; mark all of them as read."""
         self.left -= set(keys)
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
@@ -164,13 +164,13 @@ class _EntryReader:
         return ours(value, self._context)
 
     def _texts(self, value: Any) -> Any:
-        if isinstance(value, Mapping):  # null: a variable that is not to be set
+        if isinstance(value, Mapping):  # null: do not set the variable
             return {str(key): self._text(item) for key, item in value.items() if item is not None}
         return [self._text(item) for item in value] if isinstance(value, list) else self._text(value)
 
     def _launch(self, entry: Entry) -> None:
         command, args = self._take(*_COMMANDS), self._take("args")
-        if isinstance(command, Mapping):  # an older form of Zed's
+        if isinstance(command, Mapping):  # an older form in Zed
             args, env = command.get("args"), command.get("env")
             entry |= {"env": self._texts(env)} if env else {}
             command = command.get("path")
@@ -212,7 +212,7 @@ class _EntryReader:
 
     def _oauth(self, entry: Entry) -> None:
         oauth = self._take("oauth")
-        if isinstance(self._raw.get("auth"), Mapping):  # Cursor's
+        if isinstance(self._raw.get("auth"), Mapping):  # Cursor
             oauth = self._take("auth")
         if oauth is False:
             entry["auth"] = "none"
@@ -229,7 +229,7 @@ class _EntryReader:
         tools = self._raw.get("tools")
         if isinstance(tools, list):
             self._take("tools")
-            entry |= {"disabled": True} if not tools else {}  # Copilot's word for none
+            entry |= {"disabled": True} if not tools else {}  # no tools, in Copilot
         if isinstance(tools, Mapping):
             self._take("tools")
             entry |= {"tools": known} if (known := _known_switches(tools)) else {}
@@ -240,10 +240,10 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """`timeout`, in the client's own unit, as seconds."""
+        """Convert `timeout` from the client's unit to seconds, and `connectionTimeout` from milliseconds."""
         said, connecting = self._take("timeout"), self._take("connectionTimeout")
         key = _CONNECT_TIMEOUT if self._client.name in _LISTS_WITHIN else "request_timeout"
-        parts: Any = said if isinstance(said, Mapping) else None  # of OpenCode 2
+        parts: Any = said if isinstance(said, Mapping) else None  # OpenCode 2
         if parts is not None:
             key, said, connecting = "request_timeout", parts.get("request"), parts.get("startup")
         for name, value, unit in ((key, said, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
@@ -253,7 +253,7 @@ class _EntryReader:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """The words of a command line in one string; none for a program alone, whose path may hold blanks."""
+    """Split a command line in one string into words. Return [] for a program alone, whose path may contain blanks."""
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:
@@ -264,7 +264,7 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
 
 
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
-    """A mapping of tools without what says nothing here (Codex keeps approvals there)."""
+    """Return a mapping of tools without keys that mean nothing here (Codex keeps approvals there)."""
     plain = {name: said for name, said in tools.items() if not isinstance(said, Mapping)}
     known = {
         name: {key: value for key, value in said.items() if key in TOOL_KEYS | TOOL_NOTES}

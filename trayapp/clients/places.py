@@ -1,7 +1,4 @@
-"""Where a client's files lie on this machine: templates of the table to paths, by platform, home and environment.
-
-Never here: which client has which template, reading a file.
-"""
+"""Paths of clients' files on this machine: resolve templates of the table by platform, home and environment."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _TOKEN = re.compile(r"\{(\w+)\}")
-_FOLDERS = {  # token -> (variable that moves it, else this below the home folder)
+_FOLDERS = {  # token -> (variable that sets the folder, its default below the home folder)
     "config": ("XDG_CONFIG_HOME", ".config"),
     "appdata": ("APPDATA", "AppData/Roaming"),
     "localappdata": ("LOCALAPPDATA", "AppData/Local"),
@@ -21,7 +18,7 @@ _FOLDERS = {  # token -> (variable that moves it, else this below the home folde
 
 
 def _home() -> Path:
-    """The user's folder; where none is known, one below which nothing is."""
+    """Return the user's home folder; a folder that does not exist if the home is unknown."""
     try:
         return Path.home()
     except RuntimeError:
@@ -30,21 +27,22 @@ def _home() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What decides where other programs keep their files. `platform` as sys.platform."""
+    """The platform (as sys.platform), home and environment that decide where other programs keep their files."""
 
     home: Path = field(default_factory=_home)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     platform: str = sys.platform
 
     def path(self, template: str) -> Path:
-        """`{home}`, `{config}`, `{library}`, `{appdata}`, `{localappdata}` or `{VARIABLE}` at the start, then a path.
+        """Return the path of a template.
 
-        A variable that is not set gives a path that cannot be: the templates after it say what holds then.
+        It starts with `{home}`, `{config}`, `{library}`, `{appdata}`, `{localappdata}` or `{VARIABLE}`. An unset
+        VARIABLE resolves to the home folder: check `has` first, and use the next template if it is False.
         """
         return Path(_TOKEN.sub(lambda found: str(self._folder(found[1])), template))
 
     def has(self, template: str) -> bool:
-        """Whether every variable in the template is set."""
+        """Return True if every variable in the template is set."""
         return all(name.islower() or self.environ.get(name) for name in _TOKEN.findall(template))
 
     def _folder(self, token: str) -> Path:
@@ -58,7 +56,7 @@ class Machine:
 
 
 def shown_path(path: Path, home: Path) -> str:
-    """A path as people write it: `~` for the home folder."""
+    """Return a path with `~` for the home folder."""
     try:
         return str(Path("~") / path.relative_to(home))
     except ValueError:

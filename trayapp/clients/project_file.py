@@ -1,7 +1,7 @@
-"""A project's own servers file, edited: which one counts, one server more or less, its approval kept up.
+"""A project's own servers file: find it, add and remove servers, and keep its approval valid.
 
-Never here: reading it for sessions (config/layers/overlay). What the user writes by a command of ours was approved by
-that very command, so a file that we make, or that was trusted, is trusted after our change; one that was not stays so.
+A change made by our own command is approved by that command. So a file that we create, or that was trusted, is trusted
+after our change; an untrusted file stays untrusted. Sessions read the file by config/layers/overlay.
 """
 
 from __future__ import annotations
@@ -30,34 +30,37 @@ _EMPTY = re.compile(r"\ufeff?\s*(?:servers:\s*(?:\{\s*\})?\s*)?")
 
 
 def project_file_for(folder: Path, home: Path) -> Path:
-    """The file that counts for sessions in `folder`, the one that would be made there where none does. Blocks."""
+    """Return the file that applies to sessions in `folder`; if there is none, the path to create there. Blocks."""
     found = find_project(folder, home)
     return found if found is not None else folder.resolve() / OWN_FILE
 
 
 def project_file_of(folder: Path) -> Path:
-    """The file of that very folder, made or not. Blocks."""
+    """Return the file in exactly that folder, whether it exists or not. Blocks."""
     return project_file_in(folder) or folder / OWN_FILE
 
 
 def read_config(path: Path) -> Config:
-    """What such a file says, an empty configuration when it is missing. Blocks. Raises StorageError, Unparsable."""
+    """Return the configuration in such a file, empty if it is missing. Blocks. Raises StorageError, Unparsable."""
     text = files.read_text(path) or ""
     return parse(without_comments(text) if path.suffix == ".json" else text, str(path))
 
 
 def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStore | None) -> None:
-    """One server more. Blocks. Raises UsageError when the name is taken, StorageError, Unparsable, EditRefusedError.
+    """Add a server to such a file. Blocks.
 
-    `trust` None: the entry is not the user's own word, so the file wants an approval afterwards.
+    `trust` None: the user did not write this entry, so the file needs approval afterwards. Raises UsageError if the
+    name is taken, StorageError, Unparsable, EditRefusedError.
     """
     _edit(path, trust, lambda text: _added(path, text, name, entry))
 
 
 def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
-    """One server less; whether our own file went with its last one, since nothing else was in it: an empty one would
-    still hide those of the folders above. Blocks. Raises ServerNotFoundError, StorageError, Unparsable,
-    EditRefusedError."""
+    """Remove a server from such a file. Return True if the file was removed, too. Blocks.
+
+    Our own file is removed with its last server, because an empty file would still hide files in the folders above.
+    Raises ServerNotFoundError, StorageError, Unparsable, EditRefusedError.
+    """
     _edit(path, trust, lambda text: _removed(path, text, name))
     text = files.read_text(path) or ""
     gone = path.name == OWN_FILE and not path.is_symlink() and _EMPTY.fullmatch(text) is not None
@@ -67,7 +70,7 @@ def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
 
 
 def _edit(path: Path, trust: TrustStore | None, change: Callable[[str], str]) -> None:
-    with locked(path.parent):  # from reading to approving: another process may add here at the same moment
+    with locked(path.parent):  # from reading to approving: another process may edit the file at the same time
         wait_until_quiet(path)
         before = read_project(path)
         may = trust is not None and (before is None or trust.check(before) is not None)
@@ -98,7 +101,7 @@ def _removed(path: Path, text: str, name: str) -> str:
 
 
 def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
-    """The key that holds the servers, and they."""
+    """Return the key that holds the servers, and the servers."""
     document = jsonc.read(text, str(path))
     holder = next((key for key in document if is_servers_key(key)), DEFAULT_HOLDER)
     servers = document.get(holder)
@@ -106,7 +109,7 @@ def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def has_server(path: Path, name: str) -> bool:
-    """Whether such a file names that server, with a right entry or a wrong one. Blocks."""
+    """Return True if such a file has an entry for that server, valid or not. Blocks."""
     try:
         config = read_config(path)
     except Unparsable:

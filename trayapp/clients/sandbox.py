@@ -1,7 +1,7 @@
-"""A client's own sandbox of a server as our `confine`.
+"""Convert a client's own sandbox of a server to our `confine`.
 
-VS Code: `sandboxEnabled: true` at a server of mcp.json, and `sandbox`, at the server or beside all servers:
-`{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`. Never here: other keys.
+VS Code has `sandboxEnabled: true` at a server of mcp.json, and `sandbox` at the server or at the top level:
+`{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from trayapp.config.read.entry import read_one
 from trayapp.model.confine import TRY
 
 ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
-_ALWAYS = "*.npmjs.org"  # VS Code allows it to every sandboxed server
+_ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server
 
 
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
-    """Return the value of `confine` for an entry with a sandbox, None where it is switched off or there is none.
+    """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
 
-    What cannot be read still means confined. Windows has nothing to confine with, and VS Code has no sandbox there.
+    Rules that cannot be converted still mean confined. On Windows the value is TRY: we cannot confine there, and
+    VS Code has no sandbox there.
     """
     said = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
     if not any(said.values()) or said.get(ENABLED) is False:
@@ -33,7 +34,8 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None
     hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
-    # "." is its cwd, which it has; package caches are its own here, so that it cannot change what others run.
+    # "." is its working folder, which it may write anyway. Package caches are private, so that it cannot change what
+    # other servers run.
     paths = [
         path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"
     ]
@@ -44,7 +46,7 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
 
 
 def with_shared_rules(entry: Any, document: Any) -> Any:
-    """Return an entry with the rules of a sandbox that its file has for all servers, where it has none of its own."""
+    """Return the entry with its file's shared sandbox rules, if it enables the sandbox without rules of its own."""
     shared = document.get(SANDBOX) if isinstance(document, Mapping) else None
     if not isinstance(entry, Mapping) or entry.get(ENABLED) is not True or SANDBOX in entry or shared is None:
         return entry

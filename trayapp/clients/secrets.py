@@ -1,6 +1,6 @@
-"""Secrets that stand in clear text in a server's entry: found by name and shape, and taken out for the keyring.
+"""Find clear-text secrets in a server's entry, by name and shape, and replace them by keyring references.
 
-Never here: the keyring. No value ever gets into a text that is shown.
+Secret values never appear in a text that is shown.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from trayapp.config.urls import has_variable
 from trayapp.model.redact import redacted
 
 _SCHEME = re.compile(r"(?i)((?:bearer|basic|token|apikey|bot)\s+)(\S.*)", re.DOTALL)
-_PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; of `docker run -e`: TOKEN=x
-_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # of `--header`: Authorization: Bearer x
+_PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; for `docker run -e`: TOKEN=x
+_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # for `--header`: Authorization: Bearer x
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _QUERY = re.compile(r"(?<=[?&])([^=&#]+)=([^&#]+)")
-_STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # of a path: some services put the key there
+_STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # a path segment: some services put the key there
 _NOT_IN_NAME = re.compile(r"[\s:{}$]+")
 
 Entry = Mapping[str, Any]
@@ -27,7 +27,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """One value that should not stand in a file. `name`: in the keyring; `where`: for people."""
+    """One secret value in a file. `name`: its name in the keyring; `where`: its place in the entry, for display."""
 
     name: str
     where: str
@@ -35,7 +35,7 @@ class Secret:
 
 
 def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[Secret]:
-    """The secrets that stand in clear text in an entry, each name once, none of them one of `taken`."""
+    """Return the clear-text secrets in an entry, each under a name of its own that is not in `taken`."""
     found: list[Secret] = []
 
     def keep(secret: Secret) -> str:
@@ -49,7 +49,7 @@ def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[S
 def without_secrets(
     server: str, entry: Entry, taken: Collection[str] = (), kept: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """The entry with `${keyring:NAME}` in the place of each of them, or of those that are `kept`."""
+    """Return the entry with `${keyring:NAME}` in place of each secret. `kept`: only secrets with these names."""
 
     def hide(secret: Secret) -> str:
         return f"${{keyring:{secret.name}}}" if kept is None or secret.name in kept else secret.value
@@ -63,13 +63,13 @@ def secret_name(server: str, name: str) -> str:
 
 
 class _Walk:
-    """One way through an entry: what is a secret becomes what `become` makes of it."""
+    """A traversal of an entry that replaces each secret by the result of `become`."""
 
     def __init__(self, server: str, become: Callable[[Secret], str], taken: Collection[str]) -> None:
         self._server = server
         self._become = become
         self._taken = taken
-        self._values: dict[str, str] = {}  # by name: two values never have one
+        self._values: dict[str, str] = {}  # by name: two values never share a name
 
     def entry(self, entry: Entry) -> dict[str, Any]:
         changed = dict(entry)
@@ -95,7 +95,10 @@ class _Walk:
         return head + self._secret(name, secret)
 
     def _argument(self, args: list[Any], at: int) -> Any:
-        """A word of a command line: a pair with a telling name, after a telling flag, or of a telling shape."""
+        """Return the argument without its secret.
+
+        The name of a pair, the flag before the argument, or the argument's own shape shows that it is a secret.
+        """
         word = args[at]
         if not isinstance(word, str) or has_variable(word):
             return word
@@ -111,7 +114,7 @@ class _Walk:
         return self._secret(before.lstrip("-") or f"argument-{at + 1}", word)
 
     def _url(self, url: str) -> str:
-        """An address with the secrets of its path and its query taken out, as they stand there, escapes and all."""
+        """Return the URL without the secrets in its path and query. They are taken as written, with escapes."""
         way, mark, rest = url.partition("?")
         way = _STEP.sub(lambda step: self._step(step[0]), way)
         return way + _QUERY.sub(lambda pair: f"{pair[1]}={self._value(pair[1], pair[2], '=')}", mark + rest)

@@ -1,6 +1,6 @@
-"""The servers that clients have in their own files, in our keys: what import and `settings.imports` start from.
+"""The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
-Never here: what is done with them, formats. Our own entry is never among them: it would start itself.
+Our own entry is never among them: multi-mcp would start itself.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 
 USUAL_HOLDER = "mcpServers"
-PROJECTS = "projects"  # in Claude Code's file: what it keeps for sessions in each folder
-LINES_TOLD_TO = 1_000_000  # characters; to find lines in more than that would cost a gateway that follows it too much
+PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
+LINES_TOLD_TO = 1_000_000  # characters; finding lines in a longer text costs a gateway that follows it too much
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their files, later templates on top
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One server of a client's. `entry` in our keys; `keys` lead to it in `file`; `folder`: for sessions there alone.
+    """One server of a client. `entry`: in our keys; `keys`: its key path in `file`.
 
-    `also`: further places where parts of it stand, in a client that lays its files over each other.
+    `folder`: the server is only for sessions in it. `also`: further places of its parts, if the client merges files.
     """
 
     client: Client
@@ -51,29 +51,29 @@ class Found:
 
     @property
     def from_project(self) -> bool:
-        """True if it stands in a file of the folder itself, which may have come with a repository."""
+        """True if it is in a file inside the folder, which may have come with a repository."""
         beside = self.folder is not None and self.file.is_relative_to(self.folder)
         return beside and self.keys[:1] != (PROJECTS,)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundServers:
-    """What was found in the files of one or more clients, and what is wrong with them."""
+    """The servers and problems found in the files of one or more clients."""
 
     servers: tuple[Found, ...] = ()
     problems: tuple[Problem, ...] = ()
-    files: tuple[Path, ...] = ()  # that were looked at
+    files: tuple[Path, ...] = ()  # the files that were read
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
 def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> FoundServers:
-    """The user's own servers of all clients (or of these), those that stand in no folder. Blocks; never raises."""
+    """Return the user's own servers in all clients (or these), without those of folders. Blocks; never raises."""
     machine = machine or Machine()
     return _joined(read_servers(client, machine) for client in clients)
 
 
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
-    """The servers of one client; with `folder` also those that it has for sessions in that folder. Blocks."""
+    """Return the servers of one client; with `folder` also those for sessions in that folder. Blocks."""
     sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
         users = {
@@ -96,7 +96,7 @@ def _real(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One file of a client's, and where its servers stand in it."""
+    """One file of a client, and the key path of its servers."""
 
     path: Path
     holder: Keys
@@ -104,8 +104,10 @@ class _Source:
 
 
 def user_files(client: Client, machine: Machine) -> list[Path]:
-    """The files that hold the user's servers, made or not: one, or all that the client lays over each other or keeps
-    beside it for a profile. Blocks: looks for profiles."""
+    """Return the files for the user's servers, existing or not. Blocks: looks for profiles.
+
+    It is one file, or all files that the client merges, or that it keeps for its profiles.
+    """
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     if client.name in _ALL_COUNT:
         return [machine.path(template) for template in templates]
@@ -114,14 +116,14 @@ def user_files(client: Client, machine: Machine) -> list[Path]:
 
 
 def watched_files(client: Client, machine: Machine) -> list[Path]:
-    """All files that decide which servers the user has there. Blocks as user_files."""
+    """Return all files that decide which servers the user has in that client. Blocks like user_files."""
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     found = dict.fromkeys([*map(machine.path, templates), *user_files(client, machine)])
     return [*found, *(beside for path in found for beside in switches_of(client, path))]
 
 
 def _of_profiles(path: Path) -> list[Path]:
-    """VS Code keeps a file of its own for each profile but the default one."""
+    """Return VS Code's files of its profiles: one for each profile but the default one."""
     try:
         return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
     except OSError:
@@ -151,7 +153,7 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """This one laid over another of its name, mappings in it too (OpenCode does so, config-28)."""
+        """Return this server merged over a lower one of its name, with nested mappings (as in OpenCode, config-28)."""
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_deep(lower.value, self.value), also=also)
 
@@ -163,7 +165,7 @@ def _deep(lower: Any, upper: Any) -> Any:
 
 
 class _FilesReader:
-    """The files of one client while its servers are gathered."""
+    """Collects the servers of one client from its files."""
 
     def __init__(self, client: Client, machine: Machine) -> None:
         self._client = client
@@ -173,7 +175,7 @@ class _FilesReader:
         self._files: list[Path] = []
 
     def look(self, source: _Source) -> None:
-        """Read one file. One that cannot be read is a problem; a missing one holds nothing."""
+        """Read one file. An unreadable file is a problem; a missing file has no servers."""
         self._files.append(source.path)
         try:
             text = files.read_text(source.path)
@@ -198,14 +200,14 @@ class _FilesReader:
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            older = isinstance(value, Mapping) and "type" in value  # beside them settings stand, and the newer place
+            older = isinstance(value, Mapping) and "type" in value  # other keys here are settings and the newer holder
             if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
                 yield _Raw(_readable(name), with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
-        """What was found for every folder, and for this one."""
+        """Return the servers found for sessions in any folder, and those for this folder."""
         raw = [one for one in self._raw if one.source.folder in (None, folder)]
         if self._client.name in _ALL_COUNT:
             laid: dict[str, _Raw] = {}
@@ -235,19 +237,19 @@ class _FilesReader:
 
 
 def _readable(name: object) -> str:
-    """A server's name as text that can be shown and written: YAML has numbers there, JSON halves of letters."""
+    """Return a server's name as encodable text: YAML names may be numbers, JSON names may hold lone surrogates."""
     return str(name).encode(errors="replace").decode()
 
 
 def _holder(document: Document, holder: Keys) -> Keys:
-    """Where the servers stand; `mcp-servers` and the like count where `mcpServers` is not there (config-16, -17)."""
+    """Return the key path of the servers. Without `mcpServers`, variants like `mcp-servers` count (config-16, -17)."""
     if holder != (USUAL_HOLDER,) or holder[0] in document:
         return holder
     return next(((key,) for key in document if is_servers_key(key)), holder)
 
 
 def _projects(document: Document, source: _Source) -> Iterator[_Source]:
-    """What Claude Code keeps in the user's file for sessions in one folder (config-25)."""
+    """Yield the places in Claude Code's user file with servers for sessions in one folder (config-25)."""
     projects = document.get(PROJECTS)
     for folder in projects if isinstance(projects, Mapping) and source.folder is None else ():
         yield _Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder))

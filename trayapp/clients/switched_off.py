@@ -1,6 +1,6 @@
-"""Which servers a client has switched off elsewhere than in their own entry.
+"""Servers that a client disables outside of their own entries.
 
-Never here: `disabled` and `enabled` in an entry (normal). A file that cannot be read switches nothing off.
+`disabled` and `enabled` in an entry are read by normal. A file that cannot be read disables nothing.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-
 
 
 def switches_of(client: Client, path: Path) -> list[Path]:
-    """Files beside the user's own, made or not, in which that client keeps switches."""
+    """Return the files beside the user's file, existing or not, in which that client disables servers."""
     return [path.with_name(name) for name in _BESIDE.get(client.name, ())]
 
 
 def switched_off(client: Client, document: Document, holder: Keys, name: str, beside: list[Document]) -> bool:
-    """Whether the client would not start the server `name` of `holder`; `beside`: what switches_of hold."""
-    if client.name == "claude-code":  # a folder's servers, switched off there
+    """Return True if the client disables the server `name` of `holder`. `beside`: the documents from read_switches."""
+    if client.name == "claude-code":  # a folder's servers, disabled beside them
         return name in _names(lookup(document, (*holder[:-1], "disabledMcpServers")))
     if client.name == "copilot-cli":
         return any(name in _names(each.get("disabledMcpServers")) for each in beside)
@@ -35,7 +35,7 @@ def switched_off(client: Client, document: Document, holder: Keys, name: str, be
 
 
 def read_switches(client: Client, path: Path) -> list[Document]:
-    """What these files say. Blocks."""
+    """Return the documents in the files of switches_of, without missing or unreadable ones. Blocks."""
     found: list[Document] = []
     for file in switches_of(client, path):
         try:
@@ -46,7 +46,10 @@ def read_switches(client: Client, path: Path) -> list[Document]:
 
 
 def _is_off_in_gemini(document: Document, name: str, beside: list[Document]) -> bool:
-    """`mcp.allowed` and `mcp.excluded`, of older ones at the top; names in any case, as Gemini takes them."""
+    """Return True if Gemini disables the server, by `mcp.allowed`, `mcp.excluded` or its enablement file.
+
+    Older versions have these lists at the top level. Names are compared without case, as Gemini does.
+    """
     plain = name.lower().strip()
     mcp = document.get("mcp")
     said = mcp if isinstance(mcp, Mapping) else {}

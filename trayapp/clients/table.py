@@ -1,8 +1,8 @@
-"""The clients that multi-mcp knows, as data: where each keeps its servers, in which form, and what it can take.
+"""The clients that multi-mcp knows, as data: where each keeps its servers, in which format, and its limits.
 
-Never here: code that acts on it. The source of each row is the page named above it. Every client is edited by its file:
-that works without the program on the PATH, without an account, shows a difference first and can be undone byte for
-byte. `own_command` names the client's own way where it has one; none of them is the only way that is supported.
+The source of each row is the page named above it. Every client is connected by editing its file. That works without
+the client on the PATH and without an account, can show a diff first, and can be undone byte for byte. `own_command` is
+the client's own command for it, if there is one; no client requires it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
 Restart = Literal["no", "reload", "restart"]
 
-NAME = "multi-mcp"  # of our entry, everywhere
+NAME = "multi-mcp"  # the name of our entry in every client
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One program.
+    """One MCP client.
 
-    `files`: where it keeps the user's servers; the first that exists counts, else the first whose folder does.
-    `installed`: folders or files that show that it is there, when the folder of the file is not the sign.
-    `holder`: the keys that lead to its servers; `inner`: one more that its newer files have.
-    `entry`: what it wants for a stdio server, from program and arguments.
-    `project`: files of one folder that it reads too. `fresh`: what a file that we make must hold besides.
-    `runs_in`: the folder of its user's servers without `cwd`: the one that its session works in, or none in particular.
+    `files`: where it keeps the user's servers. The first that exists counts, else the first whose folder exists.
+    `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
+    `holder`: the key path of its servers; `inner`: one more key in newer files.
+    `entry`: builds its entry for a stdio server from program and arguments.
+    `project`: files in a folder that it reads, too. `fresh`: text that a file created by us must also contain.
+    `runs_in`: where it starts the user's servers without `cwd`: in the session's folder, or in no particular folder.
     """
 
     name: str
@@ -45,15 +45,15 @@ class Client:
     fresh: str = ""
     inner: str = ""
     http: bool = True
-    restart: Restart = "no"  # what it needs to see a new entry
-    max_tools: int = 0  # it takes, 0 = no limit known
-    max_name: int = 0  # characters of a tool's name with its server's, 0 = 64 as everywhere
+    restart: Restart = "no"  # what makes it read a new entry
+    max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
+    max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
     own_command: str = ""
     timeout_unit: Literal["ms", "s"] = "ms"  # of a `timeout` in its entries
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
-        """Where its file may lie on that platform."""
+        """Return the possible paths of its file on that platform."""
         return self.files.get(platform, self.files.get("", ()))
 
 
@@ -91,11 +91,11 @@ def _all(*templates: str) -> Platforms:
     return {"": templates}
 
 
-EDITIONS = ("Code", "Code - Insiders", "VSCodium")  # of Visual Studio Code: each has a user folder of its own
+EDITIONS = ("Code", "Code - Insiders", "VSCodium")  # editions of VS Code, each with its own user folder
 
 
 def _code(below: str, *editions: str) -> Platforms:
-    """Inside the user folder of these editions, best first."""
+    """Return the templates inside the user folders of these editions, best first."""
     return {
         "": tuple(f"{{config}}/{edition}/User/{below}" for edition in editions),
         "darwin": tuple(f"{{library}}/{edition}/User/{below}" for edition in editions),
@@ -108,7 +108,10 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
 
 
 def _vscode(name: str, title: str, edition: str, command: str, *project: tuple[str, Keys]) -> Client:
-    """One edition: who has two of them works in both, so each is a client. A folder's file is read for one of them."""
+    """Return the client of one edition. Users may have several editions, so each is a client of its own.
+
+    Only one of them reads the project file.
+    """
     return Client(
         name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC",
         project=project, max_tools=128, own_command=f"{command} --add-mcp",
@@ -144,7 +147,7 @@ CLIENTS: tuple[Client, ...] = (
         ("mcp_servers",), toml_file, "TOML",
         project=((".codex/config.toml", ("mcp_servers",)),), restart="restart", own_command="codex mcp add",
     ),
-    # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is told in its own warning
+    # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is from its own warning
     Client(
         "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _stdio,
         project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
@@ -237,8 +240,8 @@ CLIENTS: tuple[Client, ...] = (
         fresh="name: Local Assistant\nversion: 1.0.0\nschema: v1\n", restart="reload",
     ),
     # https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html (Junie, in the IDEs and alone; stdio).
-    # JetBrains' other one, AI Assistant, names no file: its servers are entered in its settings, or by a plugin of its
-    # own API (https://www.jetbrains.com/help/ai-assistant/mcp.html); what it keeps is not for others to write.
+    # JetBrains AI Assistant documents no file: servers are added in its settings, or by a plugin through its API
+    # (https://www.jetbrains.com/help/ai-assistant/mcp.html). Its storage is not meant for other programs.
     Client(
         "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _plain,
         installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
@@ -271,7 +274,7 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
         restart="restart", max_name=63, own_command="qwen mcp add --scope user",
     ),
-    # https://lmstudio.ai/docs/app/mcp (Cursor's notation; of some installations the folder is ~/.cache/lm-studio)
+    # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
     Client(
         "lm-studio", "LM Studio", _all("{home}/.lmstudio/mcp.json", "{home}/.cache/lm-studio/mcp.json"), _plain,
         runs_in="home",
@@ -289,8 +292,8 @@ CLIENTS: tuple[Client, ...] = (
         "warp", "Warp", _all("{home}/.warp/.mcp.json"), _plain,
         installed=("{home}/.warp",), project=((".warp/.mcp.json", ("mcpServers",)),),
     ),
-    # https://github.com/charmbracelet/crush#mcps (crush.json; `timeout` in s). Its newer crushrc is a shell script, not
-    # for others to write; crush.json is still read.
+    # https://github.com/charmbracelet/crush#mcps (crush.json; `timeout` in s). Its newer crushrc is a shell script,
+    # which other programs should not edit; crush.json is still read.
     Client(
         "crush", "Crush",
         {"": ("{config}/crush/crush.json",), "win32": ("{localappdata}/crush/crush.json",)}, _stdio,

@@ -1,6 +1,6 @@
-"""TOML edited by splices: tomllib reads, a scanner of statements finds where a table or a key stands.
+"""Edit TOML by splices: tomllib reads, a scanner of statements locates tables and keys.
 
-Never here: which keys mean what, files. A splice is believed only after tomllib read the new text.
+Every edit is checked: tomllib parses the new text again, and the result must be as expected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A table's head or one key with its value: text[start:end] without a comment behind it. `path` is absolute.
+    """A table header, or one key with its value: text[start:end] without a trailing comment. `path` is absolute.
 
-    `value`: where the value begins, for a key; -1 for a head. `is_list`: a head of an array of tables.
+    `value`: where the value of a key begins; -1 for a header. `is_list`: the header of an array of tables.
     """
 
     path: Keys
@@ -47,12 +47,12 @@ class _Statement:
 
     @property
     def is_head(self) -> bool:
-        """Whether a table begins here."""
+        """True for a table header."""
         return self.value < 0
 
 
 def read(text: str, file: str) -> Document:
-    """See Family.read."""
+    """Parse the text (Family.read)."""
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
@@ -64,7 +64,7 @@ def read(text: str, file: str) -> Document:
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
-    """See Family.put. A mapping becomes a table at the end of the file."""
+    """Set the value at a path (Family.put). A mapping becomes a table at the end of the file."""
     document = read(text, file)
     statements = _statements(text)
     present = lookup(document, path)
@@ -85,7 +85,7 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
 
 
 def drop(text: str, path: Keys, file: str) -> str:
-    """See Family.drop."""
+    """Remove the value at a path (Family.drop)."""
     document = read(text, file)
     if lookup(document, path) is None:
         return text
@@ -100,7 +100,7 @@ def drop(text: str, path: Keys, file: str) -> str:
     if new != text and not new.strip():
         new = BOM if text.startswith(BOM) else ""
     expected = without(document, path)
-    for length in range(len(path) - 1, 0, -1):  # the tables above went with their last key, where no head made them
+    for length in range(len(path) - 1, 0, -1):  # parent tables without a header vanish with their last key
         if not lookup(expected, path[:length]) and lookup(read(new, file), path[:length]) is None:
             expected = without(expected, path[:length])
     _check(new, expected, file, path)
@@ -108,7 +108,7 @@ def drop(text: str, path: Keys, file: str) -> str:
 
 
 def lines(text: str, path: Keys) -> dict[str, int]:
-    """See Family.lines."""
+    """Return the line of each key at a path (Family.lines)."""
     found: dict[str, int] = {}
     for statement in _statements(text):
         if statement.path[: len(path)] == path and len(statement.path) > len(path):
@@ -124,7 +124,7 @@ def _is_table_in_braces(text: str, statement: _Statement) -> bool:
 
 
 def _in_braces(text: str, statements: Sequence[_Statement], path: Keys) -> _Statement | None:
-    """The statement whose value in braces holds, or would hold, what is at `path`."""
+    """Return the statement whose inline table holds, or would hold, the value at `path`; None if there is none."""
     above = (s for s in statements if len(s.path) < len(path) and path[: len(s.path)] == s.path)
     return next((s for s in above if _is_table_in_braces(text, s)), None)
 
@@ -142,11 +142,11 @@ def _check(new: str, expected: Any, file: str, path: Keys) -> None:
         refuse(file, _line(new, path[:1]), f"{path[0]} is written in a way that this change could damage")
 
 
-# --- where things stand
+# --- positions
 
 
 def _statements(text: str) -> list[_Statement]:
-    """All statements of a text that tomllib reads."""
+    """Return all statements of a text that tomllib accepts."""
     found: list[_Statement] = []
     head: Keys = ()
     start, equals, depth, end = -1, -1, 0, -1
@@ -182,14 +182,14 @@ def _statement(text: str, head: Keys, start: int, equals: int, end: int) -> _Sta
 
 
 def _lines(text: str, statement: _Statement) -> Splice:
-    """The whole lines of a statement, with a comment behind it."""
+    """Return the cut of a statement's whole lines, including a trailing comment."""
     start = max(text.rfind("\n", 0, statement.start) + 1, len(BOM) * text.startswith(BOM))
     end = text.find("\n", statement.end)
     return Splice(start, len(text) if end < 0 else end + 1, "")
 
 
 def _joined(cuts: list[Splice], text: str) -> list[Splice]:
-    """Cuts that only blank lines and comments part are one; the blank line before the first goes too."""
+    """Join cuts that only blank lines and comments separate. Extend each over a blank line before it (_without_gap)."""
     whole: list[Splice] = []
     for cut in cuts:
         if whole and not re.sub(r"#[^\n]*", "", text[whole[-1].end : cut.start]).strip():
@@ -200,7 +200,7 @@ def _joined(cuts: list[Splice], text: str) -> list[Splice]:
 
 
 def _without_gap(text: str, cut: Splice) -> int:
-    """The start of the blank line before a cut, where blank lines or nothing follow as well."""
+    """Return the cut's start, moved to the blank line before it if a blank line or nothing follows the cut."""
     follows = text[cut.end : cut.end + 2]
     gap = re.search(r"(?:(?<=\n)|\A)[ \t]*\r?\n\Z", text[: cut.start])
     alone = not follows or follows[0] == "\n" or follows == "\r\n"
@@ -222,11 +222,11 @@ def _with_table(text: str, path: Keys, value: Mapping[str, Any]) -> str:
 
 
 def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
-    """A key more in a table that has a head: behind its last one."""
+    """Return the text with a new key after the last one of its table. A table without a header gets one."""
     at = next((i for i, s in enumerate(statements) if s.is_head and not s.is_list and s.path == path[:-1]), None)
     below = next((s for s in statements if s.is_head and not s.is_list and s.path[: len(path) - 1] == path[:-1]), None)
     if at is None and below is not None and isinstance(lookup(read(text, file), path[:-1]), Mapping):
-        start, newline = _lines(text, below).start, _newline(text)  # a table that only tables below it made
+        start, newline = _lines(text, below).start, _newline(text)  # only its subtables have headers
         head = f"[{'.'.join(map(_key, path[:-1]))}]{newline}{_key(path[-1])} = {_literal(value)}{newline}"
         return spliced(text, [Splice(start, start, head)])
     if at is None:
@@ -256,7 +256,7 @@ def _key(word: str) -> str:
 
 
 def _text(word: str) -> str:
-    r"""A basic string; JSON's escapes are TOML's, but for \x7f, which JSON lets stand."""
+    r"""Return a basic string. JSON's escapes are valid in TOML; only \x7f, which JSON leaves, must be escaped, too."""
     return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

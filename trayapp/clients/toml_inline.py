@@ -1,7 +1,7 @@
-"""Changes inside of a TOML table in braces, `servers = {a = {...}}`: one member more, another value, one less.
+"""Edit inline TOML tables, `servers = {a = {...}}`: add, replace and remove members.
 
-Never here: statements outside of braces (toml_file), which checks every result. TOML 1.0: no line ends in there but
-those inside of brackets, no comma behind the last.
+toml_file edits the other statements and checks every result. TOML 1.0 allows no line ends in inline tables except
+inside of arrays, and no trailing comma.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One `key = value` in braces: text[start:end], the value from `value` on. `path` is relative to the table."""
+    """One `key = value` of an inline table: text[start:end]; `value`: where its value begins.
+
+    `path` is relative to the table.
+    """
 
     path: Keys
     start: int
@@ -36,7 +39,7 @@ class Member:
 
 
 def members(text: str, start: int, end: int) -> Iterator[Member]:
-    """The members of the table text[start:end], braces included."""
+    """Yield the members of the table text[start:end], which includes the braces."""
     depth, begin, equals = 0, start + 1, -1
     for token in _TOKEN.finditer(text, start, end):
         word = token[0]
@@ -56,7 +59,7 @@ def _member(text: str, begin: int, equals: int, end: int) -> Member:
 
 
 def key_path(words: str) -> Keys:
-    """The keys of a head or of a pair's left side, as tomllib reads them."""
+    """Return the keys of a table header or a pair's left side, as tomllib reads them."""
     inside: Any = tomllib.loads(words)
     path: list[str] = []
     while isinstance(inside, dict) and inside:
@@ -67,9 +70,9 @@ def key_path(words: str) -> Keys:
 
 
 def put(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
-    """`literal` at `path` below the table text[start:end]; `key`: the last key as TOML writes it.
+    """Return the splice that puts `literal` at `path` below the table text[start:end]. `key`: the last key in TOML.
 
-    A table on the way that is missing is not made: the caller puts a whole one then.
+    Missing tables on the way are not created: the caller puts a complete table instead.
     """
     found, rest = _towards(text, start, end, path)
     if found is not None and not rest:
@@ -83,7 +86,7 @@ def put(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> 
 
 
 def drop(text: str, start: int, end: int, path: Keys) -> Splice | None:
-    """The member at `path` taken out, with the comma that is too many; None where it cannot be told what that is."""
+    """Return the splice that removes the member at `path` with one comma; None if the member cannot be located."""
     found, rest = _towards(text, start, end, path)
     if found is None:
         return None
@@ -97,7 +100,7 @@ def drop(text: str, start: int, end: int, path: Keys) -> Splice | None:
 
 
 def keys_below(text: str, start: int, end: int, path: Keys) -> Iterator[tuple[str, int]]:
-    """The keys of the table at `path`, each with where it begins."""
+    """Yield the keys of the table at `path`, each with its offset."""
     if not path:
         yield from ((member.path[0], member.start) for member in members(text, start, end))
         return
@@ -107,7 +110,7 @@ def keys_below(text: str, start: int, end: int, path: Keys) -> Iterator[tuple[st
 
 
 def _towards(text: str, start: int, end: int, path: Keys) -> tuple[Member | None, Keys]:
-    """The member that is at `path`, or on the way there; and the keys that are left."""
+    """Return the member at `path` or on the way there (None if there is none), and the remaining keys."""
     for member in members(text, start, end):
         if path[: len(member.path)] == member.path:
             return member, path[len(member.path) :]

@@ -1,7 +1,4 @@
-"""Putting back what an import took over: into the clients' files, and out of ours.
-
-Never here: asking, printing, secrets in the keyring.
-"""
+"""Undo imports: put servers back into the clients' files, and record what imports wrote into ours."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from trayapp.model.servers import ServerConfig, launch_hash
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A server that an import wrote into a file of ours. `launch`: how it starts; `secrets`: names in the keyring."""
+    """A server that an import wrote into a file of ours. `launch`: its launch hash; `secrets`: names in the keyring."""
 
     file: Path
     name: str
@@ -31,13 +28,16 @@ class Taken:
     secrets: tuple[str, ...] = ()
 
     def is_untouched(self, server: ServerConfig | None) -> bool:
-        """True if the server is still started as it was taken over."""
+        """Return True if the server's launch settings are still those of the import."""
         return server is not None and launch_hash(server) == self.launch
 
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """What became of one file. `whole`: it has its very bytes of before; `why_not`: nothing was put back."""
+    """The result for one file.
+
+    `whole`: its previous text is back, apart from our own entry. `why_not`: the reason why nothing was put back.
+    """
 
     move: Move
     whole: bool = False
@@ -45,7 +45,7 @@ class PutBack:
 
 
 def remember(world: ClientsContext, taken: Iterable[Taken], moves: Iterable[Move]) -> None:
-    """Note an import, so that it can be undone. Blocks. Raises StorageError."""
+    """Record an import, so that it can be undone. Blocks. Raises StorageError."""
     rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
     moved = [
         {"client": m.client.name, "file": str(m.file), "backup": str(m.backup), "keys": [list(k) for k in m.keys]}
@@ -56,13 +56,13 @@ def remember(world: ClientsContext, taken: Iterable[Taken], moves: Iterable[Move
 
 
 def taken_as(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> Taken:
-    """Return the note of a server as an import wrote it into a file of ours."""
+    """Return the record of a server that an import wrote into a file of ours."""
     server = as_server(offer.name, offer.written())
     return Taken(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
 
 
 def all_taken(world: ClientsContext) -> list[Taken]:
-    """Return every server that imports wrote and that was not undone, newest first. Blocks."""
+    """Return every server written by an import that was not undone, newest first. Blocks."""
     rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "taken"))]
     return [
         Taken(Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ())))
@@ -90,20 +90,20 @@ def _rows(entry: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def forget_taken(world: ClientsContext) -> None:
-    """Note that nothing is left of what imports wrote. Blocks. Raises StorageError."""
+    """Remove all imported servers from the record; moves that were not undone stay. Blocks. Raises StorageError."""
     note_imports(world, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
 
 
 def put_back(world: ClientsContext) -> list[PutBack]:
-    """Put every server that was moved back into its client's file, newest move first; what cannot be stays noted.
+    """Put every moved server back into its client's file, newest move first. A move that fails stays in the record.
 
-    Blocks. Raises StorageError for our own note.
+    Blocks. Raises StorageError for our own record.
     """
     return [_noted(_put_back(move, world), world) for move in all_moves(world)]
 
 
 def _noted(done: PutBack, world: ClientsContext) -> PutBack:
-    """Note at once what became of one file: no other file, and no interruption, can undo or repeat that."""
+    """Record the result of one file at once, so that neither a failure nor an interruption repeats it."""
     if done.why_not:
         return done
     backup = str(done.move.backup)
@@ -142,20 +142,20 @@ def _put_back(move: Move, world: ClientsContext) -> PutBack:
 
 
 def _has_all(move: Move, now: str) -> bool:
-    """True if the client's file holds every server that was moved out of it."""
+    """Return True if the client's file has every server that was moved out of it."""
     held = move.client.family.read(now, str(move.file))
     return all(lookup(held, keys) is not None for keys in move.keys)
 
 
 def _renew_backup(move: Move, now: str, before: str) -> None:
-    """Let a disconnect that comes later find what the file held before both."""
+    """Update the backup of connect, so that a later disconnect restores the file's text from before the import."""
     kept = files.backup_of(move.file)
     if now != before and kept.exists() and entry_in(move.client, before, move.file) is None:
         write_atomic(kept, before.encode("utf-8"))
 
 
 def _whole(move: Move, now: str, before: str, world: ClientsContext) -> str | None:
-    """Return the text of before, where nothing but our own entry came or went since; None where more did."""
+    """Return the text before the move, with our own entry as it is now; None if anything else changed since."""
     moved, client, file = without(move, before), move.client, move.file
     if now == moved:
         return before
@@ -168,7 +168,7 @@ def _whole(move: Move, now: str, before: str, world: ClientsContext) -> str | No
 
 
 def _entry_by_entry(move: Move, now: str, before: str) -> str:
-    """Return the text with the servers that are not there any more; one that is there again stays as it is."""
+    """Return the text with the moved servers that are missing. A server that is back stays as it is."""
     held = move.client.family.read(before, str(move.file))
     for keys in move.keys:
         value = lookup(held, keys)

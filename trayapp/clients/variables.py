@@ -1,7 +1,4 @@
-"""Variables as other programs write them, in our spelling.
-
-Never here: values of variables of the environment.
-"""
+"""Convert variable references from other programs' syntax to ours. Environment values are not read here."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What stands beside a server: the folder that it was written for, the questions that VS Code asks (by id)."""
+    """The context of a server's entry: its client, the folder that it is for, and VS Code's `inputs` (by id)."""
 
     client: str
     home: Path
@@ -33,24 +30,24 @@ class Context:
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """VS Code's `inputs`, by id."""
+    """Return VS Code's `inputs` by id."""
     listed = document.get("inputs")
     asked = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
     return {str(item["id"]): item for item in asked if "id" in item}
 
 
 def workspace_places(text: str) -> list[str]:
-    """Return the places of a workspace that are left in a text: outside of a workspace they mean nothing."""
+    """Return the workspace references left in a text. They mean nothing outside of a workspace."""
     return [found[0] for found in _FOLDER.finditer(text)]
 
 
 def unknown_places(text: str) -> list[str]:
-    """`{file:PATH}` and the like: what other programs read there and nothing of ours does."""
+    """Return references such as `{file:PATH}`, which other programs resolve and we do not."""
     return _PLACE.findall(text)
 
 
 def ours(text: str, context: Context) -> str:
-    """The text with its variables in our spelling; what means the same in both stays."""
+    """Return the text with its variables in our syntax. References with the same meaning in both stay."""
     text = _INPUT.sub(lambda found: _input(found[1], context), text)
     text = _FOLDER.sub(lambda found: _place(found, context), text)
     if context.client in ("gemini-cli", "qwen-code"):
@@ -62,7 +59,7 @@ def ours(text: str, context: Context) -> str:
 
 
 def _input(asked: str, context: Context) -> str:
-    """`${input:ID}`: what VS Code asks for and keeps is kept in the keyring here; a plain question has its default."""
+    """Convert `${input:ID}` to a variable if the input has a default and is no password, else to a keyring entry."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:
@@ -71,7 +68,7 @@ def _input(asked: str, context: Context) -> str:
 
 
 def _place(found: re.Match[str], context: Context) -> str:
-    """Places that VS Code and Cursor know; the folder only where there is one."""
+    """Resolve a reference of VS Code or Cursor. Those of a workspace stay if there is no folder."""
     folder = context.folder
     known: dict[str, Callable[[], str | None]] = {
         "userHome": lambda: str(context.home),
