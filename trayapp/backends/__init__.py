@@ -1,4 +1,4 @@
-"""MCP servers as we run and reach them.
+"""Backends: the MCP servers that the gateway runs or connects to.
 
-Never here: client sessions, exposed names, files of ours.
+Never here: client sessions, exposed names, the gateway's own files.
 """

@@ -1,9 +1,6 @@
-"""The clock that every timeout, backoff and expiry is decided by; passed in, so that tests can jump it.
+"""The clock behind every timeout, backoff and expiry. It is passed in, so that tests can advance it.
 
-Whoever looks from time to time does it on the beat: all of them at the same moments, so that together they wake an idle
-process once.
-
-Never here: decisions.
+Periodic checks run on a shared beat: they all run at the same moments and wake an idle process only once.
 """
 
 from __future__ import annotations
@@ -15,32 +12,32 @@ from typing import Protocol
 
 import anyio
 
-EARLY = 1e-6  # of a period: whoever is woken so little before a beat is not woken again for it
+EARLY = 1e-6  # fraction of a period: a task that wakes this little before a beat is not woken again for that beat
 
 
 class Clock(Protocol):
-    """Seconds."""
+    """Time in seconds."""
 
     def now(self) -> float:
-        """Monotonic seconds; only differences mean something."""
+        """Return monotonic seconds. Only differences are meaningful."""
 
     def time(self) -> float:
-        """Unix seconds."""
+        """Return Unix seconds."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that much of `now`."""
+        """Return once `now` has advanced by `seconds`."""
 
     async def beat(self, period_s: float, within_s: float = 0.0) -> None:
-        """Return with the next beat of that period, or with the last one within `within_s` if that is later."""
+        """Return at the next beat of the period, or at the last beat within `within_s` if that is later."""
 
 
 def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
-    """The next multiple of the period, or the last one within `within_s`, by the clock that says `now`."""
+    """Return the next multiple of the period after `now`, or the last one within `within_s` if that is later."""
     return (math.floor((now + max(0.0, within_s - period_s)) / period_s + EARLY) + 1) * period_s
 
 
 async def next_beat(period_s: float, within_s: float = 0.0) -> None:
-    """Return with the beat that `Clock.beat` names, by the event loop's clock."""
+    """Return at the beat that `Clock.beat` describes, measured by the event loop's clock."""
     loop, beat = asyncio.get_running_loop(), asyncio.Event()
     timer = loop.call_at(beat_after(loop.time(), period_s, within_s), beat.set)
     try:
@@ -50,7 +47,7 @@ async def next_beat(period_s: float, within_s: float = 0.0) -> None:
 
 
 class SystemClock:
-    """The machine's own."""
+    """The machine's clock."""
 
     now = staticmethod(time.monotonic)
 

@@ -1,6 +1,6 @@
-"""A server run once to see what it needs: what `multi-mcp confine` shows and proposes.
+"""Trial runs of a confined server, to find out what it needs. `multi-mcp confine` shows and proposes the result.
 
-Never here: the connection that clients use, writing the entry.
+A trial uses a connection of its own and never writes the server's entry.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from trayapp.model.servers import ServerConfig
 from trayapp.model.status import ConfinementStatus
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
-MOST_ROUNDS = 8  # each allows what the one before was refused last
+MOST_ROUNDS = 8  # each round allows what the previous round was last refused
 
 
 @dataclass(frozen=True, slots=True)
 class ConfineTrial:
-    """What came of it. `tools`: None where it does not work confined; then `error` says why.
+    """The result of a trial. `tools` is None if the server does not work confined; `error` then says why.
 
-    `confine`: with what it was run last. `read`: the folders that it read in; `written`: files; bubblewrap shows none.
+    `confine` is the setting of the last run. `read` lists the folders it read from, `written` the files it wrote.
+    With bubblewrap both are empty.
     """
 
     confine: Confine
@@ -39,20 +40,20 @@ class ConfineTrial:
 
 
 class _Deaf:
-    """Hears nothing and answers nothing."""
+    """An Inbound that ignores notifications and refuses requests."""
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
         raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Nobody listens."""
+        """Ignore the notification."""
 
     def input_schema(self, tool: str) -> Any:
-        """No tool is called."""
+        """Return None: a trial calls no tools."""
 
 
 async def try_confined(server: ServerConfig, context: BackendContext, confine: Confine) -> ConfineTrial:
-    """Run a server confined, again with more as long as it fails for what it was refused. Secrets are never tried."""
+    """Run a server confined. While refusals make it fail, run it again with more access, but never with secrets."""
     from trayapp.confinement.record import written
 
     for _ in range(MOST_ROUNDS):
@@ -82,4 +83,4 @@ async def _run(server: ServerConfig, context: BackendContext, confine: Confine) 
 
 
 async def _ignore(offer: Offer) -> None:
-    """What is read so far is of no use."""
+    """Ignore partial lists."""

@@ -1,6 +1,6 @@
-"""The confinement of each server as it is, or last was: what the snapshot shows.
+"""The current or last confinement of each server, as the snapshot shows it.
 
-Never here: confining (confinement), which is not even imported before a server is confined.
+Confining itself is in the room `confinement`, which is not imported until a server is confined.
 """
 
 from __future__ import annotations
@@ -22,40 +22,41 @@ from trayapp.model.status import ConfinementStatus
 if TYPE_CHECKING:
     from trayapp.confinement.record import Record, Refusal
 
-_LAST_LOADED = "trayapp.confinement.start"  # not before a server is confined
+_LAST_LOADED = "trayapp.confinement.start"  # imported when the first server is confined
 log = logging.getLogger(__name__)
 
 
 class Confinements:
-    """Records by the server's name. `changed` hears of every new refusal."""
+    """Confinement records by server name. `changed` is called on every new refusal."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None, *, trial: bool = False) -> None:
         self._records: dict[str, Record] = {}
         self._changed = changed
-        self._trial = trial  # every file is noted
+        self._trial = trial  # if True, every file access is recorded
 
     def get(self, name: str) -> Record | None:
-        """Return the record of the server's last start; None: it was not to be confined."""
+        """Return the record of the server's last start, or None if it was not confined."""
         return self._records.get(name)
 
     def status(self, name: str) -> ConfinementStatus | None:
-        """Return how the server was last started, and what it was refused."""
+        """Return how the server was last confined and what it was refused, or None if it was not confined."""
         record = self._records.get(name)
         return record.status() if record is not None else None
 
     async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> Record | None:
-        """Return a new record for a start of the server, None when it is not to be confined.
+        """Return a new record for a start of the server, or None if it should not be confined.
 
-        What it was refused stays until its `confine` changes: it may have other connections, or have ended over that.
+        Refusals are kept until the server's `confine` changes: it may have other connections, or a refusal may have
+        ended it.
         """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None
         if confine is None:
             self._records.pop(server.name, None)
             return None
         if _LAST_LOADED not in sys.modules:
-            await anyio.to_thread.run_sync(import_module, _LAST_LOADED)  # other servers' calls go on meanwhile
+            await anyio.to_thread.run_sync(import_module, _LAST_LOADED)  # in a thread: other servers' calls continue
         from trayapp.confinement.record import Record
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())

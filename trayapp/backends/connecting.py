@@ -1,6 +1,6 @@
-"""From a configured server to a connected one: each way to reach it in turn, each bounded by its timeout.
+"""Connect to a configured server: try each transport in turn, each limited by the connect timeout.
 
-Never here: states, backoff, what a connected server is used for.
+States and backoff are in `connection`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 @asynccontextmanager
 async def connected(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
-    """The server with hands shaken, by the first way that leads to it; its process ends with the context.
+    """Connect by the first transport that works, and yield the server after its handshake.
 
-    Raises MultiMcpError: what is wrong with its entry, or ServerError.
+    Its process ends with the context. Raises MultiMcpError: an error in the server's entry, or a ServerError.
     """
     stderr = context.stderr(key)
     record = await context.confinements.begin(server, context.settings(), context.environ, stderr)
     launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
-        await context.sign_in(launch)  # here: a slow keyring is no slow server
+        await context.sign_in(launch)  # outside the timeout: a slow keyring does not make the server slow
     hints = [context.hint(key)]
     if not hints[0] and isinstance(launch, StdioLaunch):
-        hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that die of a request before initialize
+        hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that exit on any request before initialize
     tries = [(way, hint) for way in ways(launch) for hint in hints]
     timeout = server.connect_timeout or context.settings().connect_timeout
     for way, hint in tries:
@@ -59,7 +59,7 @@ async def connected(key: str, server: ServerConfig, context: BackendContext, inb
 async def _greeted(
     transport: Transport, key: str, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
 ) -> Live | None:
-    """Hands shaken; None when the next way should be tried. Raises ServerError."""
+    """Shake hands and return the live connection, or None if the next transport should be tried. Raises ServerError."""
     capabilities = context.capabilities(key)
     try:
         return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
@@ -76,12 +76,12 @@ def _may_go_on(transport: Transport, error: RpcError) -> bool:
 
 
 def _remedy(server: ServerConfig, transport: Transport) -> str:
-    """Where to look next: a server over HTTP has no log here, and a silent one an empty log."""
+    """Return a hint on where to look next. An HTTP server has no log here; a silent server's log is empty."""
     if transport.kind != "stdio":
         return f"Check its url in servers.yaml, then: multi-mcp reconnect {server.name}"
     if transport.has_printed():
         return f"See: multi-mcp logs {server.name}"
-    import shlex  # for the few servers that end without a word
+    import shlex  # needed only for servers that exit without any output
 
     return f"It printed nothing. Run it yourself: {' '.join((server.command or '', *map(shlex.quote, server.args)))}"
 

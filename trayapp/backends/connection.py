@@ -1,6 +1,6 @@
-"""One server's life: started once however many wait for it, watched, closed when idle, its failures kept in its box.
+"""The life of one connection to a server: started once for all who wait, watched, and closed when idle.
 
-Every change of state goes through model/lifecycle. Never here: other servers, exposed names, the cache's files.
+Its failures affect no other server. Every change of state goes through model/lifecycle.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
-# Why a connection was closed for good, as in "NAME was stopped during the call: ..."
+# Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
 
 
 class Observer(Protocol):
-    """Who hears of a connection's life. Nothing here may block."""
+    """Receives the events of a connection. No method may block."""
 
     def state_changed(self, connection: Connection) -> None:
-        """Its `state` or `error` is another now."""
+        """Note that the connection's `state` or `error` changed."""
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """The server's lists were read from it just now."""
+        """Take the lists that were just read from the server."""
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """Pass on a notification that is no business of the connection's own; `about` as in transport.Inbound."""
+        """Pass on a notification that the connection does not handle itself; `about` as in transport.Inbound."""
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Answer a request of the server, except ping. Raises RpcError."""
 
 
 class _Attempt:
-    """One try to connect, awaited by all who want the server."""
+    """One attempt to connect, awaited by everyone who needs the server."""
 
     __slots__ = ("done", "error")
 
@@ -67,9 +67,9 @@ class _Attempt:
 
 
 class Connection:
-    """One configured server. All methods belong to the event loop of the task group that `tasks` is.
+    """A connection to one configured server. Call its methods only in the event loop of the task group `tasks`.
 
-    It is broad because a server's life is one state machine; what needs a part of it sees that by a Protocol.
+    It is broad because a server's life is one state machine. Code that needs a part of it uses a Protocol.
     """
 
     def __init__(
@@ -81,34 +81,34 @@ class Connection:
         key: str | None = None,
     ) -> None:
         self.server = server
-        self.key = key or server.name  # in the pool: a server may have several connections. Nobody is told of it
+        self.key = key or server.name  # in the pool: a server may have several connections. Internal, never shown
         self.state = State.DISABLED if server.disabled else State.IDLE
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
-        self.open_calls: dict[Call, None] = {}  # of those in flight: the sessions', in the order in which they began
-        self.announced: dict[str, set[Call]] = {}  # list_changed, until its reader clears it -> calls in flight then
-        self.own_requests = 0  # of those in flight: the command line's and the gateway's, no session's
+        self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
+        self.announced: dict[str, set[Call]] = {}  # list_changed -> calls in flight at that time; the reader clears it
+        self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # by the clock
-        self.wait_asked_s = 0.0  # what the server asked for with its last refusal (Retry-After)
-        self.failed_at: float | None = None  # by the clock; set while the failure holds calls back
+        self.wait_asked_s = 0.0  # the wait that the server's last refusal asked for (Retry-After)
+        self.failed_at: float | None = None  # by the clock; set while calls are held back by the failure
         self._context = context
         self._observer = observer
         self._tasks = tasks
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
-        self._finished: anyio.Event | None = None  # of the task that runs now
+        self._finished: anyio.Event | None = None  # set when the running task ends
         self._maintenance: Maintenance | None = None  # of the last connection
-        self.retired = ""  # why it was closed for good: it cannot be started again
+        self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
-        self.dropped = anyio.Event()  # set once a connection has ended; replaced by the next one
+        self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
-        self.adjusted = anyio.Event()  # set when `server` becomes another; replaced at once
-        self.changes_at_start = False  # its lists changed while they were first read: by what its client can do?
-        self.told: Mapping[str, Any] = {}  # the client capabilities that the last handshake named
-        self._next_end: anyio.Event | None = None  # while somebody waits for the end of a call
+        self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
+        self.changes_at_start = False  # its lists changed during the first read; may depend on client capabilities
+        self.told: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
+        self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
     @property
     def name(self) -> str:
@@ -117,25 +117,25 @@ class Connection:
 
     @property
     def pid(self) -> int | None:
-        """Of its process, while there is one."""
+        """The process id, or None if no process runs."""
         return self.live.transport.pid if self.live else None
 
     # -- use -----------------------------------------------------------------------------------------------------
 
     @property
     def is_up(self) -> bool:
-        """True if a call can be sent now. A server that died is `live` until its own task has taken note."""
+        """True if a call can be sent now. A server that died stays `live` until its own task notices."""
         return self.live is not None and not self.live.transport.gone.is_set()
 
     async def up(self) -> None:
-        """Wait until a call can be sent, starting the server if need be. Raises ServerError."""
+        """Wait until a call can be sent. Start the server if needed. Raises ServerError."""
         while not self.is_up:
             if self.live is not None:
                 await self.dropped.wait()
             await self.ensure()
 
     def begin(self, call: Call | None = None) -> None:
-        """Start a call, a session's `call` or one of our own: it keeps the connection from being idle."""
+        """Record the start of a call: a session's `call`, or None for the gateway's own. It prevents idle closing."""
         if call is not None:
             self.open_calls[call] = None
         self.in_flight += 1
@@ -146,7 +146,7 @@ class Connection:
             self.used.set()
 
     def end(self, call: Call | None = None) -> None:
-        """End a call, whatever way it went."""
+        """Record the end of a call, successful or not."""
         if call is not None:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
@@ -156,19 +156,19 @@ class Connection:
             self._next_end = None
 
     def next_end(self) -> anyio.Event:
-        """Return the event that is set when a call ends, whatever way it went."""
+        """Return the event that is set when a call ends, successful or not."""
         if self._next_end is None:
             self._next_end = anyio.Event()
         return self._next_end
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
-        """Connect if needed, ask, and await the result. Raises ServerError or RpcError."""
+        """Connect if needed, send the request and return its result. Raises ServerError or RpcError."""
         try:
             return await self._request(method, params)
         except RpcError as error:
             if error.data != NOT_EXECUTED:
                 raise
-        return await self._request(method, params)  # once more, on a new session; what fails then has failed
+        return await self._request(method, params)  # once more, on a new session; a second failure is final
 
     async def _request(self, method: str, params: Params) -> dict[str, Any]:
         live = await self.ensure()
@@ -181,7 +181,7 @@ class Connection:
             self.end()
 
     async def ensure(self, *, explicit: bool = False) -> Live:
-        """The live connection, started if need be: one attempt however many wait.
+        """Return the live connection. Start it if needed, in one attempt for all who wait.
 
         `explicit` (the user asked) ignores the backoff and a pending sign-in. Raises ServerError.
         """
@@ -221,14 +221,14 @@ class Connection:
             raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
 
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
-        """Read all lists now and tell the observer; the connection stays as it is.
+        """Read all lists now, tell the observer and return them. The connection stays open.
 
-        `soon`: return what was read while other lists take long, and wait for the tools no longer than for a start.
-        Raises ServerError, also when tools were not listed.
+        `soon`: return early with what was read while other lists are slow, and wait for the tools no longer than the
+        connect timeout. Raises ServerError, also if the tools could not be listed.
         """
         live = await self.ensure(explicit=explicit)
         limit_s = self.server.connect_timeout or self._context.settings().connect_timeout
-        self.in_flight += 1  # nobody may close it as idle meanwhile
+        self.in_flight += 1  # prevents idle closing during the read
         try:
             assert self._maintenance is not None
             with anyio.fail_after(limit_s if soon else None):
@@ -249,34 +249,34 @@ class Connection:
         return offer
 
     async def lists_settled(self, at_most_s: float) -> None:
-        """Wait until a connection that was just made has said what it offers, if it had to be asked; not for ever."""
+        """Wait up to `at_most_s` until a new connection's lists have been read, if they had to be."""
         if self._maintenance is not None and self.live is not None:
             with anyio.move_on_after(at_most_s):
                 await self._maintenance.lists_settled.wait()
 
     async def probe(self) -> None:
-        """Ask the live connection for a sign of life, since the machine slept or its network changed.
+        """Check that the live connection still responds, after the machine slept or its network changed.
 
-        A silent one is dropped, without a backoff: the next call starts it again.
+        A silent connection is dropped without a backoff: the next call starts it again.
         """
         if self.live is not None and self._maintenance is not None:
             await self._maintenance.probe()
 
     async def reachable(self) -> None:
-        """Wait a moment for a way into the network, where this server needs one: being offline is not its failure."""
+        """Wait briefly for a network route if this server is remote: being offline is not the server's failure."""
         if is_remote(self.server):
             await self._context.route()
 
     # -- change --------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """End the connection, process included, and wait until it is gone."""
+        """Close the connection, including its process, and wait until it is gone."""
         self.begin_close()
         if self._finished is not None:
             await self._finished.wait()
 
     def begin_close(self) -> None:
-        """Close without waiting. From here on no call gets the old connection: the next one waits for a new one."""
+        """Close without waiting. From now on no call gets the old connection: the next call waits for a new one."""
         if self.state in (State.CONNECTING, State.CONNECTED):
             self.live = None
             self._closing.set()
@@ -286,18 +286,18 @@ class Connection:
             self._apply(Event.CLOSE)
 
     def retire(self, why: str = ENTRY_CHANGED) -> None:
-        """Close for good: whoever still holds this connection cannot start the server again."""
+        """Close permanently: code that still holds this connection cannot start the server again."""
         self.retired = why
         self.begin_close()
 
     def adjust(self, server: ServerConfig) -> None:
-        """Take other settings for the same process; `follow_switch` carries out a switch to or from disabled."""
+        """Apply new settings to the same process. `follow_switch` carries out a switch to or from disabled."""
         self.server = server
         self.adjusted.set()
         self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
-        """Close and switch off, or make available again, as the settings say now and still say once it is closed."""
+        """Disable or enable the server as its settings say. They are read again once it is closed."""
         if self.server.disabled:
             await self.close()
         if self.server.disabled and self.state is State.IDLE:
@@ -306,14 +306,14 @@ class Connection:
             self._apply(Event.ENABLE)
 
     def follow_subscriptions(self) -> None:
-        """Somebody began or ceased to want updates of a resource."""
+        """Update the subscription: a session subscribed to or unsubscribed from a resource."""
         if self._maintenance is not None and self.live is not None:
             self._maintenance.subscription.changed()
-        self.adjusted.set()  # a subscription keeps it from being idle
+        self.adjusted.set()  # a subscription prevents idle closing
         self.adjusted = anyio.Event()
 
     async def follows(self, uri: str) -> None:
-        """Wait until a 2026-07-28 server, connected, tells of that resource. Raises RpcError if it does not."""
+        """Wait until a connected 2026-07-28 server has confirmed a subscription. Raises RpcError if it refuses."""
         if self._maintenance is not None and self.live is not None:
             await self._maintenance.subscription.confirmed(uri)
 
@@ -326,7 +326,7 @@ class Connection:
         self._tell(self._observer.offer_fetched, offer)
 
     def _tell(self, hear: Callable[..., None], *facts: Any) -> None:
-        """Tell the observer: the boundary at which a mistake over there stops, so that it decides no server's life."""
+        """Call the observer. This is the boundary at which an observer's error stops: it must not end the server."""
         try:
             hear(self, *facts)
         except Exception:
@@ -335,7 +335,7 @@ class Connection:
     # -- the task of one connection ------------------------------------------------------------------------------
 
     async def _run(self, attempt: _Attempt, finished: anyio.Event) -> None:
-        """From start to end of one connection: the boundary at which one server's failure stops."""
+        """Run one connection from start to end. This is the boundary at which one server's failure stops."""
         error: ServerError | None = None
         try:
             await self._until_closed(self._connect_and_serve, attempt)
@@ -353,7 +353,7 @@ class Connection:
             finished.set()
 
     def _settle(self, attempt: _Attempt, error: ServerError | None) -> None:
-        """The connection has ended: decide the state, then let everybody go on."""
+        """Set the state after the connection has ended, then release all who wait."""
         self.live = None
         self._attempt = None
         self.dropped.set()
@@ -372,11 +372,11 @@ class Connection:
         if isinstance(error, SignInWantedError):
             self._apply(Event.SIGN_IN_WANTED)
         elif isinstance(error, KeyringLockedError):
-            self._apply(Event.KEYRING_LOCKED)  # no backoff: the next call looks again, without a dialog
+            self._apply(Event.KEYRING_LOCKED)  # no backoff: the next call tries again, without a dialog
         elif isinstance(error, ConnectionLostError):
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:
-            log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning an outage
+            log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning per outage
             self.failed_at = self._context.clock.now()
             asked = error.retry_after_s if isinstance(error, ConnectFailedError) else None
             self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
@@ -423,11 +423,11 @@ class Connection:
 
     @property
     def _is_unwanted(self) -> bool:
-        """True if the user has disabled or removed the server: what it says until it has ended concerns nobody."""
+        """True if the user has disabled or removed the server: its messages are ignored until it has ended."""
         return self.server.disabled or bool(self.retired)
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """See transport.Inbound."""
+        """Answer a ping, pass on any other request. Implements transport.Inbound. Raises RpcError."""
         if method == "ping":
             return {}
         if self._is_unwanted:
@@ -435,7 +435,7 @@ class Connection:
         return await self._observer.asked(self, method, params, about)
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """See transport.Inbound."""
+        """Handle list changes and acknowledgments, pass on the rest. Implements transport.Inbound."""
         if self._is_unwanted:
             return
         if method not in OF_OURS or is_of_tasks(method, params):
@@ -449,5 +449,5 @@ class Connection:
             self._maintenance.told(method, params)
 
     def input_schema(self, tool: str) -> Any:
-        """See transport.Inbound."""
+        """Return a tool's input schema, or None if unknown. Implements transport.Inbound."""
         return self._context.input_schema(self.key, tool)

@@ -1,7 +1,4 @@
-"""What all connections share, and what a connected server is.
-
-Never here: doing anything with them.
-"""
+"""The context that all connections share, and the record of a connected server."""
 
 from __future__ import annotations
 
@@ -20,34 +17,34 @@ from trayapp.wire.messages import Channel
 
 
 def _nothing(name: str) -> Mapping[str, Any]:
-    """Where nobody says what clients can do, they can do nothing."""
+    """Return no client capabilities (default)."""
     return {}
 
 
 def _no_uris(name: str) -> Set[str]:
-    """Where nobody says so, nobody wants updates."""
+    """Return no subscribed resources (default)."""
     return frozenset()
 
 
 def _no_schema(name: str, tool: str) -> None:
-    """Where nobody knows what tools take."""
+    """Return no input schema (default)."""
 
 
 async def _not_looked_over(name: str, offer: Offer) -> None:
-    """Where nobody looks offers over."""
+    """Skip the review of an offer (default)."""
 
 
 async def _no_sign_in(launch: HttpLaunch) -> None:
-    """Where nobody signs in, nothing is kept."""
+    """Read no sign-in (default)."""
 
 
 async def _no_wait() -> None:
-    """Where nobody says what a route is, there is one."""
+    """Return at once: assume that there is a network route (default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendContext:
-    """What all connections share."""
+    """The settings and callbacks that all connections share."""
 
     clock: Clock
     settings: Callable[[], Settings]
@@ -55,15 +52,15 @@ class BackendContext:
     keyring: Keyring
     open: Open
     stderr: Callable[[str], Callable[[bytes], None]]  # key of a connection -> where its stderr goes
-    hint: Callable[[str], str]  # key -> protocol revision of last time, "" when never met
+    hint: Callable[[str], str]  # key -> protocol revision of the last connection, "" if none
     wants_offer: Callable[[str], bool]  # key -> whether its lists should be read once it is connected
-    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # key -> what its clients can do for it
-    subscribed: Callable[[str], Set[str]] = _no_uris  # key -> the resources whose updates somebody wants
-    input_schema: Callable[[str, str], Any] = _no_schema  # key, tool -> its input schema as the server sent it
-    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a way into the network, or after a while
-    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # has read what the user keeps for that address
+    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # key -> its clients' capabilities
+    subscribed: Callable[[str], Set[str]] = _no_uris  # key -> URIs of subscribed resources
+    input_schema: Callable[[str, str], Any] = _no_schema  # key, tool -> input schema as sent by the server
+    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a network route, or after a timeout
+    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
-    look_over: Callable[[str, Offer], Awaitable[None]] = _not_looked_over  # key, what it offers, before others hear
+    look_over: Callable[[str, Offer], Awaitable[None]] = _not_looked_over  # key, offer; before observers get it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,9 @@ class Live:
 
     transport: Transport
     peer: Peer
-    told: Mapping[str, Any]  # the client capabilities that the handshake named
+    told: Mapping[str, Any]  # the client capabilities sent in the handshake
 
     @property
     def channel(self) -> Channel:
-        """Where requests go."""
+        """The channel that carries requests."""
         return self.transport.channel

@@ -1,6 +1,6 @@
-"""Agreeing on a protocol revision with a server, both eras, over any channel.
+"""Negotiation of a protocol revision with a server, in both eras, over any channel.
 
-2026-07-28: server/discover; up to 2025-11-25: initialize. Never here: transports, lists, retries of a connection.
+2026-07-28 uses server/discover; revisions up to 2025-11-25 use initialize.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trayapp.wire.messages import (
 )
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
-# A server that is still being downloaded, or that ignores unknown methods, answers no probe; after this long it gets
-# `initialize` as well and the first good answer counts.
+# A server that is still being downloaded, or that ignores unknown methods, does not answer the probe. After this long
+# it is sent `initialize` as well, and the first good answer counts.
 PROBE_PATIENCE_S = 2.0
 
 CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
@@ -32,7 +32,7 @@ CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What a server said of itself."""
+    """A server's description of itself."""
 
     protocol: str
     capabilities: dict[str, Any]
@@ -44,17 +44,17 @@ class Peer:
         object.__setattr__(self, "modern", self.protocol in MODERN_VERSIONS)
 
     def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
-        """`params` as this server's era wants them: with our envelope in `_meta`, or without any."""
+        """Return `params` in the form of this server's era: with the gateway's envelope in `_meta`, or without one."""
         if not self.modern:
             return without_envelope(params) if params is not None and "_meta" in params else params
         return enveloped(params, self.protocol, CLIENT_INFO, capabilities)
 
 
 async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: str = "") -> Peer:
-    """Negotiate. `hint` is the revision to begin with ("" = none): with one of the older era there is no probe, and the
-    newer era is tried only with a server that names it, or that knows no initialize.
+    """Negotiate a revision and return the peer. `hint` is the revision to begin with ("" = none).
 
-    Raises RpcError when the server refuses both ways or closes the channel. The caller bounds the time.
+    With a hint of the older era there is no probe. The newer era is then tried only if the server names it or does not
+    know initialize. Raises RpcError if the server refuses both eras or closes the channel. The caller limits the time.
     """
     if hint in HANDSHAKE_VERSIONS:
         try:
@@ -89,7 +89,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
     finally:
         for task in (probe, older):
             if task is not None:
-                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks any more
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody reads it any more
                 task.cancel()
 
 
@@ -101,7 +101,7 @@ async def _agreed(probe: Any) -> Peer:
 
 
 def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
-    """The probe's outcome; None when the server is of the older era. A closed channel counts as that, too."""
+    """Return the probe's result, or None if the server is of the older era. A closed channel also counts as older."""
     error = probe.exception()
     if error is None:
         return probe.result()
@@ -111,7 +111,10 @@ def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
 
 
 async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer | None:
-    """The peer by server/discover; None when it speaks no modern revision. Raises RpcError for an unknown method."""
+    """Return the peer by server/discover, or None if it supports no modern revision.
+
+    Raises RpcError for an unknown method.
+    """
     protocol = MODERN_VERSIONS[-1]
     for _ in range(2):
         channel.adopt(protocol)
@@ -123,7 +126,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
             offered = _offered_modern(error)
             if offered is None:
                 raise
-            protocol = offered  # the same again from a server that is being updated: once more is worth it
+            protocol = offered  # may be the same revision, from a server being updated: one retry is worth it
             continue
         return _discovered(result)
     return None
@@ -164,11 +167,11 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
 
 
 class _NewerEraError(RpcError):
-    """A server answered initialize with a revision that has no initialize: it is asked by server/discover."""
+    """The server answered initialize with a revision without initialize. Use server/discover instead."""
 
 
 def _offered_modern(error: RpcError) -> str | None:
-    """The newest modern revision that an "unsupported version" error names and we speak."""
+    """Return the newest modern revision that both an "unsupported version" error and the gateway name, or None."""
     if error.code != UNSUPPORTED_PROTOCOL_VERSION:
         return None
     supported = error.data.get("supported") if isinstance(error.data, dict) else None

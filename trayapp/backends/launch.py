@@ -1,6 +1,6 @@
-"""From one server's entry to what is started or reached: variables resolved, program found, environment built.
+"""Turn a server's entry into a launch: resolve its variables, find its program and build its environment.
 
-Never here: starting it; what npm's cache holds (npx), what the login shell knows (shellenv).
+npm's cache is read in stdio/npx, the login shell in stdio/shellenv.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trayapp.confinement.record import Record
     from trayapp.confinement.start import Confinement
 
-# What a child gets of our environment with `inherit_env: false`: enough for a program to find itself and its user.
+# The variables that a child inherits with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _WINDOWS_DEFAULTS = (
     "APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE",
@@ -42,20 +42,20 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # it takes 2 ms; a dead network home may take for ever, and npm then decides (npx-36)
+NPX_LIMIT_S = 2.0  # it takes 2 ms; on a dead network home it may never end, and npm then decides (npx-36)
 
-NPX = ("npx", "npm")  # worth a look into npm's cache; somebody's own by its path is not
+NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
 
-OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that are no business of a server's
+OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 
-Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> what the vault knows of them
+Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault
 
 
 NO_SECRETS = Secrets()
 
 
 async def no_secrets(names: Sequence[str]) -> Secrets:
-    """Where no vault is, there are none."""
+    """Return no secrets: there is no vault."""
     return NO_SECRETS
 
 
@@ -72,7 +72,7 @@ class StdioLaunch:
 
 @dataclass(frozen=True, slots=True)
 class HttpLaunch:
-    """An address to reach. `kind` is "http", "sse", or None for Streamable HTTP first and then SSE."""
+    """An address to connect to. `kind` is "http", "sse", or None for Streamable HTTP first and then SSE."""
 
     server: str
     url: str = field(repr=False)
@@ -88,9 +88,10 @@ Launch = StdioLaunch | HttpLaunch
 async def prepared(
     server: ServerConfig, environ: Mapping[str, str], keyring: Keyring, now: float, record: Record | None = None
 ) -> Launch:
-    """`prepare` once the login shell's PATH is known, and with an npx server that npm has cached run without npm.
+    """Do what `prepare` does once the login shell's PATH is known. Run an npx server without npm if npm has cached it.
 
-    `now` in Unix seconds; `record`: of the server's confinement, None: it is not confined. Raises as `prepare` does.
+    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. Raises as
+    `prepare` does.
     """
     if isinstance(environ, Environment):
         await environ.settled()
@@ -106,7 +107,7 @@ async def prepared(
     if record is not None:
         launch = _confined(launch, server, environ, record)
         if launch.argv[0] in NPX and not argv:
-            argv = await _without_npm(launch, environ, now)  # what it fetched into the cache of its own
+            argv = await _without_npm(launch, environ, now)  # a package in the confined server's own cache
     return replace(launch, argv=argv) if argv else _found(launch)
 
 
@@ -120,7 +121,7 @@ def _confined(launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, s
 
 
 def _explained(server: str, error: MissingVariableError, secrets: Secrets) -> MissingVariableError | KeyringLockedError:
-    """Return what is true of a secret that the vault could not look for. Without a keyring it may still be set."""
+    """Return KeyringLockedError if the vault was locked and a keyring secret is missing, else `error` itself."""
     refused = secrets.refused
     if refused is not None and refused.state == "locked" and any(name.startswith(KEYRING) for name in error.names):
         return KeyringLockedError(server, refused)
@@ -128,9 +129,9 @@ def _explained(server: str, error: MissingVariableError, secrets: Secrets) -> Mi
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
-    """What to start or reach for `server`, as written, with every check that needs no start.
+    """Return what to start or connect to for `server`, as written, after every check that needs no start.
 
-    Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without value), before anything
+    Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
     is started or sent.
     """
     launch = _checked(server, environ, secrets)
@@ -138,7 +139,7 @@ def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets =
 
 
 def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
-    """The same with the program's name as written, not searched yet."""
+    """Return the same as `prepare`, with the program's name as written, not yet searched for."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     headers = _headers(ready, environ)
@@ -157,7 +158,7 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
 
 
 def _found(launch: StdioLaunch) -> StdioLaunch:
-    """With the program's absolute path. Raises ConnectFailedError."""
+    """Return the launch with its program's absolute path. Raises ConnectFailedError."""
     command, *args = launch.argv
     program = find_program(command, launch.env, launch.cwd)
     if program is None:
@@ -177,10 +178,10 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: float) -> tuple[str, ...] | None:
-    """What to run instead of npx; None when npm shall decide, or when nobody can tell, or not in time."""
+    """Return the command to run instead of npx. Return None if npm should decide, on doubt or on timeout."""
 
     def look() -> tuple[str, ...] | None:
-        from trayapp.backends.stdio.npx import resolve_npx  # not before a server is written so
+        from trayapp.backends.stdio.npx import resolve_npx  # imported when a server uses npx
 
         return resolve_npx(launch.argv, launch.env, find_paths(environ).cache_dir, now, launch.cwd)
 
@@ -190,8 +191,8 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
 
 
 def working_folder(cwd: str | None, home: str) -> str:
-    """Return the folder in which a server runs: its `cwd`, else the home folder; never the gateway's own."""
-    if cwd is None and not Path(home).is_dir():  # users of services may have none
+    """Return the folder in which a server runs: its `cwd`, else the home folder, never the gateway's own folder."""
+    if cwd is None and not Path(home).is_dir():  # service users may have none
         import tempfile  # 2 ms, for the few users without a home folder
 
         return tempfile.gettempdir()
@@ -199,17 +200,17 @@ def working_folder(cwd: str | None, home: str) -> str:
 
 
 def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the server's process: ours, or the platform's defaults, then the entry's own `env`."""
+    """Return the process environment: the gateway's, or the platform's defaults, then the entry's own `env`."""
     base = dict(environ) if server.inherit_env else {k: environ[k] for k in DEFAULT_VARIABLES if k in environ}
     return {name: value for name, value in base.items() if name not in OURS} | server.env
 
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str | None:
-    """Absolute path of `command`, searched as the child's own shell would; None when there is none."""
+    """Return the absolute path of `command`, searched as the child's own shell would, or None if there is none."""
     if _is_path(command):
         path = Path(cwd or ".", command)
         return str(path.absolute()) if path.is_file() else None
-    import shutil  # with bz2 and lzma, 3 ms: no cached list needs it
+    import shutil  # imports bz2 and lzma, 3 ms: cached lists do not need it
 
     return shutil.which(command, path=env.get("PATH"))
 

@@ -1,6 +1,6 @@
-"""Which values of a server's entry are secrets, once its variables are replaced: by their names, or where they lie.
+"""Find the secret values in a server's entry with its variables replaced, by their names or their positions.
 
-Never here: what a secret's name looks like (model/secret_names), taking them out of texts (model/known_secrets).
+Patterns of secret names are in model/secret_names. Secrets are removed from texts in model/known_secrets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLAG = re.compile(r"(--?[A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
 def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str]:
-    """The secret values of an entry whose variables are replaced; `headers` as they are sent."""
+    """Yield the secret values of an entry whose variables are replaced; `headers` as they are sent."""
     yield from (value for name, value in server.env.items() if _is_secret(f"{name}=", value))
     for name, value in headers.items():
         if _is_secret(f"{name}: ", value):
@@ -36,13 +36,13 @@ def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str
 
 
 def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterator[str]:
-    """The values of those variables of the environment that the entry, as written, asks for and whose names say so."""
+    """Yield the values of environment variables that the entry, as written, uses and whose names mark them secret."""
     asked = (name for name in variable_names(server)[0] if _is_secret(f"{name}=", environ.get(name, "")))
     yield from (environ[name] for name in asked)
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether a value goes when it stands behind that name. A file of secrets is none: errors have to name it."""
+    """Return True if a value after that name is redacted. The path of a secrets file is not: errors must name it."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
     return REDACTED in redacted(name + value)
@@ -70,7 +70,7 @@ def _of_arguments(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _of_address(text: str) -> Iterator[str]:
-    """Passwords and keys in a URL."""
+    """Yield the passwords and keys in a URL."""
     if "://" not in text:
         return
     for found in _USERINFO.finditer(text):

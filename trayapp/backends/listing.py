@@ -1,6 +1,6 @@
-"""Reading all that a server offers: every page of every list that its capabilities name.
+"""Read everything a server offers: every page of every list that its capabilities name.
 
-Each list has its own fate and its own time limit. Never here: caching, naming, deciding when.
+Each list succeeds or fails on its own and has its own time limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from trayapp.wire.salvage import salvaged, well_formed
 
 log = logging.getLogger(__name__)
 
-LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list is a failed one, the server stays connected
-HEAD_START_S = 1.0  # a list that takes longer no longer keeps the next one, or what was read, waiting
+LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list fails, the server stays connected
+HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one or what was already read
 MAX_PAGES = 1_000
-MAX_ITEMS = 20_000  # of one list: twice the largest catalog that we promise to search
-MORE_LARGEST = 64 * 1024  # bytes that a result may hold besides its list
+MAX_ITEMS = 20_000  # of one list: twice the largest catalog that search must support
+MORE_LARGEST = 64 * 1024  # bytes; the limit of a result's members besides its list
 REASON_LONGEST = 300  # characters
 
 # list -> the capability that announces it, its method, the member of a result that holds it
@@ -54,10 +54,10 @@ def _announced(peer: Peer, name: str) -> bool:
 async def fetch_offer(
     channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
 ) -> Offer:
-    """Return all lists as sent. A list that could not be read is in `failed`, with the pages that came.
+    """Return all lists as sent. A list that could not be read is in `failed`, with the pages that arrived.
 
-    `able`: the client capabilities that they are read for.
-    `tell` hears of what was read so far while another list takes longer than its head start.
+    `able`: the client capabilities for which the lists are read.
+    `tell` gets what was read so far while another list takes longer than its head start.
     """
     readings = [_Reading(name) for name in _LISTS if _announced(peer, name)]
     async with anyio.create_task_group() as tasks:
@@ -83,14 +83,14 @@ def _offer(readings: list[_Reading], peer: Peer) -> Offer:
         instructions=well_formed(KNOWN.without_in(peer.instructions)),
         protocol=peer.protocol,
         ttl_ms=min(ttls, default=None),
-        signed=False,  # who asked knows that
+        signed=False,  # the caller knows and sets it
         failed={reading.name: reading.failure for reading in readings if reading.failure},
         results={reading.name: reading.more for reading in readings if reading.more},
     )
 
 
 def _salvaged(error: RpcError) -> Any:
-    """The page without entries that nobody can read. Raises the error where that is not it."""
+    """Return the page without its unreadable entries. Raises `error` if the page cannot be salvaged."""
     message = salvaged(error.unread) if error.unread else None
     if message is None or not isinstance(message.get("result"), dict):
         raise error
@@ -99,14 +99,14 @@ def _salvaged(error: RpcError) -> Any:
 
 
 def _mended(item: Item) -> Item:
-    """Return an entry so that no client drops the lists of all servers for it; the server knows it by its own name."""
+    """Return an entry that no client rejects, for one bad entry would lose all lists. Its names stay the server's."""
     mended = well_formed(item)
     names = {key: item[key] for key in _NAMES if isinstance(item.get(key), str)}
     return item if mended is item else {**mended, **names}
 
 
 def _besides(result: dict[str, Any], member: str) -> Item:
-    """Return what a page holds besides its list, its cursor and what each revision of the protocol adds to it."""
+    """Return a page's members other than its list, its cursor and those that the protocol revisions define."""
     more = {key: value for key, value in result.items() if key not in (member, "_meta", *_OF_THE_PROTOCOL)}
     meta = result.get("_meta")
     left = {key: value for key, value in meta.items() if key != SERVER_INFO} if isinstance(meta, dict) else {}
@@ -115,18 +115,18 @@ def _besides(result: dict[str, Any], member: str) -> Item:
 
 
 class _Reading:
-    """One list while it is read, page by page."""
+    """One list that is being read, page by page."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.items: list[Item] = []
         self.ttls: list[int] = []
-        self.more: Item = {}  # of its results, the first page's first
-        self.failure = UNREAD  # "" once the list was read
+        self.more: Item = {}  # other members of its results; the first page wins
+        self.failure = UNREAD  # "" once the list has been read
         self.done = anyio.Event()
 
     async def read(self, channel: Channel, peer: Peer, able: Mapping[str, Any]) -> None:
-        """Read all pages, until one fails."""
+        """Read all pages. Stop at the first failure and record it. Never raises RpcError or TimeoutError."""
         _, method, member = _LISTS[self.name]
         try:
             with anyio.fail_after(LIST_TIMEOUT_S):
@@ -137,7 +137,7 @@ class _Reading:
         except TimeoutError:
             self.failure = f"no complete answer to {method} within {LIST_TIMEOUT_S:.0f} s"
         except RpcError as error:
-            # A list that is announced and unknown is a common mistake of servers without anything to list.
+            # Servers with nothing to list often announce a list that they do not implement.
             unknown = error.code == METHOD_NOT_FOUND and not self.items
             self.failure = "" if unknown else redacted(error.message or f"error {error.code}")[:REASON_LONGEST]
         finally:
@@ -155,9 +155,9 @@ class _Reading:
                 result = _salvaged(error)
             page = result.get(member)
             if isinstance(page, list):
-                # Not in what is served either: it has to match what is approved and cached
+                # Secrets are removed from what is served, too: it has to match what is approved and cached
                 self.items += [_mended(item) for item in KNOWN.without_in(page) if isinstance(item, dict)]
-            elif page is not None:  # null is how some servers write an empty list
+            elif page is not None:  # some servers send null for an empty list
                 raise RpcError(0, f"{member} of its answer is no list")
             self.more = {**_besides(result, member), **self.more}
             if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):

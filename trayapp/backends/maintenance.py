@@ -1,6 +1,6 @@
-"""What goes on beside the calls of a connected server: it is closed when idle, asked for its health and its lists.
+"""Background work for a connected server: idle closing, health checks, list updates and subscriptions.
 
-Never here: connecting, states, failures' consequences.
+States and the consequences of failures are in `connection`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Params, R
 log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
-OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # what a server tells by itself that is for nobody else
-REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each; one fetch answers them all
-HEALTH_BEAT_S = 5.0  # of `health_interval` so much may be missing, for all servers to be asked at one moment
-HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; this long means that it hangs
-LAST_LISTS_S = 0.5  # lists that were read before a server ended count; the others fail at once
-PROBE_JITTER_S = 0.5  # many connections that are asked for the same reason are not asked in the same moment
+OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
+REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
+HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
+HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
+LAST_LISTS_S = 0.5  # after a server ended, time to finish its lists; those that are not complete then fail
+PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
 
 
 def is_of_tasks(method: str, params: Params) -> bool:
-    """True if a server acknowledges that it tells of tasks, which sessions ask for, and never a connection."""
+    """Return True for the acknowledgment of a task subscription. Sessions make those, never a connection."""
     said = (params or {}).get("notifications") if method == ACKNOWLEDGED else None
     return isinstance(said, dict) and "taskIds" in said
 
 
 class _Round:
-    """One reading of all lists. `usable`: the tools were read, or failed; `ended`: nothing more comes."""
+    """One reading of all lists. `usable` is set once the tools were read or failed, `ended` when it is over."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()
@@ -52,7 +52,7 @@ class _Round:
         self.error: RpcError | None = None
 
     def outcome(self) -> Offer:
-        """What was read. Raises RpcError when it ended before the tools were."""
+        """Return what was read. Raises RpcError if the reading ended before the tools were read."""
         if self.offer is None or self.offer.failed.get("tools") == UNREAD:
             error = self.error or RpcError(CONNECTION_CLOSED, "The connection was closed")
             raise error.with_traceback(None)
@@ -60,7 +60,7 @@ class _Round:
 
 
 class Maintained(Protocol):
-    """What is read of a connection to look after it, and what may be done to it."""
+    """The part of a connection that Maintenance reads and changes."""
 
     key: str
     server: ServerConfig
@@ -81,11 +81,11 @@ class Maintained(Protocol):
         """Tell the observer that the lists were read."""
 
     async def reachable(self) -> None:
-        """Wait a moment for a way into the network, where this server needs one."""
+        """Wait briefly for a network route if this server needs one."""
 
 
 class Maintenance:
-    """One live connection of `connection`, from the handshake to its end."""
+    """The maintenance of one live connection, from its handshake to its end."""
 
     def __init__(self, connection: Maintained, live: Live, context: BackendContext) -> None:
         self._connection = connection
@@ -97,14 +97,14 @@ class Maintenance:
         self.subscription = Subscription(
             connection.key, connection.name, live, context, self.lists_changed, lambda: connection.used_since_connected
         )
-        self.lists_settled = anyio.Event()  # what had to be read of a new connection has been
+        self.lists_settled = anyio.Event()  # set once the first lists of a new connection were read, if needed
         self._probing = False
         self._sick: ServerError | None = None
-        self.silent = False  # a probe ended it
+        self.silent = False  # True if a probe ended the connection
 
     @asynccontextmanager
     async def duties(self) -> AsyncIterator[None]:
-        """Everything that is watched, asked and read meanwhile; ends with the context."""
+        """Run all maintenance tasks until the context ends."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -121,10 +121,10 @@ class Maintenance:
         finally:
             self._tasks = None
             if self._round is not None:
-                self._end(self._round)  # it was cancelled before it began
+                self._end(self._round)  # the reading was cancelled before it began
 
     async def ending(self) -> ServerError:
-        """Why the connection has ended by itself."""
+        """Return the error that explains why the connection ended by itself."""
         name, transport = self._connection.name, self._live.transport
         if transport.refusal.unauthorized or transport.refusal.status == UNAUTHORIZED:
             return refused(name, transport.refusal)
@@ -142,11 +142,11 @@ class Maintenance:
         while True:
             limit = idle_limit_s(connection.server, self._context.settings())
             if self._context.subscribed(connection.key):
-                limit = None  # somebody waits for what it tells by itself
+                limit = None  # a client waits for its notifications
             idle_for = self._context.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.in_flight, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
-                connection.begin_close()  # at once: a call that comes now must not meet a connection about to close
+                connection.begin_close()  # at once: a call must not get a connection that is about to close
                 await anyio.sleep_forever()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_then_cancel, connection.adjusted.wait, tasks)
@@ -157,7 +157,7 @@ class Maintenance:
     # -- signs of life -------------------------------------------------------------------------------------------
 
     async def _watch_health(self) -> None:
-        """Ask a keep-alive server for a sign of life; one that does not give it is closed and counts as failed."""
+        """Check a keep-alive server at each interval. If it does not respond, drop the connection as failed."""
         connection = self._connection
         while True:
             if "keep-alive" not in connection.server.lifecycle:
@@ -171,10 +171,10 @@ class Maintenance:
                 self._drop(ConnectFailedError(connection.name, f"{connection.name} fails its health check: {why}"))
 
     async def probe(self) -> None:
-        """Ask for a sign of life now, since the machine slept or its network changed; a silent server is dropped.
+        """Check now that the server responds, after the machine slept or its network changed. Drop a silent server.
 
-        A process that is busy with a call is not asked: its pipe cannot have been cut, and many servers answer only one
-        request at a time.
+        A process that is busy with a call is not checked: its pipe cannot have been cut, and many servers answer only
+        one request at a time.
         """
         connection = self._connection
         if self._probing or (connection.in_flight and self._live.transport.kind == "stdio"):
@@ -191,7 +191,7 @@ class Maintenance:
             self._drop(ConnectionLostError(connection.name, title))
 
     async def _silence(self) -> str | None:
-        """Why the server gave no sign of life; None when it gave one."""
+        """Return why the server did not respond, or None if it did."""
         await self._connection.reachable()
         method = "server/discover" if self._live.peer.modern else "ping"
         try:
@@ -199,27 +199,28 @@ class Maintenance:
             await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
         except RpcError as error:
             answered = error.code == METHOD_NOT_FOUND or self._live.transport.refusal.asks_to_wait
-            return None if answered else error.message  # an answer is an answer
+            return None if answered else error.message  # any answer shows that it lives
         return None
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def told(self, method: str, params: Params) -> None:
-        """One of OF_OURS came."""
+        """Handle a notification of OF_OURS."""
         if method == ACKNOWLEDGED:
             self.subscription.acknowledged(params)
         else:
             self.lists_changed()
 
     def lists_changed(self) -> None:
-        """The server says that one of its lists is another now: it is read soon."""
+        """Schedule a reading of all lists, because one of them changed."""
         self._dirty.set()
 
     async def fetch(self, *, soon: bool = False) -> Offer:
-        """Read all lists now and tell the observer. Raises RpcError when the connection ended before the tools were.
+        """Read all lists now, tell the observer and return them.
 
-        `soon`: return what was read while other lists take long. Who has waited for a reading in which a list failed
-        does not begin another: a list that hangs takes a minute each time.
+        `soon`: return what was read while other lists are slow. A caller that waited for a reading with a failed list
+        does not begin another: a list that hangs takes a minute each time. Raises RpcError if the connection ended
+        before the tools were read.
         """
         others = self._round
         if others is not None:
@@ -261,12 +262,12 @@ class Maintenance:
         current.ended.set()
 
     def _is_over(self) -> bool:
-        """True if the lists failed because the connection ends, or the server wants a sign-in."""
+        """Return True if the lists failed because the connection ended or the server requires a sign-in."""
         live = self._live
         return self._connection.live is not live or live.transport.gone.is_set() or live.transport.refusal.unauthorized
 
     async def _refetch(self) -> None:
-        """Read the lists when they are not known, and whenever the server says that they changed.
+        """Read the lists if they are unknown, and again whenever the server says that they changed.
 
         A list that fails changes nothing.
         """
@@ -278,7 +279,7 @@ class Maintenance:
             await anyio.sleep(REFETCH_DELAY_S)
             self._dirty = anyio.Event()
             if self._round is not None and self._round.usable.is_set():
-                self._round.scope.cancel()  # it waits for a list that may never come
+                self._round.scope.cancel()  # it waits for a list that may never arrive
                 await self._round.ended.wait()
             await self._fetch_quietly()
 

@@ -1,6 +1,6 @@
-"""Every way to reach a server as one async context manager that yields a Transport.
+"""Every transport as one async context manager that yields a Transport.
 
-Never here: which server, when, how often; the handshake. HTTP lives in backends/http, imported at its first use.
+HTTP is in backends/http, imported at its first use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def open_transport(
     keeper: Keeper | None = None,
     accounts: Accounts | None = None,
 ) -> AsyncIterator[Transport]:
-    """Open the way that `launch` names, with the user's sign-in where there is one. Raises ConnectFailedError."""
+    """Open the transport that `launch` names, with the user's sign-in if there is one. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
         way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoKeeper())
     else:
@@ -44,14 +44,14 @@ async def open_transport(
 
 
 def _load_http() -> OpenHttp:
-    """Load what reaches servers over HTTP. Not before there is one: no list may wait for it."""
+    """Import the HTTP transports. This waits until a server needs them, so that no list is delayed."""
     from trayapp.backends.http.streamable import open_http
 
     return open_http
 
 
 def ways(launch: Launch) -> tuple[Launch, ...]:
-    """What to try in turn: an address without a `type` is tried as Streamable HTTP, then as legacy SSE."""
+    """Return the launches to try in turn: an address without a `type` as Streamable HTTP, then as legacy SSE."""
     if isinstance(launch, HttpLaunch) and launch.kind is None:
         return tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
     return (launch,)

@@ -1,6 +1,6 @@
-"""All servers: one connection each, started by their lifecycle, discovered when unknown, changed by plan.
+"""The pool of all server connections: started by their lifecycle, discovered when unknown, changed by plan.
 
-Decides first, without awaiting, then does the I/O. Never here: one connection's life, what clients see.
+It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ AT_ONCE = 10  # servers that start or are discovered at the same time
 
 
 class Pool:
-    """The connections of one configuration. Lives inside `tasks`, whose cancellation ends every server.
+    """The connections of one configuration. They run in `tasks`, whose cancellation ends every server.
 
-    It is broad because whoever plans, calls or reports finds connections here.
+    It is broad because plans, calls and reports all find connections here.
     """
 
     def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
@@ -41,7 +41,7 @@ class Pool:
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
-        self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next try
+        self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
         self._settled = anyio.Event()
@@ -51,18 +51,18 @@ class Pool:
         return iter(self._connections.values())
 
     def get(self, name: str) -> Connection | None:
-        """The connection of that server."""
+        """Return the server's connection, or None."""
         return self._connections.get(name)
 
     def find(self, name: str) -> Connection:
-        """As `get`; raises ServerNotFoundError."""
+        """Return the server's connection. Raises ServerNotFoundError."""
         connection = self._connections.get(name)
         if connection is None:
             raise ServerNotFoundError(name, sorted({connection.name for connection in self}))
         return connection
 
     def apply(self, plan: Plan, config: Config) -> None:
-        """Make the servers those of `config`. Untouched ones keep their process and their calls."""
+        """Change the servers to those of `config`. Unchanged servers keep their process and their calls."""
         leaving = [self._connections[name] for name in (*plan.removed, *plan.relaunched) if name in self._connections]
         for name in plan.removed:
             self._connections.pop(name, None)
@@ -83,7 +83,7 @@ class Pool:
         if server.disabled != before.disabled:
             self._tasks.start_soon(connection.follow_switch)
         if (server.disabled, server.lifecycle) != (before.disabled, before.lifecycle):
-            self._start_if_wanted(connection)  # not for other changes: they start nothing and end no backoff
+            self._start_if_wanted(connection)  # no other change starts a server or ends a backoff
 
     def _start_if_wanted(self, connection: Connection) -> None:
         server = connection.server
@@ -105,7 +105,7 @@ class Pool:
                 log.info("%s", error)
 
     async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
-        """Hold a keep-alive server connected, with growing waits, until it is removed or wants a sign-in."""
+        """Keep a server connected, with growing waits, until it is removed or requires a sign-in."""
         with scope:
             if connection.server.lifecycle not in STARTS_AT_ONCE:
                 await connection.used.wait()
@@ -115,7 +115,7 @@ class Pool:
                     waits = _fresh_waits()
 
     async def _rest(self, seconds: float) -> bool:
-        """Wait for the next try; True when it should be made at once, because the network is another now."""
+        """Wait for the next attempt. Return True if it should start at once because the network changed."""
         with anyio.CancelScope() as scope:
             self._resting.add(scope)
             try:
@@ -125,13 +125,13 @@ class Pool:
         return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
-        """One connection from start to end; True when it held long enough to count as a success."""
+        """Hold one connection from start to end. Return True if it lasted long enough to count as a success."""
         await connection.reachable()
         try:
             async with self._starting:
                 await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
         except SignInWantedError:
-            await anyio.sleep_forever()  # reconnecting by hand starts a new keeper
+            await anyio.sleep_forever()  # a manual reconnect starts a new keeper
         except ServerError:
             return False
         since = self._context.clock.now()
@@ -146,7 +146,7 @@ class Pool:
     # -- discovery, refresh, reconnect ---------------------------------------------------------------------------
 
     def discover(self, names: Iterable[str]) -> None:
-        """Read the lists of servers that are not known yet, in the background, at most AT_ONCE at a time."""
+        """Read the lists of servers not known yet, in the background, at most AT_ONCE at a time."""
         fresh = [name for name in names if name not in self.discovering and name in self._connections]
         if not fresh:
             return
@@ -170,7 +170,7 @@ class Pool:
                 self._settled.set()
 
     async def _discover_current(self, name: str) -> None:
-        """Read the lists of the server that has the name now; once more when it was changed meanwhile."""
+        """Read the lists of the server that has this name now. Read again if it was replaced meanwhile."""
         asked = None
         while (connection := self.get(name)) is not None and connection is not asked:
             asked = connection
@@ -182,7 +182,7 @@ class Pool:
                 log.info("Discovery: %s", error)
 
     async def refresh(self, connection: Connection, *, explicit: bool = True) -> None:
-        """Read a server's lists now; one that was not connected is closed again, unless it is to stay.
+        """Read a server's lists now. Close it again if it was not connected before and should not stay connected.
 
         Raises ServerError.
         """
@@ -196,19 +196,19 @@ class Pool:
                 await connection.close()
 
     async def reconnect(self, connection: Connection) -> None:
-        """End a connection and make a new one, whatever the backoff says. Raises ServerError."""
+        """Close a connection and open a new one, ignoring the backoff. Raises ServerError."""
         await connection.close()
         self._start_if_wanted(connection)
         await connection.ensure(explicit=True)
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
-        """Run a process of its own of that server, confined, and end it."""
-        from trayapp.backends.confine_trial import try_confined  # for one verb
+        """Run a separate, confined process of that server, and end it."""
+        from trayapp.backends.confine_trial import try_confined  # needed by one command only
 
         return await try_confined(connection.server, self._context, confine)
 
     def probe(self) -> None:
-        """The machine slept or its network changed: ask every live connection, and let keepers try again at once."""
+        """Probe every live connection and let keepers retry at once, after a sleep or a network change."""
         for connection in self:
             if connection.live is not None:
                 self._tasks.start_soon(connection.probe)

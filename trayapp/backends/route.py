@@ -1,6 +1,6 @@
-"""Whether there is a way into the network: asked of the routing table, nothing is sent.
+"""Check for a network route by asking the routing table. Nothing is sent.
 
-Never here: connections, noticing changes (wake).
+Changes of the network are noticed in `wake`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 from trayapp.backends.clock import Clock
 from trayapp.model.servers import ServerConfig
 
-ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; who is offline for longer may be called failed
+ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; a longer outage counts as a failure
 ROUTE_LOOK_S = 0.5
-# Addresses of nobody (RFC 5737, RFC 3849): connecting a datagram socket only looks the route up.
+# Documentation addresses (RFC 5737, RFC 3849): connecting a datagram socket only looks up the route.
 _FAR = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 _DISCARD = 9  # a port; no packet ever goes there
 
 
 def has_route() -> bool:
-    """Whether some address outside can be reached as far as the system knows."""
+    """Return True if the system has a route to an outside address."""
     return any(_leads_to(family, address) for family, address in _FAR)
 
 
@@ -34,14 +34,14 @@ def _leads_to(family: socket.AddressFamily, address: str) -> bool:
 
 
 async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> None:
-    """Return once there is a route, after ROUTE_WAIT_S in any case."""
+    """Return once there is a route, or after ROUTE_WAIT_S."""
     latest = clock.now() + ROUTE_WAIT_S
     while not routed() and clock.now() < latest:
         await clock.sleep(ROUTE_LOOK_S)
 
 
 def is_remote(server: ServerConfig) -> bool:
-    """Whether a server is reached over the network: a url whose host is not this machine."""
+    """Return True if a server is reached over the network: it has a url whose host is not this machine."""
     if server.url is None:
         return False
     try:

@@ -1,7 +1,7 @@
-"""Run the commands that secrets come from: `${cmd:op read op://vault/item}` in a server's entry.
+"""Run the commands that provide secrets: `${cmd:op read op://vault/item}` in a server's entry.
 
 Only a command that the user has approved, word for word, is run. No shell is involved. The output is a secret: it goes
-to the server and into no log. It is read again at each start of the server, so that a rotated secret is found.
+to the server and never into a log. It is read again at each start of the server, so that a rotated secret takes effect.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trayapp.model.errors import COMMAND, CommandNotApprovedError, ConfigError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
-LIMIT_S = 60.0  # a password manager may ask the user for a finger
-OUTPUT_LARGEST = 64 * 1024  # bytes, as of a secret in the keyring
-REASON_LARGEST = 300  # characters of what the command said
+LIMIT_S = 60.0  # a password manager may ask the user for a fingerprint
+OUTPUT_LARGEST = 64 * 1024  # bytes, the same limit as for a secret in the keyring
+REASON_LARGEST = 300  # characters of the command's error output
 
 
 class SecretSources:
-    """What servers' entries ask for: secrets of the vault, and the output of approved commands (a Keyring)."""
+    """A Keyring of the secrets that servers' entries name: from the vault, or from the output of approved commands."""
 
     def __init__(self, vault: Keyring, is_approved: Callable[[str], bool], environ: Mapping[str, str]) -> None:
         self._vault = vault
@@ -38,7 +38,7 @@ class SecretSources:
         self._environ = environ
 
     async def secrets(self, names: Sequence[str]) -> Secrets:
-        """Return what is known of these names. Raises ConfigError for a command that is not approved or fails."""
+        """Return the secrets of these names that exist. Raises ConfigError if a command is not approved or fails."""
         kept = [name for name in names if not name.startswith(COMMAND)]
         found = await self._vault(kept) if kept else NO_SECRETS
         if len(kept) == len(names):
@@ -63,7 +63,7 @@ class SecretSources:
 
 
 async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str:
-    """Return what a command prints, without the line end. Raises ConfigError."""
+    """Run a command and return its output without the line end. Raises ConfigError."""
     try:
         process = await anyio.open_process(
             argv, stdin=subprocess.DEVNULL, env=dict(env), start_new_session=sys.platform != "win32"
@@ -100,7 +100,7 @@ async def _read(stream: ByteReceiveStream | None, into: bytearray) -> None:
 
 
 def _end(process: Process) -> None:
-    """End a command that still runs, and on POSIX what it started."""
+    """Kill a command that still runs; on POSIX, its whole process group."""
     if process.returncode is not None:
         return
     with suppress(OSError):
@@ -111,5 +111,5 @@ def _end(process: Process) -> None:
 
 
 def shown(command: str) -> str:
-    """Return a command as errors name it."""
+    """Return a command as errors show it: redacted, on one line, shortened."""
     return f"`{one_line(redacted(command))[:REASON_LARGEST]}`"

@@ -1,8 +1,8 @@
-"""What a 2026-07-28 server tells by itself: it is asked for that with one request, which stays open.
+"""The subscription to a 2026-07-28 server's notifications: one subscriptions/listen request that stays open.
 
-Over HTTP a server that is started anew ends that request and not the connection, which has no session there: so it is
-made again, and the lists are read again, since what was told in between is lost. For other resources a second request
-is made, and the first one ends once the server has taken that: no update is lost in between. Never here: what is told.
+Over HTTP a server restart ends that request but not the connection, which has no session there. The request is then
+sent again. The lists are read again, too, because notifications sent in between are lost. When the set of resources
+changes, a second request is sent. The first one ends once the server has acknowledged the second: no update is lost.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Params, Rpc
 log = logging.getLogger(__name__)
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-AGAIN_S = 1.0  # after a request that broke off: a server that is started anew is back by then
-AGAIN_MOST_S = 60.0  # doubling, where it breaks off again and again
-TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never does
+AGAIN_S = 1.0  # after a broken request: a restarted server is back by then
+AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
+TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
 
 
 class _Listening:
-    """One subscriptions/listen, made again where it breaks off."""
+    """One subscriptions/listen request, sent again when it breaks."""
 
     def __init__(self) -> None:
-        self.uris: frozenset[str] = frozenset()  # those that the server took, once it has acknowledged it
+        self.uris: frozenset[str] = frozenset()  # the resources requested; after acknowledgment, those accepted
         self.scope = anyio.CancelScope()
-        self.taken = anyio.Event()  # the server acknowledged it, or takes no such request
+        self.taken = anyio.Event()  # the server acknowledged the request or does not support it
         self.refused: RpcError | None = None
 
 
 class Subscription:
-    """To one live connection, `key`, of the server `name`. `missed` is told when something may not have been heard: a
-    call may have changed the lists before the server took the request; `used` says whether there was one.
+    """The subscription of one live connection, `key`, to the server `name`.
+
+    `missed` is called when notifications may have been lost: a call may have changed the lists before the server
+    acknowledged the request. `used` returns True if there was a call.
     """
 
     def __init__(
@@ -52,19 +54,19 @@ class Subscription:
         self._live, self._context, self._missed = live, context, missed
         self._used = used
         self._changed = anyio.Event()
-        self._newest = self._asked = _Listening()  # the one for what is wanted now; the one that was made last
-        self._first = True  # it has not told yet
-        self._heard = False  # it took the request that is open now, or was last
-        self._deaf = False  # it told, and no longer does
+        self._newest = self._asked = _Listening()  # the request for what is wanted now; the last one sent
+        self._first = True  # the server has not acknowledged any request yet
+        self._heard = False  # the server acknowledged the current or last request
+        self._deaf = False  # a request broke and has not been acknowledged again
 
     def changed(self) -> None:
-        """Other resources are of interest now."""
+        """Request new resources: the set of subscribed resources changed."""
         if self._newest is self._asked:
             self._newest = _Listening()
         self._changed.set()
 
     def acknowledged(self, params: Params) -> None:
-        """The server tells from now on."""
+        """Record the server's acknowledgment: it sends notifications from now on."""
         said = (params or {}).get("notifications")
         honored = said.get("resourceSubscriptions") if isinstance(said, dict) else None
         if isinstance(honored, list):
@@ -76,7 +78,7 @@ class Subscription:
         self._deaf = self._first = False
 
     async def confirmed(self, uri: str) -> None:
-        """Wait until the server tells of that resource, which is among those of interest. Raises RpcError."""
+        """Wait until the server has confirmed the subscription to that resource. Raises RpcError if it refuses."""
         newest = self._newest
         with anyio.move_on_after(TAKES_WITHIN_S) as scope:
             await newest.taken.wait()
@@ -88,7 +90,7 @@ class Subscription:
             raise RpcError(INVALID_PARAMS, f"{self._name} does not tell when that resource changes", {"uri": uri})
 
     async def listen(self) -> None:
-        """Subscribe to list changes and to resources, for as long as the connection lives."""
+        """Subscribe to list changes and to resources for the life of the connection."""
         former: _Listening | None = None
         async with anyio.create_task_group() as tasks:
             while True:
@@ -98,7 +100,7 @@ class Subscription:
                 if wanted:
                     newest.uris = frozenset(wanted.get("resourceSubscriptions", ()))
                     tasks.start_soon(self._keep_listening, wanted, newest)
-                    # One at a time: an acknowledgment belongs to the last one that was made.
+                    # One at a time: an acknowledgment belongs to the last request sent.
                     with anyio.move_on_after(TAKES_WITHIN_S):
                         await newest.taken.wait()
                 newest.taken.set()
@@ -121,13 +123,13 @@ class Subscription:
                 if not await self._listen_once(wanted, listening):
                     return
                 self._deaf = True
-                if self._heard or clock.now() - began > AGAIN_MOST_S:  # it was back: what ended it now is something new
+                if self._heard or clock.now() - began > AGAIN_MOST_S:  # the server was back: this is a new failure
                     pause_s = AGAIN_S
                 await clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, AGAIN_MOST_S)
 
     async def _listen_once(self, wanted: dict[str, Any], listening: _Listening) -> bool:
-        """Whether it broke off; else the server does not take such a request."""
+        """Return True if the request broke, False if the server refused it."""
         params = self._live.peer.stamped({"notifications": wanted}, {})
         try:
             await self._live.channel.send_raw_request("subscriptions/listen", params)

@@ -1,6 +1,6 @@
-"""What a connection needs of the way to its server, whatever carries it: the shape of a Transport.
+"""The interface between a connection and its transport.
 
-Never here: how one is opened (open_transport), which server, when, how often; the handshake.
+Transports are opened in `open_transport`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from trayapp.wire.messages import Call, Channel, Params, RpcError
 
 
 class Inbound(Protocol):
-    """Where messages that a server sends by itself go. A channel's answers to our requests are not among them.
+    """Receives requests and notifications from a server. Answers to our requests go through the channel.
 
-    `about`: the relayed request on whose own stream the message came (Streamable HTTP); None: the transport does not
-    say.
+    `about` is the relayed request on whose own stream the message came (Streamable HTTP). It is None if the transport
+    does not know it.
     """
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """Answer a request of the server. Raises RpcError."""
+        """Answer a request from the server. Raises RpcError."""
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Take a notification, without blocking."""
+        """Handle a notification without blocking."""
 
     def input_schema(self, tool: str) -> Any:
-        """What the server said that a tool takes, None when not known: HTTP repeats some arguments in headers."""
+        """Return a tool's input schema, or None if unknown. HTTP needs it: some arguments are repeated in headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """An open way to a server. `gone` is set once it can carry nothing more; `obituary` then says why."""
+    """An open transport to a server. `gone` is set when it can carry nothing more; `obituary` then returns why."""
 
     kind: str
     channel: Channel
@@ -46,14 +46,14 @@ class Transport:
     pid: int | None = None
     exit_code: Callable[[], int | None] = lambda: None
     refusal: HttpRefusal = field(default_factory=HttpRefusal)
-    has_printed: Callable[[], bool] = lambda: False  # besides frames, so that its log holds something
+    has_printed: Callable[[], bool] = lambda: False  # True if it printed anything but frames
 
 
 Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContextManager[Transport]]
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception in a task group's bundle that says most: one of ours before any other."""
+    """Return the most telling exception of a group: the first of our own classes, else the first of all."""
     leaves: list[BaseException] = []
     waiting: list[BaseException] = [group]
     while waiting:

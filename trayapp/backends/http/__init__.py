@@ -1,4 +1,4 @@
-"""MCP servers at an address: Streamable HTTP and legacy SSE.
+"""MCP servers over HTTP: Streamable HTTP and legacy SSE.
 
-Never here: anything imported with the package; its modules load httpx2 (see open_transport).
+Never here: imports in the package itself; its modules load httpx2 (see open_transport).
 """

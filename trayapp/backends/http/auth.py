@@ -1,7 +1,4 @@
-"""The user's sign-in on requests to one server: put on those that may have it, renewed once where it is refused.
-
-Never here: signing in, what a refusal means for the connection.
-"""
+"""Authorization of requests to one server: the user's sign-in is added where allowed, and renewed once after a 401."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 
 
 class Signed:
-    """For one connection. `whole_origin`: the server says itself where to post (legacy SSE)."""
+    """Adds the sign-in to one connection's requests. `whole_origin`: the server names its own endpoint (legacy SSE)."""
 
     def __init__(self, account: Account, server: str, refusal: HttpRefusal, *, whole_origin: bool) -> None:
         self._account = account
@@ -39,7 +36,7 @@ class Signed:
         self._whole_origin = whole_origin
 
     async def send(self, request: httpx2.Request, send: Send) -> httpx2.Response:
-        """Send it with the Authorization that there is; once more with a renewed one after a 401."""
+        """Send a request with the current Authorization. After a 401, send it once more with a renewed one."""
         url = str(request.url)
         try:
             header = await self._account.authorization(url, whole_origin=self._whole_origin)
@@ -60,7 +57,7 @@ class Signed:
         return response
 
     async def _forbidden(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """A request that needs more than the user granted (step-up): the error says how to grant it."""
+        """Answer a request that needs more scopes than the user granted (step-up). The error says how to grant them."""
         challenge = challenge_of(response.headers.get("www-authenticate", ""))
         if challenge.get("error") != SCOPE_WANTED:
             return response
@@ -73,7 +70,7 @@ class Signed:
 
 
 def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> Signed | None:
-    """None for a server that takes no sign-in."""
+    """Return the Signed of a server, or None if it uses no sign-in."""
     if accounts is None or launch.auth != "oauth":
         return None
     account = accounts.of(launch.url, launch.client.account)
@@ -89,7 +86,7 @@ async def _sent_with(request: httpx2.Request, header: str | None, send: Send) ->
 
 @contextmanager
 def _carrying(request: httpx2.Request, header: str | None) -> Iterator[None]:
-    """The header goes out and is gone again: a request made from this one, for a redirect, must not inherit it."""
+    """Set the header for one exchange, then restore it: a redirected request made from this one must not inherit it."""
     if header is None:
         yield
         return
@@ -103,7 +100,7 @@ def _carrying(request: httpx2.Request, header: str | None) -> Iterator[None]:
 
 
 def challenge_of(header: str) -> dict[str, str]:
-    """The parameters of a `Bearer` challenge, names in small letters (RFC 9110 11.6.1)."""
+    """Return the parameters of a `Bearer` challenge, with lower-case names (RFC 9110 11.6.1)."""
     return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(header)}
 
 

@@ -1,6 +1,6 @@
-"""Channel over HTTP: each message of ours is a POST; what the server says in answers and streams comes as frames.
+"""Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
-Never here: how one transport exchanges messages (streamable, sse), what a refusal means (transport).
+The exchange of each transport is in `streamable` and `sse`; refusals are handled in `transport`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-DRAIN_S = 1.0  # how long the other requests of a lost session may take to hear of it
-REDIRECTS = 3  # within the address's own origin, as `/mcp` to `/mcp/`
+DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
+REDIRECTS = 3  # within the same origin, as `/mcp` to `/mcp/`
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
-# The relayed request whose answer this task reads: so it is known to which request a server's message belongs.
+# The relayed request whose answer this task reads. It tells to which request a server's message belongs.
 SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
 @dataclass(slots=True)
 class _Post:
-    """Request on its way. `modern`: its revision has no other way to cancel it than to close the response."""
+    """A request in flight. `modern`: in its revision, closing the response is the only way to cancel it."""
 
     modern: bool
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
 class HttpChannel(FrameDispatcher, ABC):
-    """Messages to and from one server. They leave in their order; a request does not wait for another's answer."""
+    """Messages to and from one server. They are sent in order; a request does not wait for another's answer."""
 
     def __init__(
         self, launch: HttpLaunch, client: httpx2.AsyncClient, refusal: HttpRefusal, tasks: anyio.abc.TaskGroup
@@ -62,18 +62,18 @@ class HttpChannel(FrameDispatcher, ABC):
 
     @property
     def closed_error(self) -> RpcError:
-        """Return the error of requests that the server cannot answer any more."""
+        """The error for requests that the server can no longer answer."""
         return RpcError(CONNECTION_CLOSED, self.refusal.why or f"{self.server} closed the connection")
 
     @property
     def unanswered_error(self) -> RpcError:
-        """Return the error of a request whose response, or event stream, ended before its answer."""
+        """The error for a request whose response or event stream ended before its answer."""
         if self.refusal.unauthorized:
             return self.closed_error  # another request's 401 has ended the connection
         return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before its answer")
 
     def adopt(self, protocol: str) -> None:
-        """Name that revision in the headers of later requests."""
+        """Use this protocol revision in the headers of later requests."""
         self._protocol = protocol
 
     async def exchange(
@@ -83,13 +83,13 @@ class HttpChannel(FrameDispatcher, ABC):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Exchange messages until `close`, then set `gone`."""
+        """Exchange messages until `close` is called, then set `gone`."""
 
         async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
             return await inbound.on_request(method, params, SENT_FOR.get())
 
         async def on_notify(context: RequestContext, method: str, params: Params) -> None:
-            """Never called: the intercept takes every notification."""
+            """Do nothing: the intercept takes every notification."""
 
         def on_notification(method: str, params: Params) -> bool:
             inbound.on_notification(method, params, SENT_FOR.get())
@@ -104,7 +104,7 @@ class HttpChannel(FrameDispatcher, ABC):
             gone.set()
 
     async def flush(self) -> None:
-        """Send what was left to tell when sending ended: a cancelled call ends at the server, too."""
+        """Send the remaining notifications once sending has ended: a cancelled call must end at the server, too."""
         while not self._outgoing.empty():
             frame, protocol = self._outgoing.get_nowait()
             message = loads(frame)
@@ -112,14 +112,14 @@ class HttpChannel(FrameDispatcher, ABC):
                 await self._tell(frame, message, protocol)
 
     async def drained(self) -> None:
-        """Wait a moment for the answers of open requests: of a lost session each gets its own 404."""
+        """Wait briefly for the answers to open requests: each request of a lost session gets its own 404."""
         with anyio.move_on_after(DRAIN_S, shield=True):
             while self._posts:
                 self._idle = anyio.Event()
                 await self._idle.wait()
 
     def take_text(self, text: bytes) -> None:
-        """Handle a message that the server sent: as one line, since it may be passed on as it came."""
+        """Handle a message from the server. Make it one line first, since it may be passed on unchanged."""
         if b"\n" in text or b"\r" in text:
             try:
                 text = dumps(loads(text))
@@ -130,15 +130,15 @@ class HttpChannel(FrameDispatcher, ABC):
     # -- for each transport --------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Open what has to be open before the first message. Raises httpx2.HTTPError, ValueError."""
+        """Open whatever is needed before the first message. Raises httpx2.HTTPError, ValueError."""
 
     @abstractmethod
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a request. What is not answered then has to be answered by something else."""
+        """Send a request. If no answer arrives here, another stream or task must answer it."""
 
     @abstractmethod
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a notification, or an answer to the server. Return once the next message may be sent."""
+        """Send a notification or an answer to the server. Return once the next message may be sent."""
 
     # -- sending -------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class HttpChannel(FrameDispatcher, ABC):
 
     def _cancel_modern(self, message: dict[str, Any], protocol: str) -> bool:
         """Cancel a request of 2026-07-28 by closing its response. Return False for one of an older revision."""
-        post = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0: we give none
+        post = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0 is never used as an id
         if post is not None and post.modern:
             post.scope.cancel()
         return post.modern if post is not None else protocol in MODERN_VERSIONS
@@ -169,7 +169,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _Post
     ) -> None:
         call = self.call_of(request_id)
-        SENT_FOR.set(None if isinstance(call, Awaited) else call)  # a session's, not one of our own
+        SENT_FOR.set(None if isinstance(call, Awaited) else call)  # only for a session's call
         try:
             with post.scope:
                 await self._ask(request_id, frame, message, protocol)
@@ -184,7 +184,7 @@ class HttpChannel(FrameDispatcher, ABC):
 
 @asynccontextmanager
 async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-    """Send a request, yield its response, unread. Follow redirects that keep the method and the origin alone."""
+    """Send a request and yield its unread response. Follow only redirects that keep the method and the origin."""
     for _ in range(REDIRECTS):
         response = await client.send(request, stream=True, follow_redirects=False)
         onward = response.next_request
@@ -200,5 +200,5 @@ async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> As
 
 
 def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
-    """Return what a redirect must not change. Names and passwords of its own in an address are refused, too."""
+    """Return the parts of a URL that a redirect must not change. They include the user name and password."""
     return url.scheme, url.host, url.port, url.userinfo

@@ -1,5 +1,6 @@
-"""Event streams with one kind of line end: what reads them waits after a lone return for what might follow it, with the
-event that it ends. Never here: events.
+"""Event streams with newlines as the only line ends.
+
+After a lone carriage return, the event reader would wait for the next byte and delay the event that the line ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 class EventLines(httpx2.AsyncByteStream):
-    """The bytes of a stream with newlines alone, and without the mark that may stand first (WHATWG HTML, 9.2.5)."""
+    """A byte stream with newlines as line ends and without a leading byte order mark (WHATWG HTML, 9.2.5)."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -29,5 +30,5 @@ class EventLines(httpx2.AsyncByteStream):
                 yield part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in part else part
 
     async def aclose(self) -> None:
-        """Of the stream."""
+        """Close the stream."""
         await self._stream.aclose()

@@ -1,6 +1,6 @@
-"""What went wrong over HTTP, and which error that is for people.
+"""HTTP refusals, and the errors for people that they become.
 
-Never here: requests, the SDK (the top of this room reads refusals before anything is loaded).
+Never here: the SDK. The top of this room imports refusals before it loads any HTTP library.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from trayapp.model.errors import (
 )
 from trayapp.model.servers import Auth
 
-# The error data of a request that the server refused because it had forgotten our session: nothing was executed, it may
-# be sent again on a new one. Unguessable, so that no server's own error is taken for it.
+# The error data of a request that the server did not execute: it had forgotten our session, or could not be reached.
+# The request may be sent again on a new session. Unguessable, so that no server's own error is mistaken for it.
 NOT_EXECUTED = f"not-executed-{secrets.token_hex(8)}"
 UNAUTHORIZED = 401
-# What an error answer tells programs besides its words, as gateway/calls/errors does of exceptions
+# The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
-BUSY = frozenset({429, 503})  # with Retry-After: left alone until then (RFC 9110 10.2.3, RFC 6585 4)
-LONGEST_WAIT_S = 3600.0  # however long a busy server asks us to wait
+BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 9110 10.2.3, RFC 6585 4)
+LONGEST_WAIT_S = 3600.0  # the limit of the wait that a busy server may ask for
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
 )  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
@@ -32,30 +32,30 @@ SSE_AFTER = frozenset(
 
 @dataclass(slots=True)
 class HttpRefusal:
-    """What went wrong on HTTP last: the status of an error answer, and for how many seconds it asks us to wait."""
+    """The last HTTP failure: the status of an error answer, and for how many seconds it asks us to wait."""
 
     status: int | None = None
     retry_after_s: float | None = None
-    why: str = ""  # a connection that failed without an answer
+    why: str = ""  # why the connection failed or ended, in words
 
-    auth: Auth = "oauth"  # how the server was told who asks
-    unauthorized: bool = False  # some request was answered 401, whatever became of later ones
+    auth: Auth = "oauth"  # how requests are authorized
+    unauthorized: bool = False  # some request was answered 401, even if later ones succeeded
     scope_wanted: bool = False  # the user has to grant more than was granted
     unread: KeyringUnavailableError | None = None  # why the user's sign-in, if there is one, could not be read
 
     @property
     def asks_to_wait(self) -> bool:
-        """True if the last answer was that of a busy server which said when to come again."""
+        """True if the last answer came from a busy server and named a time to retry."""
         return self.status in BUSY and bool(self.retry_after_s)
 
     @property
     def is_of_us(self) -> bool:
-        """True if the server answers, but not to the one who asks."""
+        """True if the server answers but refuses the user's authorization."""
         return self.unauthorized or self.status == UNAUTHORIZED or self.scope_wanted
 
 
 def refused(server: str, refusal: HttpRefusal) -> ServerError:
-    """The error for a refusal that `is_of_us`: the user may sign in, or has to look at a token of his own."""
+    """Return the error for a refusal that `is_of_us`: the user has to sign in or check the configured token."""
     if refusal.auth == "oauth":
         return KeyringLockedError(server, refusal.unread) if refusal.unread else SignInWantedError(server)
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"

@@ -1,8 +1,4 @@
-"""What an HTTP answer says about the address that gave it (an MCP server, one that is busy, or something else), and
-answers in odd forms as what they mean.
-
-Never here: sending anything, what follows from it.
-"""
+"""Classification of HTTP responses (an MCP server, a busy one, or something else), and repair of malformed answers."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ LONGEST_WORD = 60  # characters of a content type that are shown
 
 
 class ResponseKind(StrEnum):
-    """What answers there; the values go into error texts, after the server's name."""
+    """The kind of server that answers. The values go into error texts, after the server's name."""
 
     MCP = "answered"
     BUSY = "is temporarily unavailable"
@@ -31,9 +27,9 @@ class ResponseKind(StrEnum):
 
 
 def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> ResponseKind:
-    """By an answer to a JSON-RPC request; `challenge` is its WWW-Authenticate header.
+    """Classify a response to a JSON-RPC request; `challenge` is its WWW-Authenticate header.
 
-    An event stream is taken for MCP before it says anything: nothing else streams in answer to a JSON-RPC message.
+    An event stream counts as MCP before its first event: nothing else streams in answer to a JSON-RPC message.
     """
     if status == 401:
         return (
@@ -49,12 +45,12 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
 
 
 def _names_bearer(challenge: str) -> bool:
-    """Whether one of the challenges of a WWW-Authenticate is for a bearer (RFC 9110 11.6.1: there may be several)."""
+    """Return True if a WWW-Authenticate header has a Bearer challenge (RFC 9110 11.6.1: there may be several)."""
     return _BEARER.search(_QUOTED.sub("", challenge)) is not None
 
 
 def is_json_rpc(body: bytes) -> bool:
-    """Whether that is a JSON-RPC message, or a batch of them."""
+    """Return True if the body is a JSON-RPC message or a batch of messages."""
     try:
         message = loads(body)
     except JsonError:
@@ -64,15 +60,17 @@ def is_json_rpc(body: bytes) -> bool:
 
 
 def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
-    """One line for people: who, what, and by what it is told."""
+    """Return one line for people: the server, its kind, and the status and content type that show it."""
     said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
     told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
     return f"{server} {kind} ({told})"
 
 
 def messages_in(data: bytes, words: str) -> list[dict[str, Any]]:
-    """What an event says that is no message as it stands: the parts of a batch (MCP 2025-03-26), answers that can be
-    mended, an error in the place of one that breaks off. `words`: what an error calls it."""
+    """Return the messages in an event that is not one valid message: a batch (MCP 2025-03-26) or a malformed answer.
+
+    Answers are repaired if possible; a truncated answer becomes an error. `words` names the event in error texts.
+    """
     try:
         said = loads(data)
     except JsonError:
@@ -83,10 +81,10 @@ def messages_in(data: bytes, words: str) -> list[dict[str, Any]]:
 
 
 def the_answer_in(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
-    """What a JSON response means to the request that it answers, when it is no plain answer to it; None if it is.
+    """Return the answer in a JSON response to a request, or None if the response is a valid answer as it stands.
 
-    One alone must be meant for it, as an error is whose id the server could not read; a batch holds it. Any other would
-    be dropped, and the request wait for ever.
+    A single answer without an id counts as the request's: the server could not read the id. A batch is searched. A
+    response without an answer becomes an error; otherwise it would be dropped and the request would never end.
     """
     try:
         said = loads(body)

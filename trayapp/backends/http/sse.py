@@ -1,7 +1,4 @@
-"""Client side of legacy HTTP+SSE (MCP 2024-11-05): messages are posted, all answers are events of one stream.
-
-Never here: sessions of Streamable HTTP, what messages mean.
-"""
+"""Client side of legacy HTTP+SSE (MCP 2024-11-05): messages are posted, all answers are events of one stream."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class SseChannel(HttpChannel):
-    """Messages over HTTP+SSE. It ends with the event stream; a message that cannot be posted ends alone."""
+    """A channel over HTTP+SSE. It ends with its event stream. A message that cannot be posted fails alone."""
 
     _endpoint: httpx2.URL  # where to post
 
@@ -58,7 +55,7 @@ class SseChannel(HttpChannel):
         await self._posted(frame)
 
     async def _posted(self, frame: bytes) -> RpcError | None:
-        """Post a message. Return why the server did not take it."""
+        """Post a message. Return an error if the server did not accept it, else None."""
         headers = {"content-type": "application/json"}
         request = self._client.build_request("POST", self._endpoint, content=frame, headers=headers)
         try:
@@ -70,7 +67,7 @@ class SseChannel(HttpChannel):
             return RpcError(CONNECTION_CLOSED, why)
 
     def _refusal_in(self, response: httpx2.Response) -> RpcError:
-        """Return the error of a refused POST: transport, or the server, may have put it into words."""
+        """Return the error of a refused POST: the one in its body, from `transport` or the server, or a general one."""
         try:
             error = loads(response.content)["error"]
             message, data = error["message"], error.get("data")

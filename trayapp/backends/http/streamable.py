@@ -1,6 +1,6 @@
-"""Client side of Streamable HTTP (MCP 2025-03-26 to 2026-07-28, transports), and how a server at an address is opened.
+"""Client side of Streamable HTTP (MCP 2025-03-26 to 2026-07-28, transports), and `open_http` for all HTTP transports.
 
-This package alone imports httpx2 for servers, and its exceptions end here. Never here: sign-in flows.
+Only this package imports httpx2 to reach servers, and httpx2's exceptions end here.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from trayapp.wire.mirror_headers import (
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
-END_SESSION_S = 1.0  # a courtesy to the server; closing does not hang on it
-RETRY_S = 1.0  # until a stream that ended is opened again, unless the server says otherwise
-TRIES = 2  # to open a stream, one after the other, before it is given up
+END_SESSION_S = 1.0  # a courtesy to the server; closing waits no longer
+RETRY_S = 1.0  # before an ended stream is opened again, unless the server names another time
+TRIES = 2  # consecutive failures to open a stream before it is given up
 LAST_EVENT_ID = "last-event-id"
-NO_STREAM = 405  # the server sends nothing by itself
+NO_STREAM = 405  # the server offers no stream for its own messages
 
 
 @dataclass(slots=True)
 class _Place:
-    """How far an event stream was read. `last_id`: of its last event that has one; without one it cannot be resumed."""
+    """A position in an event stream. `last_id` is the last event id; without one the stream cannot be resumed."""
 
     last_id: str = ""
     retry_s: float = RETRY_S
 
 
 class StreamableChannel(HttpChannel):
-    """Messages over Streamable HTTP: answers come in the response to their POST, or on the stream that resumes it."""
+    """A channel over Streamable HTTP. Answers come in the response to their POST or on the stream that resumes it."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class StreamableChannel(HttpChannel):
                 self.take_text(response.content)
                 if self.call_of(request_id) is not None:
                     self.answer(request_id, Reply.of_error(self._no_message()))
-            else:  # the wire lets nothing else pass
+            else:  # an event stream: Wire passes nothing else
                 try:
                     await self._read_events(response, place, request_id)
                 except httpx2.SSEError:
-                    place.last_id = ""  # an event over the limit would come again
+                    place.last_id = ""  # do not resume: an event over the limit would be sent again
         if self.call_of(request_id) is not None and place.last_id:
             await anyio.sleep(place.retry_s)
             await self._follow_stream(place, protocol, request_id)
@@ -94,16 +94,16 @@ class StreamableChannel(HttpChannel):
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         if message.get("method") == "notifications/initialized" and self._session:
             self._tasks.start_soon(self._follow_stream, _Place(), protocol, None)
-        with suppress(httpx2.HTTPError):  # noted by the wire
+        with suppress(httpx2.HTTPError):  # Wire has recorded it
             async with self._post(frame, message, protocol):
                 pass
 
     # -- event streams -------------------------------------------------------------------------------------------
 
     async def _follow_stream(self, place: _Place, protocol: str, request_id: int | None) -> None:
-        """Read a stream from `place` on, opening it again when it ends, until it answers the request.
+        """Read a stream from `place` until it answers the request, and open it again when it ends.
 
-        Without a request it is the stream for all that the server sends by itself.
+        Without a request it is the stream for all messages that the server starts itself.
         """
         failures = 0
         while failures < TRIES:
@@ -123,9 +123,9 @@ class StreamableChannel(HttpChannel):
             await anyio.sleep(place.retry_s)
 
     async def _read_events(self, response: httpx2.Response, place: _Place, request_id: int | None) -> bool:
-        """Handle the messages of a stream. Return True once the request needs nothing more of it.
+        """Handle the messages of a stream. Return True once the request has its answer.
 
-        Raises httpx2.SSEError for what is no event stream, or an event over the limit.
+        Raises httpx2.SSEError if the body is not an event stream, or for an event over the limit.
         """
         try:
             async for event in httpx2.EventSource(response, max_event_size=MAX_FRAME_BYTES):
@@ -139,7 +139,7 @@ class StreamableChannel(HttpChannel):
         except httpx2.SSEError:
             raise
         except httpx2.HTTPError:
-            pass  # it broke: it may be resumed
+            pass  # the stream broke: it may be resumed
         return False
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class StreamableChannel(HttpChannel):
         return {name: value for name, value in headers.items() if value}
 
     def _mirrored(self, message: dict[str, Any], protocol: str) -> dict[str, str]:
-        """Return the headers that repeat parts of a message of 2026-07-28."""
+        """Return the headers that repeat parts of a 2026-07-28 message."""
         if protocol not in MODERN_VERSIONS or "method" not in message:
             return {}
         method, params = message["method"], message.get("params") or {}
@@ -167,7 +167,7 @@ class StreamableChannel(HttpChannel):
         return headers
 
     def _refusal_in(self, response: httpx2.Response) -> RpcError:
-        """Return the error of a response without a success status, its own where it has one."""
+        """Return the error of a response without a success status: the one in its body, or a general one."""
         if response.has_redirect_location:
             return RpcError(INTERNAL_ERROR, f"{self.server} sends us on to another address: change its url")
         try:
@@ -223,7 +223,7 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
 
 
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
-    """Tell the server that nobody comes back."""
+    """End the session at the server with a DELETE."""
     with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
         await client.delete(url, headers={SESSION: session})
 

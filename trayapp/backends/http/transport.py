@@ -1,6 +1,6 @@
-"""What goes over HTTP to one server: what went wrong is noted, what would end it all ends one request, all is bounded.
+"""The HTTP transport to one server. It records failures and limits times and sizes.
 
-Never here: JSON-RPC sessions, sign-in flows.
+An error that would end the whole connection ends only its request.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQ
 SESSION_LOST = "The server has ended our session"
 SESSION = "mcp-session-id"
 _KEPT_HEADERS = ("www-authenticate", "retry-after")
-_OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # headers of a body that was read already
-# A peer that vanished without a word (a pulled cable, a sleeping host, a forgetful router) is found by the kernel: it
-# asks the other kernel for a sign of life, which comes even where the server is too busy to answer a ping of ours.
-SILENT_S = 30  # seconds without a byte until the first question
-ASK_AGAIN_S = 10  # seconds between questions
-TAKEN_S = 5.0  # for a server to take a message that it does not answer; a healthy one does in milliseconds
-REDIRECTS = 3  # within the address's own origin
-NOTICES_MOST = 1000  # that wait for a server which takes none; more are dropped
-LONGEST_REFUSAL = 1_000  # bytes in which a server says that it knows no such session
+_OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # no longer valid once the body was read
+# The kernel detects a peer that vanished silently (a pulled cable, a sleeping host, a router that lost its state) by
+# TCP keepalive. The other kernel answers even if the server is too busy to answer a ping.
+SILENT_S = 30  # seconds without a byte until the first keepalive probe
+ASK_AGAIN_S = 10  # seconds between probes
+TAKEN_S = 5.0  # for a server to accept a message that has no answer; a healthy one does in milliseconds
+REDIRECTS = 3  # within the same origin
+NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
+LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for a lost session
 _NO_SESSION = re.compile(
     r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# As the TypeScript SDK's transport says after a restart, before it looks at what the request is
+# The TypeScript SDK's transport says so after a restart, before it looks at the request
 _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
-LARGE = 1 << 20  # bytes: what is longer is not looked into
-QUESTIONS = 3  # unanswered ones that end the connection: all in all it takes a minute
+LARGE = 1 << 20  # bytes: longer bodies are not parsed
+QUESTIONS = 3  # unanswered probes that end the connection, after one minute in total
 
 
-NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is trusted: what is asked by http:// is never sent on to https://
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: no redirect leads from http:// to https://
 
 
 async def trust_for(url: str) -> ssl.SSLContext:
-    """Who is trusted to be that address. Reading the certificates takes 20 ms and more, in a thread."""
+    """Return the TLS context for that address. Loading the certificates takes 20 ms or more, in a thread."""
     if url.lower().startswith("http://"):
         return NOBODY
     return await anyio.to_thread.run_sync(httpx2.create_ssl_context)
 
 
 class Wire(httpx2.AsyncHTTPTransport):
-    """Notes what went wrong and the session's id, and turns a failed connection into an answer.
+    """An httpx2 transport that records failures and the session id, and turns a failed connection into an answer.
 
-    In the SDK's transport one request that meets a network error ends all others on the connection; as a 502 with a
-    JSON-RPC error in it, it ends alone.
+    In the SDK's transport, one request's network error ends all others on the connection. As a 502 with a JSON-RPC
+    error, it ends that request alone.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Wire(httpx2.AsyncHTTPTransport):
     ) -> None:
         super().__init__(verify=trust or NOBODY, socket_options=signs_of_life())
         self._server = launch.server
-        self._answers_in_place = launch.kind != "sse"  # there they come as events of another connection
+        self._answers_in_place = launch.kind != "sse"  # with legacy SSE, answers come on another connection
         self._now = now
         self._busy_until = 0.0
         self._notices: deque[httpx2.Request] = deque()
-        self.tasks: anyio.abc.TaskGroup | None = None  # in which messages go out that nobody waits for
+        self.tasks: anyio.abc.TaskGroup | None = None  # runs the sending of messages that nothing waits for
         self._refusal = refusal
         self._gone = gone
         self.session: str | None = None
@@ -101,7 +101,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         return await (send(request) if self._signed is None else self._signed.send(request, send))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        await request.aread()  # one that was sent on to another address has its body as a stream
+        await request.aread()  # a redirected request has its body as a stream
         kind = _kind(request)
         if kind == "request" or self.tasks is None:
             return await self._exchange(request)
@@ -116,18 +116,18 @@ class Wire(httpx2.AsyncHTTPTransport):
         return httpx2.Response(202, request=request)
 
     async def flush(self) -> None:
-        """Send the notifications that wait for those before them, now that nothing else is sent."""
+        """Send the queued notifications, now that nothing else is sent."""
         while self._notices:
             await self._tell(self._notices.popleft())
 
     async def _tell_in_order(self) -> None:
-        """Progress must not go backwards: each notification waits for those before it."""
+        """Send the queued notifications one by one, in order: progress must not go backwards."""
         while self._notices:
             await self._tell(self._notices[0])
             self._notices.popleft()
 
     async def _tell(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a message that has no answer. The SDK sends nothing else until the server has taken it."""
+        """Send a message that has no answer. The SDK sends nothing else until the server has accepted it."""
         with anyio.move_on_after(TAKEN_S):
             for _ in range(REDIRECTS):
                 response = await self._exchange(request)
@@ -164,7 +164,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         return response
 
     def _settled(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """The response with what it means to its request, where the SDK would not see that."""
+        """Return the response, with its content repaired if it is not a valid answer to its request."""
         if not self._answers_in_place or len(response.content) > LARGE or _kind(request) != "request":
             return response
         request_id = loads(request.content)["id"]
@@ -175,7 +175,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         return httpx2.Response(response.status_code, headers=headers, content=dumps(answer), request=request)
 
     def _no_answer(self, request: httpx2.Request, response: httpx2.Response) -> str | None:
-        """Why a request's response is none that MCP knows; the SDK would say so without a name."""
+        """Return why a response is not valid in MCP, or None. The SDK's own error would not name the server."""
         if _kind(request) != "request":
             return None
         kind, status = response.headers.get("content-type", ""), response.status_code
@@ -197,7 +197,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         if not_sent:
             self.session = None
-            self._gone.set()  # nobody is there; any other error may be this one request's alone
+            self._gone.set()  # the server is not there; any other error may affect this request alone
         if request.method != "POST":
             raise error
         return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why, NOT_EXECUTED if not_sent else None))
@@ -212,7 +212,7 @@ class Wire(httpx2.AsyncHTTPTransport):
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         status = response.status_code
         if request.method != "POST":
-            return response  # no event stream here, or no DELETE: the server may still serve
+            return response  # no event stream or no DELETE: the server may still answer requests
         self._refusal.status = status
         self._refusal.retry_after_s = retry_after_s(response.headers.get("retry-after"))
         if self._refusal.asks_to_wait and self._refusal.retry_after_s:
@@ -220,7 +220,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if status == UNAUTHORIZED:
             self._refusal.unauthorized = True
             why = refused(self._server, self._refusal)
-            self._refusal.why = f"{why.title}. {why.hint}"  # for others who wait: the connection ends with this answer
+            self._refusal.why = f"{why.title}. {why.hint}"  # for other open requests: the connection ends now
             self._gone.set()
         if status == 404:
             return response
@@ -228,7 +228,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if is_json(response):
             body = response.content
             if is_json_rpc(body):
-                return self._settled(request, response)  # an error of its own
+                return self._settled(request, response)  # the server's own error
         else:
             await response.aclose()
         found = kind_of(status, kind, body, response.headers.get("www-authenticate"))
@@ -249,10 +249,13 @@ class Wire(httpx2.AsyncHTTPTransport):
 
 
 def session_is_lost(response: httpx2.Response) -> bool:
-    """Whether the answer to a request with a session's id says that the server has forgotten that session: 404 (MCP
-    transports, session management), or, as servers do that follow the first examples of the TypeScript SDK, 400 with
-    an error in words. With 200, only an error of no request's counts: a call's own error means that it was made.
-    A server that says with 400 that it was not initialized has begun again: it cannot have carried anything out."""
+    """Return True if the response to a request with a session id says that the server has forgotten the session.
+
+    That is a 404 (MCP transports, session management), or a 400 with an error in words, as sent by servers that follow
+    the first examples of the TypeScript SDK. With 200, only an error without a request id counts: a call's own error
+    means that the call was made. A 400 that says "not initialized" means that the server restarted: it cannot have
+    executed anything.
+    """
     status = response.status_code
     if status == 404:
         return True
@@ -271,8 +274,11 @@ def session_is_lost(response: httpx2.Response) -> bool:
 
 
 def _kind(request: httpx2.Request) -> str:
-    """`request` for what somebody waits for; `initialized`, which must come before all else;
-    `answer` to the server's question; `notice` for any other notification."""
+    """Return the kind of message that a request carries.
+
+    `request` has an answer; `initialized` must come before everything else; `answer` goes to the server's request;
+    `notice` is any other notification.
+    """
     if request.method != "POST" or len(request.content) > LARGE:
         return "request"
     try:
@@ -287,7 +293,7 @@ def _kind(request: httpx2.Request) -> str:
 
 
 def _onward(request: httpx2.Request, response: httpx2.Response) -> httpx2.Request | None:
-    """The same message to where the server sends us on its own host, as `/mcp` to `/mcp/`; None when it does not."""
+    """Return the request redirected within its origin, as `/mcp` to `/mcp/`, or None if there is no such redirect."""
     if response.status_code not in (307, 308) or not response.has_redirect_location:
         return None
     where = request.url.join(response.headers["location"])
@@ -307,19 +313,21 @@ def _busy(left_s: float) -> str:
 
 
 def is_json(response: httpx2.Response) -> bool:
-    """Whether the body is said to be JSON."""
+    """Return True if the content type is JSON."""
     return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
 
 
 def is_event_stream(response: httpx2.Response) -> bool:
-    """Whether the body is events, as they are."""
+    """Return True if the body is an event stream without a content encoding."""
     kind = response.headers.get("content-type", "").lower()
     return kind.startswith("text/event-stream") and "content-encoding" not in response.headers
 
 
 async def _whole(server: str, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """The response with its body read, which the SDK reads without a limit, and whose end in the middle it does not
-    survive. Raises httpx2.RequestError."""
+    """Return the response with its body read, up to MAX_FRAME_BYTES. Raises httpx2.RequestError.
+
+    The SDK reads bodies without a limit and does not survive a truncated one.
+    """
     body = bytearray()
     try:
         async for chunk in response.aiter_bytes():
@@ -336,14 +344,14 @@ async def _whole(server: str, request: httpx2.Request, response: httpx2.Response
 
 
 def signs_of_life() -> list[tuple[int, int, int]]:
-    """Socket options by which the kernel ends a connection whose peer has vanished; those that this system knows."""
+    """Return the socket options, of those this system knows, that make the kernel end a connection to a lost peer."""
     tcp, ms = socket.IPPROTO_TCP, 1000
     wanted = [
         ("TCP_KEEPIDLE", SILENT_S),
         ("TCP_KEEPALIVE", SILENT_S),  # what macOS calls it
         ("TCP_KEEPINTVL", ASK_AGAIN_S),
         ("TCP_KEEPCNT", QUESTIONS),
-        ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # of what was sent and not acknowledged
+        ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # for data that was sent but not acknowledged
     ]
     known = [(tcp, getattr(socket, name), value) for name, value in wanted if hasattr(socket, name)]
     return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]
@@ -355,7 +363,7 @@ def _json_answer(request: httpx2.Request, status: int, error: RpcError) -> httpx
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """`Retry-After` in seconds (RFC 9110, 10.2.3), None when absent or unreadable."""
+    """Return `Retry-After` in seconds (RFC 9110, 10.2.3), or None if absent or unreadable."""
     if header is None:
         return None
     if header.strip().isdecimal():
