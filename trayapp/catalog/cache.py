@@ -1,4 +1,4 @@
-"""What each server offered when it was last asked, kept on disk: one JSON file a server.
+"""On-disk cache of what each server offered when it was last listed: one JSON file per server.
 
 Never here: secrets (a file holds the offer and a hash of the settings), fetching, the clock. Reading and writing block.
 """
@@ -28,15 +28,15 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 
 Freshness = Literal["fresh", "stale", "invalid"]
 
-VERSION = 1  # of the file's form; another one is not read
-SOUND_RULES = f"{__version__}/{RULES}"  # by which tools were found sound; other ones are not believed
+VERSION = 1  # of the file format; files of another version are not read
+SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
 FRESH_MS = 7 * 86_400_000  # PRODUCT 6: an older list is served while it is fetched again
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
-KEPT_S = 30 * 86_400.0  # of a server that is configured nowhere: it may be back, or be a project's
-LEFT_S = 86_400.0  # of a write that was cut off: nobody is still at it
-STEM_LONGEST = 80  # characters of the server's name in a file's name, whose limit is 255 bytes
+KEPT_S = 30 * 86_400.0  # for a server that is configured nowhere: it may come back, or belong to a project
+LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
+STEM_LONGEST = 80  # characters of the server's name in a file name, whose limit is 255 bytes
 
-# Not blocking: opening somebody's pipe would hang the start.
+# Non-blocking: opening a pipe would hang the start.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 _LISTS = tuple(LISTS)
@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """One server's offer, the launch hash that it is valid for, and when it was fetched (Unix seconds).
+    """One server's offer, the launch hash for which it is valid, and when it was fetched (Unix seconds).
 
-    `sound`: the places of the tools that clients get as they are, so that nobody need look again at the next start;
-    None when nobody did by today's rules.
+    `sound`: positions of the tools that clients get unchanged, so that the next start need not check them again. None
+    if they were not checked by the current rules.
     """
 
     server: str
@@ -64,20 +64,20 @@ class CacheEntry:
 
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
-    """`entry` with its sound tools found, where nobody has yet."""
+    """Return `entry` with its sound tools found, if that has not been done yet."""
     return entry if entry.sound is not None else replace(entry, sound=sound_places(entry.offer))
 
 
 def sound_places(offer: Offer) -> frozenset[int]:
-    """The places of the tools that clients get as they are. Takes some 0.1 ms a tool."""
+    """Return the positions of the tools that clients get unchanged. Takes about 0.1 ms per tool."""
     return frozenset(place for place, tool in enumerate(offer.tools) if is_sound(tool))
 
 
 def freshness(entry: CacheEntry, server_hash: str, now: float) -> Freshness:
-    """invalid: of other launch settings, not to be served. stale: served while it is fetched again.
+    """Return the freshness of an entry: invalid (fetched with other launch settings, not to be served), stale or fresh.
 
-    Fresh for seven days, or for the server's `ttlMs` where that is shorter. `now` in Unix seconds; an entry from the
-    future (the clock was set back) is stale.
+    A stale entry is served while it is fetched again. An entry is fresh for seven days, or for the server's `ttlMs`
+    where that is shorter. `now` is in Unix seconds. An entry from the future (the clock was set back) is stale.
     """
     if entry.hash != server_hash:
         return "invalid"
@@ -87,19 +87,19 @@ def freshness(entry: CacheEntry, server_hash: str, now: float) -> Freshness:
 
 
 def file_name(server: str) -> str:
-    """The cache file's name: safe for any server name, distinct where the file system does not tell case apart."""
+    """Return the cache file's name: safe for any server name, and distinct on case-insensitive file systems."""
     digest = hashlib.blake2b(server.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
     return f"{escaped_server(server)[:STEM_LONGEST]}-{digest}.json"
 
 
 def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:
-    """The usable entries of `servers`, by name, in that order."""
+    """Return the usable entries of `servers`, by name, in that order."""
     entries = ((server, load(folder, server)) for server in servers)
     return {server: entry for server, entry in entries if entry is not None}
 
 
 def load(folder: Path, server: str) -> CacheEntry | None:
-    """The entry of one server; None when there is none, or none that can be used (the log says why)."""
+    """Return the entry of one server, or None if there is none or it cannot be used (the log says why)."""
     path = folder / file_name(server)
     try:
         return _parse(server, read_file(path))
@@ -111,7 +111,7 @@ def load(folder: Path, server: str) -> CacheEntry | None:
 
 
 def save(folder: Path, entry: CacheEntry) -> None:
-    """Replace the server's file at once, or leave it as it is. Raises StorageError."""
+    """Replace the server's file atomically, or leave it unchanged. Raises StorageError."""
     path = folder / file_name(entry.server)
     try:
         data = dumps(_as_json(entry))
@@ -125,9 +125,9 @@ def save(folder: Path, entry: CacheEntry) -> None:
 
 
 def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
-    """Delete what nobody will read: files older than KEPT_S that are of none of `servers`, and cut-off writes.
+    """Delete files older than KEPT_S that belong to none of `servers`, and leftovers of interrupted writes.
 
-    `now` in Unix seconds. What cannot be deleted stays.
+    `now` is in Unix seconds. Files that cannot be deleted stay.
     """
     kept = {file_name(server) for server in servers}
     with suppress(OSError):
@@ -151,9 +151,9 @@ def _is_older(path: Path, than: float) -> bool:
 
 
 def read_file(path: Path) -> bytes:
-    """A file's content, which is ours and of bounded size. Raises OSError, ValueError.
+    """Return the content of one of our own files, of limited size. Raises OSError, ValueError.
 
-    By descriptor: a start reads two files a server, and this takes a quarter of what Path does.
+    It reads through a descriptor: a start reads two files per server, and this takes a quarter of the time of Path.
     """
     descriptor = os.open(path, _READING)
     try:
@@ -180,7 +180,7 @@ def _as_json(entry: CacheEntry) -> dict[str, Any]:
 
 
 def _parse(server: str, data: bytes) -> CacheEntry:
-    """Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
+    """Parse a file. Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
     raw = loads(data)
     if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
@@ -208,7 +208,7 @@ def _parse(server: str, data: bytes) -> CacheEntry:
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:
-    """Of a file without them, as earlier versions wrote: none are known."""
+    """Return the server's traits; a file without them, written by an earlier version, has none."""
     found = raw.get("traits")
     if not isinstance(found, dict) or not isinstance(asks := found.get("asks"), list):
         return NO_TRAITS

@@ -1,6 +1,6 @@
-"""Two definitions of one tool: what differs, in lines for people, and whether calls made by the old one still fit.
+"""Comparison of two definitions of one tool: the difference in lines for people, and whether old calls still fit.
 
-Pure. Never here: who approved what (pins).
+Pure. Never here: what was approved (pins).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from trayapp.inspection.hidden import folded, is_mostly_ascii
 from trayapp.model.offer import Item
 from trayapp.model.text import clean
 
-LINES_MOST = 1_000  # of a difference
-LINE_LONGEST = 200  # characters: a longer line goes on in the next, since what is approved must be seen whole
+LINES_MOST = 1_000  # lines of a difference
+LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all of what is approved
 TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
-# What a server may have said of a value besides its type: calls fit when it says the same, or nothing, now.
+# Constraints that a server may have stated besides the type. Calls fit if it states the same now, or none.
 _LIMITS_IGNORED = frozenset(
     {"description", "title", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated"}
 )
@@ -27,8 +27,8 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Lines as of a unified diff: `- ` what was approved, `+ ` what the server says now, `  ` around it. Cleaned."""
-    import difflib  # 1 ms, for definitions that a person looks at
+    """Return lines like those of a unified diff: `- ` approved, `+ ` current, `  ` unchanged. The text is cleaned."""
+    import difflib  # takes 1 ms; loaded only when a person looks at a definition
 
     lines: list[str] = []
     for field in (*PINNED, *sorted((old.keys() | new.keys()) - PINNED_SET)):
@@ -42,12 +42,12 @@ def difference(old: Item, new: Item) -> list[str]:
 
 
 def whole(item: Item) -> list[str]:
-    """A definition that nothing is compared with, in the same lines."""
+    """Return a whole definition, compared with nothing, in the same kind of lines."""
     return difference({}, item)
 
 
 def _lines(value: Any) -> list[str]:
-    """A field as lines. What draws nothing stands as an escape: a change of it is one, too."""
+    """Return a field as lines. Invisible characters become escapes, because a change of one is a change, too."""
     if value is None:
         return []
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
@@ -64,7 +64,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _visible(line: str, look_alikes: bool) -> str:
-    """What draws nothing as an escape; and in a text of ASCII letters those that only look like them."""
+    """Return a line with invisible characters as escapes; in ASCII text look-alikes of ASCII letters, too."""
     plain = clean(line) == line and (line.isprintable() or line.replace("\t", " ").isprintable())
     if plain and (not look_alikes or line.isascii() or folded(line) == line):
         return line
@@ -75,12 +75,12 @@ def _visible(line: str, look_alikes: bool) -> str:
 
 
 def still_takes(old: Item, new: Item) -> bool:
-    """Whether each call that the old definition allows is one that the new definition allows; in doubt not."""
+    """Return True if the new definition allows each call that the old one allows; False in doubt."""
     return _fits(old.get("inputSchema", {}), new.get("inputSchema", {}), 0)
 
 
 def _fits(old: Any, new: Any, depth: int) -> bool:
-    """Whether all values of `old` are of `new`."""
+    """Return True if all values that `old` allows are allowed by `new`."""
     if old == new or new is True or new == {}:
         return True
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > DEEPEST:
@@ -127,13 +127,13 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    if any(name not in after for name in before):  # also where any member is taken: it would mean nothing any more
+    if any(name not in after for name in before):  # even where any member is allowed: it would have no meaning any more
         return False
     return all(_fits(before[name], after[name], depth + 1) for name in before)
 
 
 def _open(schema: dict[str, Any]) -> bool | None:
-    """Whether a schema takes members that it does not name: True, False, or None where only some."""
+    """Return True if a schema takes members that it does not name, False if not, None if only some of them."""
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, bool) else None
 
@@ -147,10 +147,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def in_approved_form(old: Item, new: Item) -> Item:
-    """The tool as the server lists it now, in the words that were approved.
+    """Return the tool as the server lists it now, in the approved wording.
 
-    Nothing is served that nobody has looked at. Its results come from the new tool: a result schema that changed is
-    left out, and of two hints about what a call does the more careful one counts.
+    No unapproved text is served. Results come from the new tool: a changed result schema is therefore left out. Of two
+    hints about what a call does, the more careful one counts.
     """
     form = {**old}
     if old.get("outputSchema") != new.get("outputSchema"):
@@ -162,7 +162,7 @@ def in_approved_form(old: Item, new: Item) -> Item:
     return form
 
 
-# The value by which a hint lets a client be careless (MCP, ToolAnnotations).
+# The value of each hint that lets a client be careless (MCP, ToolAnnotations).
 _CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False, "openWorldHint": False}
 
 

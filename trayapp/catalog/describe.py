@@ -1,4 +1,4 @@
-"""A tool in words: its parameters in one line for the answer of a search, or all about it for people and models.
+"""A tool in words: its parameters on one line for a search result, or a full description for people and models.
 
 Never here: finding the tool, checking arguments.
 """
@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-COMPACT_PARAMETERS = 12  # in one line; required ones come first, and the number of the others is named
-COMPACT_ENUM = 8  # values of one parameter in one line
+COMPACT_PARAMETERS = 12  # on one line; required ones come first, and the number of omitted ones is given
+COMPACT_ENUM = 8  # values of one parameter on one line
 COMPACT_VALUE = 40  # characters of one value
-COMPACT_DEPTH = 2  # levels of objects in one line
+COMPACT_DEPTH = 2  # levels of objects on one line
 DEPTH_MOST = 8  # levels of a description: recursive schemas have no end
-LINES_MOST = 400  # of one description's parameters
+LINES_MOST = 400  # lines for one description's parameters
 INDENT = "  "
 
-# In their order behind a parameter, as `[minimum: 1]`.
+# In their order after a parameter, as `[minimum: 1]`.
 _LIMITS = (
     "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
     "maxItems", "uniqueItems", "minProperties", "maxProperties", "format", "pattern", "default",
@@ -27,13 +27,13 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def compact(tool: Mapping[str, Any]) -> str:
-    """The parameters of `tool` in one line: `(query: string, limit?: integer = 10, state?: "open"|"closed")`."""
+    """Return the parameters of `tool` on one line: `(query: string, limit?: integer = 10, state?: "open"|"closed")`."""
     schema = tool.get("inputSchema")
     return f"({_compact_object(schema, _Scope(schema), 1)})" if isinstance(schema, Mapping) else "()"
 
 
 def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
-    """Everything: names, the whole description, each parameter with type, `*required*`, enums, defaults, nesting."""
+    """Return a full description: names, text, and each parameter with type, `*required*`, enums, defaults, nesting."""
     name = tool.get("name")
     title = tool.get("title") or (tool.get("annotations") or {}).get("title")
     other = f"{name} of " if isinstance(name, str) and name != exposed_name else ""
@@ -45,7 +45,7 @@ def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
 
 
 def parameters(schema: Any) -> str:
-    """The parameters of an input schema, a line each, nesting by indentation; `(no parameters)` when there are none."""
+    """Return the parameters of an input schema, one per line, indented by nesting, or `(no parameters)`."""
     lines: list[str] = []
     for line in _Scope(schema).lines(schema):
         if len(lines) >= LINES_MOST:
@@ -62,13 +62,13 @@ def _hints(tool: Mapping[str, Any]) -> list[str]:
 
 
 class _Scope:
-    """What the references inside one schema mean."""
+    """Scope in which the references of one schema are resolved."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
 
     def opened(self, schema: Any) -> Mapping[str, Any]:
-        """`schema` with what its `$ref` leads to; what stands beside the reference counts more."""
+        """Return `schema` merged with the target of its `$ref`; members beside the reference take precedence."""
         for _ in range(DEPTH_MOST):
             reference = schema.get("$ref") if isinstance(schema, Mapping) else None
             if not isinstance(reference, str):
@@ -84,7 +84,7 @@ class _Scope:
         return here if isinstance(here, Mapping) and reference.startswith("#/") else {}
 
     def lines(self, schema: Any) -> Iterator[str]:
-        """Each parameter of a tool; its type alone for what names none."""
+        """Yield the lines of each parameter of a tool, or the type alone if the schema names no parameters."""
         if not isinstance(schema, Mapping):
             yield "(no schema)"
             return
@@ -144,7 +144,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
-    """`integer`, `string | null`, `enum: "a", "b"`, `const 1`; `otherwise` when nothing says it."""
+    """Return a type in words: `integer`, `string | null`, `enum: "a", "b"`, `const 1`; `otherwise` if none is given."""
     if "const" in schema:
         return f"const {_value(schema['const'])}"
     values = schema.get("enum")
@@ -161,7 +161,7 @@ def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
 
 
 def _is_nullable(schema: Mapping[str, Any]) -> bool:
-    """`anyOf` of one plain type and null, the way in which Python's libraries write an optional value."""
+    """Return True for an `anyOf` of one plain type and null, as Python libraries write an optional value."""
     choices = schema.get("anyOf") or schema.get("oneOf")
     if not isinstance(choices, list) or len(choices) != 2:
         return False
@@ -188,7 +188,7 @@ def _required(schema: Mapping[str, Any]) -> frozenset[Any]:
 
 
 def _compact_object(schema: Any, scope: _Scope, depth: int) -> str:
-    """`a: string, b?: integer`; required ones first, each group in the server's order."""
+    """Return an object as `a: string, b?: integer`: required ones first, each group in the server's order."""
     schema = scope.opened(schema)
     properties, required = schema.get("properties"), _required(schema)
     if not isinstance(properties, Mapping):

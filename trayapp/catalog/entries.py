@@ -1,7 +1,7 @@
-"""Prompts, resources and templates as a client gets them: members are of the types that MCP gives them.
+"""Prompts, resources and templates as a client gets them: each member has the type that MCP gives it.
 
-Lists of all servers go to a client as one: it drops the whole list for one entry that its schema refuses.
-Never here: tools (schema does), choosing names.
+A client gets the lists of all servers as one list, and drops all of it for one entry that its schema rejects.
+Never here: tools (see schema), choosing names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ROLES = frozenset({"user", "assistant"})
 
 
 def served_entry(item: Item) -> Item:
-    """Return `item` without the members that MCP does not allow so; unknown members are kept."""
+    """Return `item` without the members whose values MCP does not allow; unknown members are kept."""
     served = {key: value for key, value in item.items() if (check := _CHECKS.get(key)) is None or check(value)}
     if "arguments" in served:
         served["arguments"] = [_argument(each) for each in served["arguments"] if _is_named(each)]
@@ -26,7 +26,7 @@ def served_entry(item: Item) -> Item:
 
 
 def served_resource(item: Item) -> Item:
-    """Return a resource or template so; one without a name is called by its address."""
+    """Return a resource or template without invalid members; one without a name gets its URI as its name."""
     served: Item = well_formed(served_entry(item))
     if "name" not in served:
         served = {**served, "name": well_formed(str(item.get("uri", item.get("uriTemplate"))))}
@@ -34,7 +34,7 @@ def served_resource(item: Item) -> Item:
 
 
 def are_icons(value: Any) -> bool:
-    """True if a client can take these icons."""
+    """Return True if a client can accept these icons."""
     return isinstance(value, list) and all(
         isinstance(icon, Mapping)
         and _is_text(icon.get("src"))

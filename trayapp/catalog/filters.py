@@ -1,6 +1,6 @@
-"""Which tools of a server its entry in servers.yaml lets through: patterns first, then the switches of `tools`.
+"""Tool filters of a server's entry in servers.yaml: patterns first, then the switches of `tools`.
 
-Never here: exposure (what a session lists of these), names of other servers, files.
+Never here: exposure (which of these tools a session lists), names of other servers, files.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from trayapp.model.settings import PREFIX_MODES
 
 
 def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> str | None:
-    """What keeps `tool` from clients, as a few words for people; None when nothing does. `siblings`: see `passes`.
+    """Return why clients do not get `tool`, in a few words for people; None if they do. `siblings`: see `passes`.
 
-    Without a `tools` key all pass; with one, a tool that it does not name passes unless `new_tools` is disabled.
+    Without a `tools` key all tools pass. With one, a tool that it does not name passes unless `new_tools` is disabled.
     """
     if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
         return "not in include_tools, or in exclude_tools"
@@ -35,9 +35,9 @@ def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -
 def passes(
     server: str, tool: str, include: Iterable[str], exclude: Iterable[str], siblings: Container[str] = ()
 ) -> bool:
-    """True if the patterns let `tool` through: in `include` (when there is any), then not in `exclude`.
+    """Return True if the patterns let `tool` through: it is in `include` (if not empty) and not in `exclude`.
 
-    A pattern that is the own name of another of the server's tools, its `siblings`, means that one alone.
+    A pattern equal to the original name of another tool of the server, one of `siblings`, matches that tool alone.
     """
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
@@ -60,7 +60,7 @@ def _name(item: Item) -> str:
 
 
 def _names(server: str, tool: str) -> set[str]:
-    """What a pattern may be written against: the server's own name for the tool and each exposed spelling."""
+    """Return the names that a pattern may match: the server's own name for the tool and each exposed spelling."""
     names = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
     return {_fold(name) for name in names}
 
@@ -78,10 +78,10 @@ def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _expression(glob: str) -> str:
-    """A regular expression of a glob: `*` any text, `?` any one character, all else itself; case counts.
+    """Return a regular expression for a glob: `*` is any text, `?` any one character, the rest literal; case-sensitive.
 
-    Each `*` but the last takes the first fit and never tries another (an atomic group): that finds every match
-    there is, in bounded time whatever the pattern.
+    Each `*` but the last takes the first match and never backtracks (an atomic group). That finds every match there is,
+    in bounded time for any pattern.
     """
     parts = ["".join("." if c == "?" else re.escape(c) for c in part) for part in re.split(r"\*+", glob)]
     if len(parts) == 1:

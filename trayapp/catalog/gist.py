@@ -1,6 +1,6 @@
-"""The commonest words of a server's tools: what they are about, in a handful of words.
+"""The most common words of a server's tools: a summary in a handful of words.
 
-Pure. Never here: which tools count, what is done with the words.
+Pure. Never here: which tools count, how the words are used.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from trayapp.catalog.search.stem import stem
 from trayapp.catalog.search.words import STOP_WORDS, split
 from trayapp.model.offer import Item
 
-READ_MOST = 160  # characters of a description: its first sentence, most often
+READ_MOST = 160  # characters of a description: usually its first sentence
 NAME_WEIGHT = 2  # a word of a tool's name says more than one of its description
 SHORTEST = 3  # characters
-TOGETHER = 0.75  # of the tools that have one of two words have them side by side: then they are one term
+TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
 UNTELLING = frozenset(
     """
     able all allow allows another available based between both call calls complete contain contains current data
@@ -29,8 +29,8 @@ UNTELLING = frozenset(
 
 
 def gist(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
-    """Return up to `most` words, or pairs of words, the commonest first; none of `known`, which is said already."""
-    scores: Counter[str] = Counter()  # by stem, in the order in which they came
+    """Return up to `most` words or word pairs, the most common first, without `known` ones, which are already shown."""
+    scores: Counter[str] = Counter()  # by stem, in the order of appearance
     having: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     spellings: dict[str, str] = {}
@@ -59,7 +59,7 @@ def _is_term(pair: tuple[str, str], count: int, having: Counter[str]) -> bool:
 
 
 def _stems(text: object, spellings: dict[str, str]) -> list[str]:
-    """Return the stems of a text's words, "" for one that says nothing; `spellings` gets how each is written first."""
+    """Return the stems of a text's words, "" for a stop word; `spellings` records the first spelling of each stem."""
     stems = []
     for word in split(text[:READ_MOST]) if isinstance(text, str) else ():
         tells = len(word) >= SHORTEST and word not in STOP_WORDS and word not in UNTELLING

@@ -1,6 +1,6 @@
 """The names under which clients have seen tools, kept on disk: the first tool that had a name keeps it.
 
-One file beside the approvals, since it has to outlive the cache. Never here: who gets a name (catalog/names).
+One file beside the approvals, since it has to outlive the cache. Never here: assigning names (catalog/names).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from trayapp.wire.jsonio import dumps, loads
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "names.json"  # no server's: those end in a hash
+FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
 VERSION = 1
-NAMES_MOST = 20_000  # of one prefix mode; beyond that those of tools that are gone are forgotten
+NAMES_MOST = 20_000  # per prefix mode; beyond that, names of tools that are gone are forgotten
 
 Names = dict[str, list[Key]]  # by name: the tools that have it, each in other views, by the key of its server
 
 
 class GivenNames:
-    """Of one gateway. A view sees those of its own servers, under their plain names."""
+    """The given names of one gateway. A view sees those of its own servers, under their plain names."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -36,8 +36,10 @@ class GivenNames:
         self._dirty = False
 
     def load(self) -> None:
-        """Read what was kept, before the first name is asked for. Blocks. Nothing where it cannot be used: then names
-        are given again."""
+        """Read the kept names, before the first name is asked for. Blocks.
+
+        A file that cannot be used counts as empty: names are then assigned again.
+        """
         try:
             self._by_mode = _parsed(loads(read_file(self._path)))
         except FileNotFoundError:
@@ -46,7 +48,7 @@ class GivenNames:
             log.warning("Cannot read the names of tools, they are given again: %s", error)
 
     def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> Given:
-        """Return the names given in that mode; `plain`: the names of a view's servers by their keys."""
+        """Return the names given in a prefix mode. `plain`: the names of a view's servers by their keys."""
         view = mode, frozenset(plain.items())
         if view not in self._views:
             names = self._names(mode)
@@ -55,7 +57,7 @@ class GivenNames:
         return self._views[view]
 
     def note(self, exposed: Exposed, held: Set[Key], plain: Mapping[str, str]) -> bool:
-        """Keep the names of what clients see now; a tool that is `held` back has none. True if any is new."""
+        """Record the names that clients see now; a tool that is `held` back has none. Return True if any is new."""
         names, given = self._names(exposed.mode), self.of(exposed.mode, plain).names
         keys = {name: key for key, name in plain.items()}
         new = {name: key for name, key in exposed.by_name.items() if key not in held and given.get(name) != key}
@@ -71,7 +73,7 @@ class GivenNames:
         return bool(new)
 
     def save(self) -> None:
-        """Write them if there are new ones. Blocks. Raises StorageError."""
+        """Write the names if there are new ones. Blocks. Raises StorageError."""
         if not self._dirty:
             return
         self._dirty = False
@@ -94,7 +96,7 @@ def _first(keys: list[Key], plain: Mapping[str, str]) -> Key | None:
 
 
 def _parsed(raw: Any) -> dict[str, Names]:
-    """Raises ValueError, KeyError, TypeError or AttributeError for anything that `save` did not write."""
+    """Parse it. Raises ValueError, KeyError, TypeError or AttributeError for anything that `save` did not write."""
     if raw["version"] != VERSION:
         raise ValueError(f"version {raw['version']}")
     return {

@@ -1,6 +1,6 @@
-"""Addresses inside of what a server says: where they stand, so that they can lead back to that server.
+"""Addresses inside what a server sends: where they are, so that they can be rewritten to lead back to that server.
 
-Each function returns its argument itself if nothing in it changes. Pure. Never here: which address becomes which.
+Each function returns its argument itself if nothing in it changes. Pure. Never here: the mapping of addresses.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 Exposed = Callable[[str], str]  # a server's own address or handle -> the one that its clients know
 
-# Where a tool, a result or a resource names its user interface in `_meta` (SEP-1865, and what came before it).
+# Where a tool, a result or a resource names its user interface in `_meta` (SEP-1865 and its predecessors).
 UI_KEYS = ("ui/resourceUri", "openai/outputTemplate")
 UI, UI_MEMBER = "ui", "resourceUri"
 
 
 def linked_definition(item: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
-    """Return a tool, or anything else with `_meta`, with the address of its user interface."""
+    """Return a tool, or anything else with `_meta`, with the address of its user interface rewritten."""
     meta = item.get("_meta")
     if not isinstance(meta, dict):
         return item
@@ -29,7 +29,7 @@ def linked_definition(item: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
 
 
 def has_ui(item: dict[str, Any]) -> bool:
-    """True if a tool has a user interface of its own (MCP Apps)."""
+    """Return True if a tool has a user interface of its own (MCP Apps)."""
     meta = item.get("_meta")
     if not isinstance(meta, dict):
         return False
@@ -38,7 +38,7 @@ def has_ui(item: dict[str, Any]) -> bool:
 
 
 def linked_result(result: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
-    """Return a result of a tool, a prompt, a resource or a skill with its addresses."""
+    """Return the result of a tool, prompt, resource or skill with its addresses rewritten."""
     changed = {
         "content": _each(result.get("content"), exposed, _linked_part),
         "messages": _each(result.get("messages"), exposed, _linked_message),
@@ -51,7 +51,7 @@ def linked_result(result: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
 
 
 def linked_skill(skill: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
-    """Return a skill's entry with its addresses."""
+    """Return a skill's entry with its addresses rewritten."""
     entry = _linked_entry(skill, exposed)
     files = _each(entry.get("resources"), exposed, _linked_entry)
     return entry if files is entry.get("resources") else {**entry, "resources": files}

@@ -1,4 +1,4 @@
-"""From a name that a client asked for to the tool that it means: an index that is built once per change of the catalog.
+"""Lookup of the tool that a client means by a name: an index that is built once per change of the catalog.
 
 Never here: splitting names (they are looked up), connecting to a server whose tools are not known yet, I/O.
 """
@@ -39,8 +39,11 @@ _HASHED = re.compile(rf"_[a-z2-7]{{{SUFFIX_LENGTH},}}\Z", re.IGNORECASE)
 
 
 class Lookup:
-    """Finds tools by name. `hidden` holds the known tools that may not be called, each with its reason;
-    `waits` tells which of them an approval would bring back. `servers`: all that there are, known or not."""
+    """Finds tools by name.
+
+    `hidden` holds the known tools that may not be called, each with its reason. `waits` tells which of them an approval
+    would bring back. `servers`: all servers, including those whose tools are not known.
+    """
 
     def __init__(
         self,
@@ -58,11 +61,12 @@ class Lookup:
             self._open = {name: key for name, key in exposed.by_name.items() if key not in self._hidden}
 
     def find(self, asked: str, server: str | None = None) -> Key:
-        """Return the (server, tool) that `asked` means, on `server` when given; one dict hit for a listed name.
+        """Return the (server, tool) that `asked` means, on `server` if given. Takes one dict lookup for a listed name.
 
-        A name that is not listed is refused where it could mean tools of two servers: a server can choose the names of
-        its tools so that they read as another one's.
-        Raises AmbiguousToolError, and ToolNotFoundError with suggestions, or with the reason when the tool is hidden.
+        An unlisted name that could mean tools of two servers is refused: a server can choose tool names that read like
+        those of another server.
+
+        Raises AmbiguousToolError. Raises ToolNotFoundError with suggestions, or with the reason if the tool is hidden.
         """
         key = self._open.get(asked)
         if key is not None and (server is None or key[0] == server):
@@ -85,16 +89,16 @@ class Lookup:
         return self._settle(asked, first if len({key[0] for key in every}) == 1 else every)
 
     def suggestions(self, asked: str, server: str | None = None) -> list[str]:
-        """The listed names nearest to `asked`, best first."""
+        """Return the listed names nearest to `asked`, best first."""
         return nearest(asked, [name for name, key in self._open.items() if server is None or key[0] == server])
 
     def _named(self, asked: str) -> set[str]:
-        """Return the servers that `asked` names in the form that is theirs alone, `mcp__SERVER__` or `SERVER/`."""
+        """Return the servers that `asked` names in an unambiguous form, `mcp__SERVER__` or `SERVER/`."""
         starts = ((server, start) for server in self._servers for start in _addresses(server))
         return {server for server, start in starts if caseless(asked).startswith(caseless(start))}
 
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
-        """Yield what each reading of `asked` leads to, the most literal first."""
+        """Yield the tools that each reading of `asked` leads to, the most literal reading first."""
         yield self._exposed.shared.get(asked, ())
         yield self._originals.get(asked)
         folded = fold(asked)
@@ -103,9 +107,12 @@ class Lookup:
         yield from self._spelled(asked)
 
     def _settle(self, asked: str, keys: list[Key]) -> Key:
-        """Return the one that may be called. A hidden tool steps aside for another server's, never for its sibling:
-        what is switched off under this very name must not run something else of that server. Nor does it step aside
-        where `asked` names its server, and the other one is only called so itself."""
+        """Return the one tool that may be called.
+
+        A hidden tool gives way to another server's tool, never to one of its own server: a name that is switched off
+        must not run something else of that server. It does not give way either where `asked` names its server and the
+        other tool merely has that text as its own name.
+        """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
             raise self._hidden_error(asked, keys[0])
@@ -122,12 +129,12 @@ class Lookup:
             error: ToolNotFoundError = ApprovalRequiredError(asked)
         else:
             error = ToolNotFoundError(asked)
-            error.title = f"{asked} cannot be called"  # it is known: the hint says why
+            error.title = f"{asked} cannot be called"  # the tool is known: the hint says why
         error.hint, error.model_hint = self._hidden[key]
         return error
 
     def _spelled(self, asked: str) -> Iterator[tuple[Key, ...]]:
-        """Yield the tools that `asked` is any spelling of: literally, folded, without regard to case."""
+        """Yield the tools for which `asked` is a spelling: literal, then folded, then case-insensitive."""
         hashed = self._hashed.get(caseless(asked)) if _HASHED.search(asked) else ()
         loose = dict.fromkeys((*self._spellings.bare(asked), *self._spellings.behind(asked), *hashed))
         written = {key: _forms(*key) | ({asked} if key in hashed else set()) for key in loose}
@@ -149,7 +156,7 @@ class Lookup:
 
     @cached_property
     def _hashed(self) -> _Forms:
-        """The names with a hash behind them that tools have in the other modes: no spelling rule leads to those."""
+        """Return the names with a hash suffix that tools have in the other modes: no spelling rule leads to those."""
         modes = set(PREFIX_MODES) - {self._exposed.mode}
         names = ((key, mode, name) for mode in modes for key, name in self._names_in(mode).items())
         return _Forms((caseless(name), key) for key, mode, name in names if name != spelled(*key, mode))
@@ -163,12 +170,12 @@ class Lookup:
 
 
 def fold(name: str) -> str:
-    """`name` with hyphens as underscores: models mix them up."""
+    """Return `name` with hyphens as underscores: models mix them up."""
     return name.replace("-", "_")
 
 
 def switched_off(server: str, tool: str) -> HiddenReason:
-    """Return why clients do not get a tool that servers.yaml keeps from them."""
+    """Return why clients do not get a tool that servers.yaml hides from them."""
     fact = f"{server}/{tool} is switched off in servers.yaml"
     return HiddenReason(
         f"{fact}; switch it on with: multi-mcp enable {server}/{tool}", f"The user switched it off. {LEAVE_IT}"
@@ -176,9 +183,9 @@ def switched_off(server: str, tool: str) -> HiddenReason:
 
 
 def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
-    """The servers that a name of no known tool may belong to, the longest prefix first, the exact before the folded.
+    """Return the servers to which an unknown tool's name may belong: the longest prefix first, exact before folded.
 
-    `mcp__SERVER__TOOL` is understood in every mode; in mode none it alone names a server.
+    `mcp__SERVER__TOOL` is understood in every mode; in mode none only this form names a server.
     """
     places = []
     folded = fold(name)
@@ -196,7 +203,7 @@ def _prefixes(server: str, mode: PrefixMode) -> list[str]:
 
 
 class _Forms:
-    """Which tools each written form may mean. Most forms mean one: only the others pay for a collection."""
+    """The tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
 
     def __init__(self, pairs: Iterable[tuple[str, Key]]) -> None:
         self._first: dict[str, Key] = {}
@@ -207,21 +214,21 @@ class _Forms:
                 self._all.setdefault(form, {first: None})[key] = None
 
     def get(self, form: str) -> tuple[Key, ...]:
-        """The tools that `form` may mean, in the catalog's order."""
+        """Return the tools that `form` may mean, in the catalog's order."""
         if form in self._all:
             return tuple(self._all[form])
         return (self._first[form],) if form in self._first else ()
 
 
 def _forms(server: str, tool: str) -> set[str]:
-    """Every way to write a tool by rule: alone, or behind its server's name in each mode (twice too), raw."""
+    """Return every written form of a tool: alone, or after its server's name in each mode (also doubled), and raw."""
     name, starts = clean(tool), _starts(server)
     forms = {start + name for start in starts} | {name or UNNAMED}
     return forms if name == tool else forms | {start + tool for start in starts}
 
 
 def _is_bare(asked: str, key: Key) -> bool:
-    """True if `asked` is the tool's own name and says nothing of its server."""
+    """Return True if `asked` is the tool's own name and does not name its server."""
     server, tool = key
     name, loose = clean(tool), caseless(asked)
     return loose in (caseless(tool), caseless(name)) and all(

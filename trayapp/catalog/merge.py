@@ -1,6 +1,6 @@
-"""What a successful refresh does to the switches of a server's tools, and to the order of what it lists.
+"""The effect of a successful refresh on the switches of a server's tools, and on the order of its lists.
 
-A list that could not be read changes nothing of what is known of it. Never here: fetching, files.
+A list that could not be read changes nothing that is known of it. Never here: fetching, files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ServerConfig, ToolSwitch
 
-# What tells items apart
+# The member that identifies an item
 ITEM_KEYS = {
     "tools": "name",
     "prompts": "name",
@@ -33,16 +33,16 @@ class ToolsChange:
 
     @property
     def empty(self) -> bool:
-        """Whether the refresh found what was known."""
+        """Return True if the refresh changed nothing."""
         return not (self.added or self.gone or self.back)
 
 
 def merge_tools(
     switches: Mapping[str, ToolSwitch] | None, found: Iterable[str], new_enabled: bool = True
 ) -> dict[str, ToolSwitch]:
-    """The switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones in the server's.
+    """Return the switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones as listed.
 
-    A tool that is gone stays, stale, with what the user said of it, for ever. `new_enabled` is for tools found later:
+    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled` applies to tools found later:
     without switches (None) this is the first discovery, where all tools pass.
     """
     listed = dict.fromkeys(found)
@@ -52,15 +52,18 @@ def merge_tools(
 
 
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
-    """Return the switches to write under `write_tools: switched`: those that stand there, and those that say something
-    else than their absence would. A tool that is not named passes, unless `new_tools` is disabled."""
+    """Return the switches to write under `write_tools: switched`.
+
+    These are the switches already in the file, and those that differ from the default. A tool that is not named passes,
+    unless `new_tools` is disabled.
+    """
     absent = server.new_tools == "enabled"
     listed = server.tools or {}
     return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != absent}
 
 
 def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]) -> ToolsChange:
-    """What `merge_tools` with the same arguments changes, for the log and for people."""
+    """Return what `merge_tools` with the same arguments changes, for the log and for people."""
     listed = dict.fromkeys(found)
     known = switches or {}
     return ToolsChange(
@@ -71,7 +74,7 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
 
 
 def with_known(known: Offer, found: Offer) -> Offer:
-    """`found`, and of each list that could not be read whole what else is known of it."""
+    """Return `found`; lists that could not be read completely also get the other known items."""
     kept: dict[str, Any] = {
         name: _with_known(getattr(known, name), getattr(found, name), ITEM_KEYS[name]) for name in found.failed
     }
@@ -84,8 +87,11 @@ def _with_known(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -
 
 
 def in_known_order(known: Offer, found: Offer) -> Offer:
-    """`found` with each list in the order in which the same things are known: some servers list theirs in another one
-    each time, and the order of every list is to be stable (PRODUCT 8). A list with more or less in it is as it came."""
+    """Return `found` with each list in the known order.
+
+    Some servers list the same items in a different order each time, and the order of every list must be stable (PRODUCT
+    8). A list with added or removed items is left as it came.
+    """
     lists: dict[str, Any] = {
         name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in ITEM_KEYS.items()
     }
@@ -94,7 +100,7 @@ def in_known_order(known: Offer, found: Offer) -> Offer:
 
 
 def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
-    """`found` itself where there is nothing to put right."""
+    """Return `found` in the known order; `found` itself if nothing has to move."""
     places = {name: place for place, item in enumerate(known) if isinstance(name := item.get(member), str)}
     names = [name for item in found if isinstance(name := item.get(member), str)]
     if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):

@@ -1,4 +1,4 @@
-"""The names under which clients see tools: at most 64 safe characters, unique, the same in whatever order servers come.
+"""The names under which clients see tools: at most 64 safe characters, unique, independent of the order of servers.
 
 Never here: finding the tool that a name means (lookup does), I/O, state.
 """
@@ -15,13 +15,13 @@ from functools import cache, lru_cache
 
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
-Key = tuple[str, str]  # server, and the name (or URI) that the server itself uses
-Wish = tuple[str, bool]  # the wanted name, and whether it is the thing's own spelling, with nothing replaced
+Key = tuple[str, str]  # server, and the original name (or URI) on that server
+Wish = tuple[str, bool]  # the wanted name, and whether it is the original spelling, with nothing replaced
 
-NAME_LENGTH = 64  # characters; what every model provider accepts
+NAME_LENGTH = 64  # characters; the limit that every model provider accepts
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
 CLASH_SHOWN = 5  # tools of one clash that its reason names
-UNNAMED = "tool"  # the name alone of a tool that has none
+UNNAMED = "tool"  # stands for the name of a tool that has none
 SUFFIX_LONGEST = 32  # base32 characters of a 20 byte digest
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
@@ -40,7 +40,7 @@ class Clash:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Given:
-    """The names that clients have seen before, each with the tool that has it; only itself is equal to it."""
+    """The names that clients have seen before, each with the tool that has it. Instances compare by identity."""
 
     names: Mapping[str, Key] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ NONE_GIVEN = Given()
 class Exposed:
     """The names of one catalog, both ways.
 
-    `shared` holds the names that several things wanted and none got, with all of them, sorted.
+    `shared` holds the names that several tools wanted and none got, each with all of them, sorted.
     """
 
     mode: PrefixMode
@@ -63,23 +63,23 @@ class Exposed:
 
 
 def escaped_server(server: str) -> str:
-    """The server's name in safe characters: any other becomes `_HEX_`, so `my server` is not `my_server`."""
+    """Return the server's name in safe characters: any other becomes `_HEX_`, so `my server` is not `my_server`."""
     return _OUTSIDE.sub(lambda found: f"_{ord(found[0]):x}_", server)
 
 
 def clean(tool: str) -> str:
-    """The tool's name in safe characters: any other becomes `_`."""
+    """Return the tool's name in safe characters: any other becomes `_`."""
     return _OUTSIDE.sub("_", tool)
 
 
 def caseless(name: str) -> str:
-    """Return the same for names that differ in hyphens, underscores and case alone: models mix them up."""
+    """Return the same text for names that differ only in hyphens, underscores and case: models mix them up."""
     return name.replace("-", "_").lower()
 
 
 @lru_cache(maxsize=4096)
 def server_prefix(server: str, mode: PrefixMode) -> str:
-    """What stands before the `_` and the tool's name; "" in mode none."""
+    """Return the text before the `_` and the tool's name; "" in mode none."""
     if mode == "none":
         return ""
     if mode == "short":
@@ -88,9 +88,9 @@ def server_prefix(server: str, mode: PrefixMode) -> str:
 
 
 def spelled(server: str, tool: str, mode: PrefixMode) -> str:
-    """The tool's name in `mode`, as it would be without neighbours; may be too long.
+    """Return the tool's name in `mode`, as it would be without other tools. It may be too long.
 
-    A tool that names its server already (codegraph, codegraph_explore) is not prefixed again.
+    A tool whose name already starts with its server's (codegraph, codegraph_explore) is not prefixed again.
     """
     name = clean(tool)
     if mode == "none":
@@ -100,7 +100,7 @@ def spelled(server: str, tool: str, mode: PrefixMode) -> str:
 
 
 def call_spelling(server: str, tool: str) -> str:
-    """`mcp__SERVER__TOOL`, which clients are used to and which is understood in every mode."""
+    """Return `mcp__SERVER__TOOL`, the form that clients are used to and that is understood in every mode."""
     return f"mcp__{escaped_server(server)}__{clean(tool)}"
 
 
@@ -112,10 +112,10 @@ def expose_names(
     held: Set[Key] = frozenset(),
     servers: Iterable[str] = (),
 ) -> Exposed:
-    """Return the exposed name of each (server, tool); those in `taken` are nobody's.
+    """Return the exposed name of each (server, tool); names in `taken` are not given.
 
-    Pass every tool that is known, switched on or not: then no switch renames another tool. `held`: those that wait for
-    an approval. `servers`: all that there are, also those of which nothing is known.
+    Pass every known tool, switched on or not: then no switch renames another tool. `held`: the tools that wait for an
+    approval. `servers`: all servers, including those of which nothing is known.
     """
     keys = list(entries)
     others = _others_of(keys, mode, servers)
@@ -130,20 +130,20 @@ def expose(
     held: Set[Key] = frozenset(),
     others: Callable[[Key, str], Key | None] = lambda key, wish: None,
 ) -> Exposed:
-    """Fulfil the wishes where they are short and nobody else's, and put a hash behind the others.
+    """Fulfill the wishes that are short enough and unambiguous, and add a hash to the other names.
 
-    - A name in `taken` belongs to somebody else.
-    - A name that was `given` stays with its tool, or, while that is gone, with its server.
-    - A name by which `others` finds another server's tool is given to nobody.
-    - Tools that are `held` back get no name that another one wants.
-    - Of several with one wish, the only one whose own spelling it is keeps it (`a_b` against `a.b`); where there is no
-      such one, nobody gets it: none may be called for another.
+    - A name in `taken` is never given.
+    - A name that was `given` stays with its tool or, while that tool is gone, with its server.
+    - A name by which `others` finds another server's tool is never given.
+    - Tools that are `held` back get no name that another tool wants.
+    - Of several tools with one wish, the name goes to the only one whose original spelling it is (`a_b` against `a.b`).
+      If there is no such tool, none gets it: no tool may be called for another.
     """
     groups: dict[str, list[Key]] = {}
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
     names: dict[Key, str] = {}
-    rivals = dict[str, list[Key]]()  # by wish: all that it could mean, where that is more than the one that has it
+    rivals = dict[str, list[Key]]()  # by wish: all that it could mean, where that is more than its holder
     for wish, keys in groups.items():
         first = given.names.get(wish)
         alike = [first] if first is not None and first not in keys else []
@@ -169,7 +169,7 @@ def _wish(key: Key, mode: PrefixMode) -> Wish:
 def _holder(
     wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
 ) -> Key | None:
-    """Return which of `keys` gets the name that all of them want. `alike`: those of others that it could mean, too."""
+    """Return which of `keys` gets the name that all of them want. `alike`: other tools that the name could mean."""
     if len(wish) > NAME_LENGTH:
         return None
     if first in keys:
@@ -182,7 +182,10 @@ def _holder(
 
 
 class Spellings:
-    """The names behind what stands before them: which tools a name means by rule. `starts` are those of a server."""
+    """Spellings of tools by rule: which tools a name means, with or without a server prefix.
+
+    `starts` returns the prefixes of a server.
+    """
 
     def __init__(self, keys: Iterable[Key], starts: Callable[[str], Iterable[str]]) -> None:
         self._tools: dict[str, list[Key]] = {}
@@ -200,11 +203,11 @@ class Spellings:
                     self._starts.setdefault(caseless(start), set()).add(server)
 
     def bare(self, name: str) -> list[Key]:
-        """Return the tools whose own name it is, but for hyphens and case."""
+        """Return the tools that have this original name, ignoring hyphens and case."""
         return self._tools.get(caseless(name), [])
 
     def behind(self, name: str) -> Iterator[Key]:
-        """Yield the tools whose server stands before their own name, but for hyphens and case."""
+        """Yield the tools that this name means with their server's prefix, ignoring hyphens and case."""
         loose = caseless(name)
         for end in (at + 1 for at, letter in enumerate(loose) if letter in "_/"):
             if (servers := self._starts.get(loose[:end])) is not None:
@@ -212,10 +215,10 @@ class Spellings:
 
 
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return what finds the tool of another server that a name stands for by rule, even if a third has it in `mode`.
+    """Return a function that finds another server's tool that a name means by rule, even if a third has it in `mode`.
 
-    `mcp__SERVER__TOOL` is understood in every mode, and is of that server whatever tools it has. The spellings behind a
-    server's name alone count in mode none, where no name has its own server before it.
+    `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. The spellings
+    that begin with a server's name alone count in mode none, where names have no prefix of their own server.
     """
 
     def starts(server: str) -> set[str]:
@@ -225,7 +228,7 @@ def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) ->
 
     @cache
     def spellings() -> Spellings:
-        return Spellings(keys, starts)  # seldom needed: in most modes for names that begin with mcp alone
+        return Spellings(keys, starts)  # rarely needed: in most modes only for names that begin with mcp
 
     @cache
     def addresses() -> dict[str, str]:
@@ -245,8 +248,10 @@ def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) ->
 
 
 def _suffixed(wishes: Mapping[Key, str], used: set[str], given: Mapping[str, Key]) -> dict[Key, str]:
-    """Distinct names, none in `used` or given to another tool. All that meet at one length try the next: the order does
-    not matter."""
+    """Return distinct names, none of them in `used` or given to another tool.
+
+    All names that collide at one suffix length try the next: so the order does not matter.
+    """
     names: dict[Key, str] = {}
     attempt = 0
     while len(names) < len(wishes):

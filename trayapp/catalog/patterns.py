@@ -1,7 +1,7 @@
 """Regular expressions in bounded time: a pattern becomes an automaton, which looks at each character once.
 
-Python's own engine backtracks: a pattern like `(a+)+b`, which any client may send, would hold up the gateway for ever.
-What an automaton cannot do (back references, looking around) is refused. Never here: what is searched.
+Python's own engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway forever.
+What an automaton cannot do (back references, lookaround) is refused. Never here: the texts that are searched.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from trayapp.model.errors import MultiMcpError
 
 LONGEST = 500  # characters of a pattern
 NODES_MOST = 4_000  # of an automaton: `(a{100}){100}` is refused
-STATES_MOST = 2_000  # kept; when there are more, they are found anew
-DEPTH_MOST = 50  # of groups in groups
-WORK_MOST = 3_000_000  # nodes looked at for one search, about a second; an ordinary pattern needs some thousand
+STATES_MOST = 2_000  # kept; beyond that they are discarded and computed again
+DEPTH_MOST = 50  # of nested groups
+WORK_MOST = 3_000_000  # nodes visited in one search, about a second; an ordinary pattern needs a few thousand
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "d": str.isdecimal, "w": lambda c: c.isalnum() or c == "_", "s": str.isspace
@@ -28,7 +28,7 @@ State = tuple[frozenset[int], str]  # the nodes reached, and the character befor
 
 
 class InvalidPatternError(MultiMcpError):
-    """A regular expression that cannot be read, or that has parts which cannot be matched in bounded time."""
+    """A regular expression that is invalid, or that has parts which cannot be matched in bounded time."""
 
     code = "invalid_pattern"
 
@@ -37,7 +37,7 @@ class InvalidPatternError(MultiMcpError):
 
 
 class Pattern:
-    """A compiled pattern; case does not matter. Raises InvalidPatternError."""
+    """A compiled pattern, case-insensitive. Raises InvalidPatternError."""
 
     def __init__(self, pattern: str) -> None:
         self._written = pattern
@@ -46,12 +46,14 @@ class Pattern:
         self._steps: dict[tuple[State, str], State | None] = {}
 
     def matches_any(self, texts: Iterable[str]) -> bool:
-        """Whether the pattern is found anywhere in one of `texts`."""
+        """Return True if the pattern is found anywhere in one of `texts`."""
         return any(map(self.matches, texts))
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern is found anywhere in `text`; time grows with its length alone. Raises InvalidPatternError
-        when all texts so far have taken WORK_MOST."""
+        """Return True if the pattern is found anywhere in `text`; the time grows with the text's length alone.
+
+        Raises InvalidPatternError once all texts so far have taken WORK_MOST.
+        """
         state: State = (frozenset({0}), "")
         for character in text:
             following = self._step(state, character)
@@ -61,7 +63,7 @@ class Pattern:
         return self._step(state, "") is None
 
     def _step(self, state: State, character: str) -> State | None:
-        """The state after one more character ("" at the end of the text); None when the pattern is found before it."""
+        """Return the state after one more character ("" at the end of the text); None if the pattern is found."""
         try:
             return self._steps[state, character]
         except KeyError:
@@ -73,7 +75,7 @@ class Pattern:
     def _follow(self, state: State, character: str) -> State | None:
         nodes, before = state
         reached: set[int] = set()
-        todo = [*nodes, 0]  # 0: a match may start at any place
+        todo = [*nodes, 0]  # 0: a match may start anywhere
         seen = set(todo)
         while todo:
             node = self._nodes[todo.pop()]
@@ -92,7 +94,7 @@ class Pattern:
 
 @dataclass(slots=True)
 class _Node:
-    """One place in a pattern: where to go from it, after a character that fits `test`, or at once (where `edge` is)."""
+    """One node of the automaton: its successors, reached by a character that fits `test` or, with `edge`, at once."""
 
     following: list[int] = field(default_factory=list)
     test: Test | None = None
@@ -111,11 +113,11 @@ def _passes(edge: str, before: str, after: str) -> bool:
     return between == (edge == "edge")
 
 
-Part = Callable[[int], int]  # builds the nodes of a part that goes on to a given node; the node where it starts
+Part = Callable[[int], int]  # builds the nodes of a part that continues at a given node; returns its first node
 
 
 class _Parser:
-    """Reads a pattern into parts, then builds them from the end to the start. Node 0 is the start.
+    """Reads a pattern into parts, then builds their nodes from the end to the start. Node 0 is the start.
 
     It has a method for each construct of the grammar.
     """
@@ -152,7 +154,7 @@ class _Parser:
         times = self._times()
         if times is None:
             return part
-        self._take("?")  # lazy or not: found is found
+        self._take("?")  # greedy or lazy makes no difference: a match is a match
         if self._more() and (self._peek() in "*+" or self._braces() is not None):
             raise self._wrong("a repetition cannot be repeated")
         least, most = times
@@ -171,7 +173,7 @@ class _Parser:
         return build
 
     def _times(self) -> tuple[int, int | None] | None:
-        """How often the part before stands: least and most (None: any number); None when nothing is said."""
+        """Return how often the last part repeats: least and most (None: unlimited); None if there is no quantifier."""
         simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         if self._more() and self._peek() in simple:
             return simple[self._next()]
@@ -185,7 +187,7 @@ class _Parser:
         return least, most
 
     def _braces(self) -> tuple[int, int | None] | None:
-        """`{2}`, `{2,}`, `{,3}`, `{2,3}` at this place; anything else in braces is text."""
+        """Return the counts of `{2}`, `{2,}`, `{,3}` or `{2,3}` at this place; None for other braces (literal text)."""
         end = self._pattern.find("}", self._place)
         inner = self._pattern[self._place + 1 : end] if end > 0 and self._more() and self._peek() == "{" else ""
         least, comma, most = inner.partition(",")
@@ -218,7 +220,7 @@ class _Parser:
         return part
 
     def _marked(self) -> None:
-        """`(?:`, `(?i)`, `(?i:` and `(?P<name>` are read; anything else cannot be done by an automaton."""
+        """Read `(?:`, `(?i)`, `(?i:` or `(?P<name>`; refuse any other extension, which an automaton cannot do."""
         if self._take("P<"):
             end = self._pattern.find(">", self._place)
             if end < 0:
@@ -256,7 +258,7 @@ class _Parser:
             raise self._wrong("a code is no character") from None
 
     def _set(self) -> Test:
-        """What stands between [ and ]."""
+        """Return the test for a set, up to its closing bracket."""
         negated = self._take("^")
         tests: list[Test] = []
         while not tests or not self._take("]"):
@@ -264,7 +266,7 @@ class _Parser:
         return (lambda c: not any(_fits(test, c) for test in tests)) if negated else lambda c: any(t(c) for t in tests)
 
     def _member(self) -> Test:
-        """One character, class or range of a set."""
+        """Return the test for one character, class or range of a set."""
         first = self._next("a [ is not closed")
         if first == "\\":
             return self._escape(self._next("a \\ ends it"))
@@ -301,7 +303,7 @@ class _Parser:
         return self._pattern[self._place - 1]
 
     def _take(self, text: str) -> bool:
-        """Step over `text` if it stands here."""
+        """Return True and step over `text` if it stands here."""
         here = self._pattern.startswith(text, self._place)
         self._place += len(text) if here else 0
         return here

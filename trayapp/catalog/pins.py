@@ -1,8 +1,8 @@
-"""What each server's tools were when they were approved: one JSON file a server, which outlives the cache.
+"""Pins: each server's tools as they were when they were approved. One JSON file per server, which outlives the cache.
 
-A tool is approved at first sight (trust on first use) unless it hides something, and from then on by the user.
-Never here: what a held tool looks like to clients (gateway/exposure/approvals), the clock, the network. Only `save`
-writes files; it blocks.
+A tool is approved on first use (trust on first use) unless it hides something; after that only by the user.
+Never here: what clients see of a held tool (gateway/exposure/approvals), the clock, the network. Only `save` writes
+files; it blocks.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
-VERSION = 3  # of the file's form; before, a definition was an object (1), and wording alone held tools back (2)
+VERSION = 3  # of the file format; in version 1 a definition was an object, in version 2 wording alone held tools back
 READ = (1, 2, VERSION)
 HASH_BYTES = 16
-BROKEN = ".broken"  # what the name of a file ends with that could not be read
+BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-BESIDE_LARGEST = 16 * 1024  # bytes of the members beside these that are kept as they were approved; larger ones are not
+BESIDE_LARGEST = 16 * 1024  # bytes of the other members that are kept as they were approved; larger ones are left out
 
-# Of the members beside PINNED (`_meta`, `icons`, unknown ones) what differs from list to list is no change: numbers,
-# digits and digests in texts, signatures in addresses. Words are.
+# Parts of the members beside PINNED (`_meta`, `icons`, unknown ones) vary with each listing and are no change: numbers,
+# digits and digests in texts, signatures in addresses. A different word is a change.
 PINNED_SET = frozenset(PINNED)
 _VOLATILE = re.compile(
     r"(?<=[?&])(?:x-(?:amz|goog|ms)-[a-z-]+|expires|sig|signature|token|ts|date|policy)=[\w%+/=.~-]{0,2000}"
     r"|[0-9a-f]{8,}|[0-9]+",
     re.IGNORECASE,
 )
-_DEEPEST = 16  # of a member beside PINNED; what lies deeper counts as it is
+_DEEPEST = 16  # levels of a member beside PINNED; deeper values count unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One tool as it was approved; with `approved` false, as it was when it was held back for `findings`.
+    """One tool as it was approved or, with `approved` false, as it was when it was held back for `findings`.
 
-    An approved one with `findings` is served, and told of until the user has approved it.
+    An approved one with `findings` is served, and reported until the user has approved it.
 
-    `text`: its definition as JSON, read again only when the server says something else. `beside`: the members beside
-    PINNED count, too; in files of earlier versions they did not. `unread`: nobody has looked for orders in it yet.
-    `declined`: hash of a later definition that the user does not want.
+    `text`: its definition as JSON, parsed only when the server sends another definition. `beside`: the members beside
+    PINNED count, too; in files of earlier versions they did not. `unread`: not yet inspected for orders. `declined`:
+    hash of a later definition that the user declined.
     """
 
     hash: str
@@ -67,7 +67,7 @@ class Pin:
 
     @property
     def definition(self) -> Item:
-        """What of the tool counts, as it was; nothing where that cannot be read, and whatever it is now differs."""
+        """Return the pinned definition. It is empty if it cannot be read, and then every definition differs from it."""
         try:
             definition = loads(self.text.encode())
         except ValueError:  # JsonError is one
@@ -77,9 +77,11 @@ class Pin:
 
 @dataclass(slots=True)
 class ServerPins:
-    """All pins of a server by the tools' names. `known`: the server was seen before; `listed`: what it lists now;
-    `dirty`: not on disk yet; `lost`: why the file that there was could not be read; `allowed`: what the user always
-    allows."""
+    """All pins of a server by tool name.
+
+    `known`: the server was seen before. `listed`: what it lists now. `dirty`: not on disk yet. `lost`: why the previous
+    file could not be read. `allowed`: what the user always allows.
+    """
 
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
@@ -87,22 +89,22 @@ class ServerPins:
     listed: frozenset[str] = frozenset()
     dirty: bool = False
     lost: StorageError | None = None
-    allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is never asked about
+    allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is always allowed
 
     def pin(self, name: str, pin: Pin) -> None:
-        """Keep one tool so."""
+        """Keep this pin for a tool."""
         self.tools[name] = pin
         self.dirty = True
 
     def forget_apart(self, names: Iterable[str]) -> None:
-        """What is no tool, and is not listed any more, is not kept: such names may come and go by the thousand."""
+        """Delete the pins of unlisted subjects that are no tools: thousands of such names may come and go."""
         for name in list(names):
             del self.tools[name]
             self.dirty = True
 
 
 def pinned(item: Item) -> str:
-    """Return a definition as it may be served later, as JSON; without members beside PINNED where they are large."""
+    """Return a definition as JSON, as it may be served later; without members beside PINNED if they are large."""
     beside = _beside(item)
     kept = {} if beside and len(dumps(beside)) > BESIDE_LARGEST else beside
     return dumps({**_counting(item), **kept}).decode()
@@ -117,20 +119,21 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item, *, beside: bool = True) -> str:
-    """Return the same for equal definitions, whatever the order of keys. `beside`: with the members beside PINNED."""
+    """Return a hash that is equal for equal definitions, in any order of keys. `beside`: with the members beside
+    PINNED."""
     definition = _counting(item)
     others = _beside(item) if beside else {}
     if others:
-        definition[""] = _steady(others, 0)  # no member's name
+        definition[""] = _steady(others, 0)  # cannot be a member's name
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a lone surrogate, a large integer, deep nesting: what the server sent, in its order
+    except TypeError:  # a lone surrogate, a large integer, deep nesting: hash what the server sent, in its order
         data = dumps(definition)
     return hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
 
 
 def _steady(value: Any, depth: int) -> Any:
-    """Return a value without what differs from list to list."""
+    """Return a value without the parts that vary with each listing."""
     if isinstance(value, str):
         return _VOLATILE.sub("#", value)
     if depth > _DEEPEST or value is None or isinstance(value, bool):
@@ -141,7 +144,7 @@ def _steady(value: Any, depth: int) -> Any:
 
 
 def load(folder: Path, server: str) -> ServerPins:
-    """The pins of a server; none when the file cannot be used, which is set aside and told of. Blocks."""
+    """Return the pins of a server. A file that cannot be used is set aside and reported: it gives none. Blocks."""
     path = folder / file_name(server)
     try:
         tools, allowed = _parse(server, read_file(path))
@@ -157,7 +160,7 @@ def load(folder: Path, server: str) -> ServerPins:
 
 
 def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[str, str] | None = None) -> None:
-    """Replace the server's file at once, or leave it as it is. Blocks. Raises StorageError."""
+    """Replace the server's file atomically, or leave it unchanged. Blocks. Raises StorageError."""
     path = folder / file_name(server)
     try:
         written = {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
@@ -178,7 +181,7 @@ def _as_json(pin: Pin) -> dict[str, Any]:
 
 
 def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
-    """Return the pins and what is always allowed.
+    """Return the pins and the definitions that are always allowed.
 
     Raises ValueError (JsonError is one) for anything that `save` did not write for this server.
     """
@@ -192,7 +195,7 @@ def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
     if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
         raise ValueError("allowed is not as it was written")
     pins = {name: _pin(value) for name, value in tools.items()}
-    if raw["version"] < VERSION:  # what was held back then is looked at again
+    if raw["version"] < VERSION:  # tools that were held back then are inspected again
         pins = {name: pin for name, pin in pins.items() if pin.approved}
     return pins, allowed
 

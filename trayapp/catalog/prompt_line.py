@@ -1,4 +1,4 @@
-"""The arguments of a prompt out of a line of words, as people type them behind a command.
+"""Parser for a prompt's arguments, given as a line of words after a command.
 
 Never here: asking a server, names of prompts.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from trayapp.model.errors import UsageError
 
-# A word is a quoted text, or what stands between white space, in which a part may be quoted: topic="two words". In
-# double quotes \" is the sign itself if another one closes them; all else, too, as it is: backslashes are in paths.
+# A word is quoted text, or text between white space, of which a part may be quoted: topic="two words". In double
+# quotes, \" is a quotation mark if another one closes them. Any other backslash is literal: backslashes are in paths.
 _INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
 _WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
 _QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")
@@ -20,24 +20,24 @@ _NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 
 
 def split_line(line: str) -> tuple[list[str], dict[str, str]]:
-    """The positional words and the `name=value` ones; a word that begins with a quote is never a named one."""
+    """Return the positional words and the `name=value` ones; a word that begins with a quote is never a named one."""
     words = _WORD.findall(line)
     named = {found[1]: _bare(found[2]) for word in words if (found := _NAMED.fullmatch(word))}
     return [_bare(word) for word in words if not _NAMED.fullmatch(word)], named
 
 
 def split_words(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """The same of words that a shell has split already: quotes are what they are."""
+    """Return the same for words that a shell has already split: quotes are literal."""
     words = list(words)
     named = {found[1]: found[2] for word in words if (found := _NAMED.fullmatch(word))}
     return [word for word in words if not _NAMED.fullmatch(word)], named
 
 
 def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
-    """The arguments of prompts/get; `declared` as the prompt lists them.
+    """Return the arguments of prompts/get; `declared` as the prompt lists them.
 
-    Named ones count first, declared or not; positional ones fill the declared that are left, in their order, the last
-    of these with all words that remain. Raises UsageError when one is missing or too many are there.
+    Named ones count first, declared or not. Positional ones fill the other declared arguments in their order; the last
+    of these gets all remaining words. Raises UsageError if one is missing or there are too many.
     """
     items = [item for item in declared if isinstance(item, dict)] if isinstance(declared, list | tuple) else []
     names = [name for item in items if isinstance(name := item.get("name"), str)]

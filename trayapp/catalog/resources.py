@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"\{[^{}]*\}")
 
 
 class AmbiguousResourceError(MultiMcpError):
-    """More than one server has the resource. `candidates` are URIs that say which one, sorted."""
+    """More than one server has the resource. `candidates` are unambiguous URIs, sorted."""
 
     code = "ambiguous_resource"
 
@@ -34,7 +34,7 @@ class AmbiguousResourceError(MultiMcpError):
 
 
 def resource_base(name: str) -> str:
-    """A resource's name as part of a tool's: lower case, `_` for all but ASCII letters and digits."""
+    """Return a resource's name as part of a tool's: lower case, `_` for all but ASCII letters and digits."""
     base = _NOT_WORD.sub("_", name).strip("_").lower()
     return f"resource_{base}".rstrip("_") if not base or base[0].isdigit() else base
 
@@ -47,16 +47,17 @@ class ResourceTools:
     aliases: Mapping[str, Key] = field(default_factory=dict)
 
     def find(self, asked: str) -> Key | None:
-        """The (server, URI) that `asked` reads, None when none. Ask for real tools first: they own their names."""
+        """Return the (server, URI) that `asked` reads, or None. Look for real tools first: they own their names."""
         return self.exposed.by_name.get(asked) or self.aliases.get(asked)
 
 
 def resource_tools(
     resources: Iterable[tuple[str, str, str]], mode: PrefixMode, tools: Set[str] = frozenset()
 ) -> ResourceTools:
-    """Names for (server, name, URI) of each resource; `tools` are the exposed names of real tools, never taken away.
+    """Return names for (server, name, URI) of each resource; `tools`, the exposed names of real tools, are never
+    reused.
 
-    Without a name the URI stands for it. Resources that would share a name all get a hash of their URI behind it.
+    A resource without a name uses its URI. Resources that would share a name all get a hash of their URI as a suffix.
     """
     wishes: dict[Key, Wish] = {}
     gets: dict[str, list[Key]] = {}
@@ -71,14 +72,16 @@ def resource_tools(
 
 
 def safe_prompt(name: str) -> str:
-    """A prompt's name in safe characters: `_` for each run of others, none at the ends, no digit first."""
+    """Return a prompt's name in safe characters: `_` for each run of others, none at the ends, no digit first."""
     safe = _NOT_NAME.sub("_", name).strip("_-") or "prompt"
     return f"_{safe}" if safe[0].isdigit() else safe
 
 
 def expose_prompts(prompts: Iterable[Key], mode: PrefixMode) -> Exposed:
-    """The exposed name of each (server, prompt): like a tool's; in mode none `mcp__SERVER__PROMPT`, since the prompts
-    of all servers become commands of one client."""
+    """Return the exposed name of each (server, prompt), built like a tool's.
+
+    In mode none it is `mcp__SERVER__PROMPT`, since the prompts of all servers become commands of one client.
+    """
     wishes: dict[Key, Wish] = {}
     for server, name in prompts:
         safe = safe_prompt(name)
@@ -93,7 +96,7 @@ def _joined(server: str, name: str, mode: PrefixMode) -> str:
 
 
 class ResourceMap:
-    """The URIs (of templates: the URI templates) of all servers, both ways. Keys are (server, original)."""
+    """The URIs (and URI templates) of all servers, both ways. Keys are (server, original)."""
 
     def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
         self._skills = _owners_of_authorities(skills)
@@ -107,15 +110,15 @@ class ResourceMap:
         self._roots = {_root(server): server for server in servers}
 
     def _is_shared(self, server: str, uri: str) -> bool:
-        """True if a skill of that server has the authority of the URI, and so has a skill of another one.
+        """Return True if skills of this server and of another one have the URI's authority.
 
-        Files of one skill are relative to each other (SEP-2640): all of them get the prefix, or none.
+        Files of one skill are relative to each other (SEP-2640): either all of them get the prefix, or none.
         """
         owners = self._skills.get(_authority(uri), ())
         return server in owners and len(owners) > 1
 
     def renames(self, server: str) -> bool:
-        """True if clients know something of that server by another URI than its own."""
+        """Return True if clients know any resource of this server by another URI than its own."""
         return server in self._renamed
 
     @cached_property
@@ -125,14 +128,14 @@ class ResourceMap:
         return frozenset(shared.union(key[0] for key, uri in exposed if uri != key[1]))
 
     def exposed(self, server: str, uri: str) -> str:
-        """The URI under which clients know what `server` calls `uri`, listed or made from a template."""
+        """Return the URI by which clients know what `server` calls `uri`, listed or made from a template."""
         known = self._resources.get((server, uri))
         if known is not None:
             return known
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
     def exposed_link(self, server: str, uri: str) -> str:
-        """The URI in a result of `server` as clients have to give it back: itself, unless it would lead elsewhere."""
+        """Return a URI in a result of `server` as clients must send it: unchanged unless it would lead elsewhere."""
         known = self._resources.get((server, uri))
         if known is not None:
             return known
@@ -141,13 +144,14 @@ class ResourceMap:
         return prefixed(server, uri) if shared or uri.startswith(SCHEME) else uri
 
     def exposed_template(self, server: str, template: str) -> str:
-        """The URI template under which clients know the listed `template` of `server`."""
+        """Return the URI template under which clients know the listed `template` of `server`."""
         return self._templates[server, template]
 
     def find(self, uri: str, seen: Callable[[str], bool] = lambda server: True) -> Key | None:
-        """The (server, original URI) of a URI that a client names; None when no server that it sees is known for it.
+        """Return the (server, original URI) of a URI that a client names; None if no server that it sees is known to
+        have it.
 
-        Raises AmbiguousResourceError for one that several of those have.
+        Raises AmbiguousResourceError if several of those servers have it.
         """
         owners = [key for key in self._prefixed(uri) or self._plain_owners(uri) if seen(key[0])]
         if len(owners) > 1:
@@ -155,7 +159,7 @@ class ResourceMap:
         return owners[0] if owners else None
 
     def _prefixed(self, uri: str) -> list[Key]:
-        """`multi-mcp://SERVER/...` names its server, whether or not another server has the same."""
+        """Return the key of a `multi-mcp://SERVER/...` URI, whether or not another server has the same original."""
         if not uri.startswith(SCHEME):
             return []
         name, slash, original = uri.removeprefix(SCHEME).partition("/")
@@ -164,7 +168,7 @@ class ResourceMap:
 
     def _plain_owners(self, uri: str) -> list[Key]:
         if uri.startswith(SCHEME):
-            return []  # ours alone to give out
+            return []  # reserved for our own resources
         listed = self._by_uri.get(uri)
         if listed is not None:
             return listed
@@ -188,9 +192,10 @@ class ResourceMap:
 
 
 def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
-    """Each URI as it is, unless another server has it too or it looks like one of ours; then all of those are prefixed.
+    """Return the exposed URI of each key: unchanged, unless another server has it, too, or it looks like one of ours.
 
-    The original stays readable behind the prefix, so that a template's variables can still be filled in.
+    In those cases all of them get the prefix. The original stays readable after it, so that a template's variables can
+    still be filled in.
     """
     known = list(dict.fromkeys(keys))
     servers: dict[str, set[str]] = {}
@@ -203,11 +208,11 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
 
 
 def _form(uri: str) -> str:
-    return _VARIABLE.sub("{}", uri)  # templates that differ in their variables' names clash
+    return _VARIABLE.sub("{}", uri)  # templates that differ only in the names of their variables clash
 
 
 def _owners_of_authorities(skills: Iterable[Key]) -> dict[str, set[str]]:
-    """The servers of the skills by scheme and authority: what lies below is one tree, and so belongs together."""
+    """Return the servers of the skills by scheme and authority: all URIs below one authority form a tree."""
     owners: dict[str, set[str]] = {}
     for server, uri in skills:
         owners.setdefault(_authority(uri), set()).add(server)
@@ -220,12 +225,12 @@ def _authority(uri: str) -> str:
 
 
 def prefixed(server: str, own: str) -> str:
-    """An address or handle of that server's as one that leads back to it, whatever other servers have."""
+    """Return a server's address or handle as one that always leads back to that server."""
     return _root(server) + own
 
 
 def split_prefixed(text: str) -> tuple[str, str] | None:
-    """The (quoted, case and all) server's name and its own address or handle; None of what `prefixed` did not make."""
+    """Return the unquoted server name and its own address or handle; None for anything that `prefixed` did not make."""
     name, slash, own = text.removeprefix(SCHEME).partition("/")
     return (unquote(name, errors="surrogatepass"), own) if text.startswith(SCHEME) and slash and own else None
 

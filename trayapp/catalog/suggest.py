@@ -1,4 +1,4 @@
-"""The known names nearest to one that nobody has: by words in common, then by typing errors.
+"""Suggestions for an unknown name: the nearest known names, by words in common, then by typing errors.
 
 Never here: finding tools by what they do (search), I/O, state.
 """
@@ -11,34 +11,34 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 MOST = 5  # suggestions
-WORDS_NEEDED = 0.5  # of the asked words, more than this much must be met: the server's name alone says nothing
-NEAR_BEST = 0.7  # of the best one's score: what is much further off only distracts
-PREFIX_WORTH = 0.8  # of a word met whole: "repo" for "repositories"
+WORDS_NEEDED = 0.5  # more than this share of the asked words must be met: the server's name alone says nothing
+NEAR_BEST = 0.7  # of the best one's score: weaker ones only distract
+PREFIX_WORTH = 0.8  # of a word met in full: "repo" for "repositories"
 TYPO_WORTH = 0.75
 PREFIX_SHORTEST = 3  # characters
 EDITS_MOST = 3  # in a whole name
 WORDS_MOST = 16  # asked words that count
-ASKED_LONGEST = 256  # characters of the asked name that count: the work stays bounded
+ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
-COMPARED_MOST = 300  # words or names whose edits are counted: the likeliest ones, so that the work stays bounded
+COMPARED_MOST = 300  # words or names whose edits are counted, the likeliest first: keeps the work bounded
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAKS = str.maketrans("-. /:", "_____")
 
 
 def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
-    """At most `limit` of `names`, best first; the same for the same set of names, whatever their order."""
+    """Return at most `limit` of `names`, best first; the same for the same set of names, in any order."""
     return _known(tuple(names)).nearest(_plain(asked[:ASKED_LONGEST]), limit)
 
 
 @lru_cache(maxsize=4)
 def _known(names: tuple[str, ...]) -> _Known:
-    """Kept from one unknown name to the next: reading 2,000 names costs more than finding the nearest."""
+    """Return the index of these names, cached between calls: reading 2,000 names costs more than a search."""
     return _Known(names)
 
 
 class _Known:
-    """Names that somebody may have meant, by their words and by their lengths."""
+    """Index of known names, by their words and by their lengths."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = list(dict.fromkeys(names))
@@ -50,7 +50,7 @@ class _Known:
         self._words, self._wholes = _by_length(self._places), _by_length(self._plain)
 
     def nearest(self, asked: str, limit: int) -> list[str]:
-        """The best of them; `asked` is plain."""
+        """Return the nearest names, best first; `asked` is in plain form."""
         scores = self._by_edits(asked)
         for index, score in self._by_words(asked).items():
             scores[index] = max(score, scores.get(index, 0.0))
@@ -63,7 +63,7 @@ class _Known:
         return [self._names[index] for index in heapq.nsmallest(limit, near, key=rank)]
 
     def _by_words(self, asked: str) -> dict[int, float]:
-        """For each name (its index) that meets enough of the asked words, the share of them that it meets (0 to 1)."""
+        """Return the share of the asked words (0 to 1) that each name, by index, meets, if it meets enough of them."""
         wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
         scores: dict[int, float] = {}
         for word in wanted:
@@ -72,7 +72,7 @@ class _Known:
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
     def _places_met(self, asked: str) -> dict[int, float]:
-        """The names that have a word like `asked`, with the worth of the best one."""
+        """Return the names, by index, that have a word like `asked`, with the worth of the best one."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
         meant = _close(asked, self._words, allowed) if allowed else {}
@@ -83,7 +83,7 @@ class _Known:
         return met
 
     def _by_edits(self, asked: str) -> dict[int, float]:
-        """For each name (its index) that a few typing errors lead to, how much of it is right (0 to 1)."""
+        """Return how much (0 to 1) of each name, by index, is right, for names that a few typing errors away."""
         allowed = min(EDITS_MOST, len(asked) // 3)
         edits = _close(asked, self._wholes, allowed) if allowed else {}
         if not edits:
@@ -105,8 +105,10 @@ def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
 
 
 def _close(asked: str, words: Mapping[int, list[str]], allowed: int) -> dict[str, int]:
-    """The words that at most `allowed` edits make of `asked`, with their number. What differs in length or letters
-    is passed over first: the exact count costs a hundred times as much."""
+    """Return the words at most `allowed` edits away from `asked`, with the number of edits.
+
+    Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much.
+    """
     letters = set(asked)
     lengths = range(len(asked) - allowed, len(asked) + allowed + 1)
     likely = [
@@ -122,9 +124,10 @@ def _close(asked: str, words: Mapping[int, list[str]], allowed: int) -> dict[str
 
 
 def edits_between(left: str, right: str, allowed: int) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours that lead from `left` to `right`.
+    """Return the number of insertions, deletions, replacements and swaps of neighbors from `left` to `right`.
 
-    Past `allowed`, only some larger number. Only the cells within `allowed` of the diagonal are looked at (Ukkonen).
+    Beyond `allowed`, the result is only some larger number. Only the cells within `allowed` of the diagonal are
+    computed (Ukkonen).
     """
     start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     left, right = left[start:], right[start:]

@@ -1,4 +1,4 @@
-"""Which URI templates (RFC 6570) a URI may have been made from.
+"""Matching of a URI against the URI templates (RFC 6570) from which it may have been made.
 
 Never here: filling templates in, the values of variables.
 """
@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-URI_LONGEST = 8192  # characters; what is longer matches no template
-PARTS_MOST = 64  # literals and expressions of a template; what has more matches nothing
+URI_LONGEST = 8192  # characters; longer URIs match no template
+PARTS_MOST = 64  # literals and expressions of a template; one with more matches nothing
 
-# Operator -> what an expansion begins with, and the characters that it cannot hold (RFC 6570, 3.2).
+# Operator -> the beginning of an expansion, and the characters that it cannot hold (RFC 6570, 3.2).
 _OPERATORS = {
     "": ("", "/?#"),
     "+": ("", ""),
@@ -25,11 +25,11 @@ _OPERATORS = {
 }
 _EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
 
-Part = tuple[str, str | None]  # a literal and None, or what an expansion begins with and what it cannot hold
+Part = tuple[str, str | None]  # a literal and None, or how an expansion begins and what it cannot hold
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
-    """The templates that `uri` fits, of these the ones with the most literal characters; [] when none fits."""
+    """Return the templates that `uri` fits with the most literal characters; [] if it fits none."""
     if len(uri) > URI_LONGEST:
         return []
     fitting = {template: _literals(template) for template in templates if _fits(uri, template)}
@@ -74,9 +74,9 @@ def _after_literal(uri: str, starts: set[int], text: str) -> set[int]:
 
 
 def _after_expansion(uri: str, starts: set[int], begins: str, excluded: str) -> set[int]:
-    """Where an expansion may end: where it starts (an undefined variable), or anywhere up to an excluded character.
+    """Return where an expansion may end: at its start (an undefined variable), or anywhere up to an excluded character.
 
-    Every position is walked over once, whatever the template: no way to make this slow.
+    Every position is visited once, so that no template can make this slow.
     """
     ends = set(starts)
     reached = -1

@@ -1,8 +1,8 @@
-"""Class each tool by what a call may do: read, write or destroy.
+"""Classifies each tool by what a call may do: read, write or destroy.
 
 A server's annotations decide, with the specification's defaults (MCP 2025-11-25, ToolAnnotations). Without them the
-verb of the name does. A clear verb also stands against softer annotations: a server can make its tools stricter, never
-more harmless than their names are.
+verb in the name decides. A clear verb also overrides milder annotations: a server can make its tools stricter, never
+more harmless than their names say.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _WRITE = _words(
     transfer enable disable deactivate stop restart pause resume close cancel archive restore register subscribe
     unsubscribe schedule deploy configure modify change mark toggle press click fill drag grant reply comment"""
 )
-# Not among them: open, convert, generate, build, start. Readers are called so, too (`open_nodes`, `convert_time`), and
-# without an annotation that says so they count as a write anyway.
+# Not among them: open, convert, generate, build, start. Tools that only read have these names, too (`open_nodes`,
+# `convert_time`). Without an annotation they count as a write anyway.
 _DESTRUCTIVE = _words(
     """delete deletes del deletion drop drops remove removes removal rm rmdir unlink erase destroy purge wipe truncate
     clear revoke reset kill terminate shutdown uninstall discard prune flush trash forget overwrite obliterate evict
     ban kick cleanup rollback revert undo expunge force"""
 )
-# What they run is anything: nobody can tell beforehand that it destroys nothing.
+# These run anything: a destructive call cannot be ruled out.
 _RUN = _words("run runs execute exec eval evaluate start spawn launch invoke interact call")
 _COMMAND = _words(
     "command commands cmd shell bash sh zsh powershell terminal process script scripts sql code python node ssh"
 )
-_SHELLS = _words("bash shell powershell terminal exec")  # such a tool is called so and nothing else
-# Verbs that are nouns, too: behind another word they decide only if no verb follows (`user_list_delete`).
+_SHELLS = _words("bash shell powershell terminal exec")  # only if this word is the whole name
+# Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set
     store start stop close open change select switch mark schedule build import patch head tail force run call"""
@@ -56,7 +56,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """Class of one tool, and what it was told by."""
+    """Class of one tool, and where the class came from."""
 
     tool_class: ToolClass
     basis: Basis
@@ -73,7 +73,7 @@ def classify(item: dict[str, Any]) -> Classified:
 
 
 def _class_of_annotations(annotations: Any) -> ToolClass | None:
-    """Return None where they do not say what a call may do."""
+    """Return the class that annotations give; None if they do not say what a call may do."""
     if not isinstance(annotations, dict):
         return None
     reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
@@ -87,9 +87,9 @@ def _class_of_annotations(annotations: Any) -> ToolClass | None:
 
 
 def class_of_name(name: str) -> ToolClass | None:
-    """Return the class that the verb of a tool's name tells; None without a clear verb, which counts as a write.
+    """Return the class that the verb in a tool's name gives; None without a clear verb, which counts as a write.
 
-    The first verb decides, as in a sentence. Verbs joined by "and" count, too, and so does a last word that destroys.
+    The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys.
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if _runs_commands(words):

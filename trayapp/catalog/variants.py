@@ -1,4 +1,4 @@
-"""What a server lists for one kind of client: servers may list less for a client of another era, or that can do less.
+"""Lists of a server per kind of client: a server may list less for a client of another era or with fewer capabilities.
 
 Its offer is the union of all variants. Never here: reading lists, deciding which kinds to read them for.
 """
@@ -13,14 +13,14 @@ from trayapp.catalog.merge import ITEM_KEYS
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
-VARIANTS_MOST = 8  # of one server; the ones that were read longest ago go
+VARIANTS_MOST = 8  # per server; the least recently read ones are dropped
 
 Names = Mapping[str, frozenset[str]]  # list -> the names of its items
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The names of what a server listed for that kind of client."""
+    """The names of what a server listed for one kind of client."""
 
     kind: ClientKind
     names: Names
@@ -37,7 +37,7 @@ def names_of(offer: Offer) -> Names:
 def with_variant(variants: tuple[Variant, ...], kind: ClientKind, names: Names) -> tuple[Variant, ...]:
     """Return the variants after the lists were read for that kind.
 
-    What is new or gone since they were last read for it counts for the variants that listed the same before.
+    What appeared or disappeared since the last time is applied to the variants that listed the same before.
     """
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]
@@ -62,15 +62,15 @@ def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | N
 
 
 def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
-    """Return the variant that was read for the kind nearest to that one, of its era if there is any."""
+    """Return the variant that was read for the nearest kind, of the same era if there is any."""
     of_era = [one for one in variants if one.kind.newer == kind.newer] or variants
     return max(of_era, key=lambda one: len(one.kind.able & kind.able) - len(one.kind.able - kind.able), default=None)
 
 
 def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...], *, probed: bool) -> Offer:
-    """Return an offer with what only other variants have, in the order that is known.
+    """Return an offer with the items that only other variants have, in the known order.
 
-    `probed`: it was read for another kind of client only, so that of what is known nothing changes.
+    `probed`: it was read for another kind of client only, so known items do not change.
     """
     if known is None or len(variants) < 2:
         return offer
@@ -91,7 +91,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
 
 
 def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
-    """Return the variants for the cache's file; nothing where there is but one."""
+    """Return the variants for the cache file; nothing if there is only one."""
     if len(variants) < 2:
         return []
     return [
@@ -105,7 +105,7 @@ def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
 
 
 def from_json(raw: Any) -> tuple[Variant, ...]:
-    """Return the variants of a cache's file. What is not as `as_json` wrote it counts for nothing."""
+    """Return the variants of a cache file; ignore anything that `as_json` did not write."""
     try:
         return tuple(
             Variant(

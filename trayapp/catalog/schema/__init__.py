@@ -1,1 +1,1 @@
-"""Schemas of tools as any client can take them, and arguments checked against them."""
+"""Tool schemas in a form that any client accepts, and validation of arguments against them."""

@@ -1,7 +1,7 @@
-"""Whether arguments fit a tool's input schema, before anything is called.
+"""Check of arguments against a tool's input schema, before anything is called.
 
-In doubt they do: the server has the last word, so what this cannot judge (formats, patterns of another dialect,
-references that lead nowhere, unknown keywords) passes. Rules: JSON Schema 2020-12, validation vocabulary.
+In doubt they pass, and the server decides: formats, patterns of another dialect, references that lead nowhere, unknown
+keywords. Rules: JSON Schema 2020-12, validation vocabulary.
 Never here: changing a schema, calling.
 """
 
@@ -16,11 +16,11 @@ from typing import Any
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
 
-PROBLEMS_MOST = 20  # named at once
-STEPS_MOST = 50_000  # of one check: some 50 ms
-DEPTH_MOST = 60  # levels that are looked at; recursive schemas end with the arguments
-SHOWN = 60  # characters of a wrong value
-ENUM_SHOWN = 12  # values of an enum in a sentence
+PROBLEMS_MOST = 20  # reported at once
+STEPS_MOST = 50_000  # of one check: about 50 ms
+DEPTH_MOST = 60  # levels that are checked; recursive schemas end with the arguments
+SHOWN = 60  # characters of a wrong value in a message
+ENUM_SHOWN = 12  # values of an enum in a message
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str, "boolean": bool, "object": dict, "array": list, "null": type(None)
@@ -29,16 +29,16 @@ _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"
 
 
 class InvalidArgumentsError(MultiMcpError):
-    """Arguments that are no object, and no JSON text of one."""
+    """The arguments are no object, and no JSON text of one."""
 
     code = "invalid_arguments"
 
 
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
-    """The arguments of a call out of an object or its JSON text; None and an empty text are no arguments.
+    """Return the arguments of a call from an object or its JSON text; None and an empty text mean no arguments.
 
-    Models put text where an array or object belongs: such a text is parsed where the schema allows no string there.
-    Raises InvalidArgumentsError for anything else.
+    Models put text where an array or object belongs: such a text is parsed where the schema allows no string. Raises
+    InvalidArgumentsError for anything else.
     """
     if isinstance(args, str):
         args = _parsed(args) if args.strip() else {}
@@ -50,8 +50,10 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
 
 
 def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
-    """The arguments of a command line, whose words that look like JSON were read as that: a word of `typed` is text
-    after all where the schema wants text and nothing of the other kind (`title=123`)."""
+    """Return the arguments of a command line, where words that look like JSON were parsed as JSON.
+
+    A word of `typed` becomes text again where the schema wants text and no value of the parsed type (`title=123`).
+    """
 
     def fits(value: Any, name: str) -> bool:
         return not _Check(schema).all_wrong(value, _property(schema, name))
@@ -61,7 +63,7 @@ def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> 
 
 
 def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
-    """All that is wrong with `args`, a sentence each that names the parameter; empty: they may be sent."""
+    """Return all that is wrong with `args`, one sentence each that names the parameter; empty if they may be sent."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
     return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
 
@@ -79,7 +81,7 @@ def _property(schema: Any, name: str) -> Any:
 
 
 def _unpacked(value: Any, schema: Any, root: Any) -> Any:
-    """A text that holds the array or object which the schema wants, as that; everything else as it is."""
+    """Return the array or object that a text holds if the schema wants one; any other value unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     check = _Check(root)
@@ -93,7 +95,7 @@ def _unpacked(value: Any, schema: Any, root: Any) -> Any:
 
 
 def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
-    """Numbers that JSON cannot hold, wherever they are."""
+    """Yield the numbers that JSON cannot hold, at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{where}: {value} is no number that JSON can hold"
     if depth > DEPTH_MOST:
@@ -119,22 +121,22 @@ class _Check:
         self._steps = STEPS_MOST
 
     def all_wrong(self, value: Any, schema: Any) -> list[str]:
-        """What is wrong with `value`; nothing when it cannot be found out in bounded time."""
+        """Return what is wrong with `value`; nothing if that cannot be determined in bounded time."""
         try:
             return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
         except _TooLongError:
             return []
 
     def wrong(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
-        """What is wrong with `value`, which stands at `where` ("" for all arguments)."""
+        """Yield what is wrong with `value`, which stands at `where` ("" for all arguments)."""
         self._steps -= 1
         if self._steps < 0 or depth > DEPTH_MOST:
             raise _TooLongError
         if schema is False:
             yield f"{where or 'args'}: nothing is allowed here"
-        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # another base for the references inside
+        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # another base URI for the references inside
             return
-        if self._old and "$ref" in schema:  # then, whatever stands beside it does not count
+        if self._old and "$ref" in schema:  # in old drafts `$ref` overrides everything beside it
             schema = {"$ref": schema["$ref"]}
         bad_type = _wrong_type(value, schema.get("type"))
         if bad_type:
@@ -189,7 +191,7 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """What is wrong by the choice that comes nearest; whether more than one fits is left to the server."""
+        """Yield what is wrong by the nearest choice; whether more than one fits is left to the server."""
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
@@ -207,7 +209,7 @@ class _Check:
 
 
 def _wrong_type(value: Any, kind: Any) -> str:
-    """In words the type that is wanted, "" when `value` is of it, or the schema's `type` is none that we know."""
+    """Return the wanted type in words; "" if `value` has it, or if the schema's `type` is unknown."""
     kinds = kind if isinstance(kind, list) else [kind]
     if not kinds or any(
         not isinstance(one, str) or (one not in _TYPES and one not in ("number", "integer")) for one in kinds
@@ -245,7 +247,7 @@ def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[
 
 
 def _measures(value: Any) -> list[tuple[str, str, float]]:
-    """The keywords that limit such a value, what they say, and what they are compared with."""
+    """Return the keywords that limit such a value, their wording, and the number that they are compared with."""
     if isinstance(value, bool):
         return []
     if isinstance(value, int | float):
@@ -264,7 +266,7 @@ def _measures(value: Any) -> list[tuple[str, str, float]]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equality of JSON: 1 is 1.0, but true is not 1, inside lists and objects too."""
+    """Return True if two values are equal in JSON: 1 is 1.0, but true is not 1, also inside lists and objects."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):

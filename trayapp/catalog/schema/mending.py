@@ -1,7 +1,7 @@
-"""JSON Schemas as servers really send them, made valid: each repair allows what was allowed before, and maybe more.
+"""Repair of JSON Schemas as servers really send them: each repair allows all that was allowed before, and maybe more.
 
-A part that nobody can read allows anything in its place: the server has the last word. Never here: what a tool's
-arguments as a whole must be (schema does).
+A part that cannot be interpreted allows anything in its place, and the server decides. Never here: what a tool's
+arguments as a whole must be (see tool).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import unquote
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-# What people write who think in another language; lower case.
+# Type names from programming languages; lower case.
 _TYPE_NAMES = {
     "str": "string", "text": "string", "char": "string", "date": "string", "datetime": "string", "uuid": "string",
     "int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "float": "number", "double": "number",
     "decimal": "number", "bool": "boolean", "dict": "object", "map": "object", "list": "array", "none": "null",
 }  # fmt: skip
 
-DEPTH_MOST = 40  # levels; below that a model would not read on, and some clients' parsers give up
-ENUM_MOST = 1_000  # values; more would cost a model more than the whole rest of the catalog
-ENUM_SHOWN = 5  # of such an enum, in the description
+DEPTH_MOST = 40  # levels; models would not read deeper ones, and some clients' parsers fail
+ENUM_MOST = 1_000  # values; more would cost a model more tokens than the rest of the catalog
+ENUM_SHOWN = 5  # values of such an enum named in the description
 
 _KNOWN_DIALECTS = ("http://json-schema.org/draft-", "https://json-schema.org/draft/")
 
@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 
 
 class Mender:
-    """Mends one schema and what is inside it. `notes` say what was repaired, each thing once."""
+    """Repairs one schema with all its parts. `notes` say what was repaired, each repair once."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -36,14 +36,14 @@ class Mender:
         self.notes: dict[str, None] = {}
 
     def mended(self, schema: Schema, depth: int = 0) -> Schema:
-        """`schema` with all parts valid; the same object when nothing was wrong."""
+        """Return `schema` with all parts valid; the same object if nothing was wrong."""
         found = {key: value for key, value in schema.items() if self._kept(key, value)}
         found = self._flags_lifted(self._modern(self._referring(found)))
         found = {key: self._part(key, value, depth) for key, value in found.items()}
         return schema if _is_same(schema, found) else found
 
     def resolve(self, reference: str) -> Any:
-        """What a local reference points at, following further ones; None when it leads nowhere."""
+        """Return the target of a local reference, through further ones; None if it leads nowhere."""
         seen: set[str] = set()
         while reference not in seen:
             seen.add(reference)
@@ -81,7 +81,7 @@ class Mender:
         if key in _SCHEMAS:
             return value if isinstance(value, bool) and key in _FREE else self._inner(value, depth)
         if key in _SCHEMA_MAPS or key == "dependencies":
-            names = key == "dependencies"  # of which some are lists of names
+            names = key == "dependencies"  # some of its values are lists of names
             named = {
                 name: schema if names and isinstance(schema, list) else self._inner(schema, depth)
                 for name, schema in value.items()
@@ -98,7 +98,7 @@ class Mender:
         return self.mended(value, depth + 1)
 
     def _plain(self, value: Any) -> Schema:
-        """`true` and `false` as objects, which MCP wants for parameters; anything else is no schema."""
+        """Return `true` and `false` as objects, as MCP wants for parameters; any other non-object as no constraint."""
         if not isinstance(value, bool):
             self._note("a part was no schema")
         return {"not": {}} if value is False else {}
@@ -113,8 +113,8 @@ class Mender:
         return {key: value for key, value in schema.items() if key != "$ref"}
 
     def _modern(self, schema: Schema) -> Schema:
-        """Older spellings in today's, and types by their names."""
-        found = dict(schema)  # exclusive bounds: `true` beside the bound, of which one of today is made
+        """Return a schema with older spellings replaced by current ones, and with types by their standard names."""
+        found = dict(schema)  # exclusive bounds: an older `true` beside the bound becomes a number
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(key), bool):
                 self._note(f"{key} was of draft-04")
@@ -138,12 +138,12 @@ class Mender:
         if known and given in (known, known[0]):
             return schema
         self._note(f"type {str(given)[:80]} was not valid")
-        if len(known) < len(set(names)) or not known:  # one of them may be anything
+        if len(known) < len(set(names)) or not known:  # an unknown one may mean anything
             return {key: value for key, value in schema.items() if key != "type"}
         return {**schema, "type": known if isinstance(given, list) else known[0]}
 
     def _short(self, schema: Schema) -> Schema:
-        """Without an enum that is too long: some of its values are named in the description."""
+        """Return a schema without an enum that is too long: some of its values are named in the description."""
         values = schema.get("enum")
         if not isinstance(values, list) or len(values) <= ENUM_MOST:
             return schema
@@ -153,7 +153,7 @@ class Mender:
         return {**{key: value for key, value in schema.items() if key != "enum"}, "description": told}
 
     def _flags_lifted(self, schema: Schema) -> Schema:
-        """`required: true` at a parameter, as of draft-03, as a name in the list of the object."""
+        """Return a schema with `required: true` at a parameter (draft-03) moved to the object's list of names."""
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not any(_flag(inner) is not None for inner in properties.values()):
             return schema
@@ -168,7 +168,7 @@ class Mender:
 
 
 def _is_same(before: Schema, after: Schema) -> bool:
-    """Whether nothing was replaced, compared by identity: a schema is walked once, not once a level."""
+    """Return True if nothing was replaced, compared by identity: a schema is walked once, not once per level."""
     return len(before) == len(after) and all(after.get(key, before) is value for key, value in before.items())
 
 
@@ -188,7 +188,7 @@ def _without_flag(schema: Any) -> Any:
 
 
 def _anchors(value: Any, depth: int = 0) -> list[str]:
-    """All that a reference may name besides a path: `$anchor`, `$dynamicAnchor`, `$id`."""
+    """Return all that a reference may name besides a path: `$anchor`, `$dynamicAnchor`, `$id`."""
     if depth > DEPTH_MOST or not isinstance(value, dict | list):
         return []
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""A tool as a client gets it: its exposed name, and schemas that any client can take.
+"""A tool as a client gets it: its exposed name, and schemas that any client accepts.
 
-Never here: choosing names, deciding who sees the tool, what is inside a schema (mending).
+Never here: choosing names, deciding who sees the tool, repairing the inside of a schema (mending).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from trayapp.catalog.schema.mending import Mender, Schema
 from trayapp.model.offer import Item
 from trayapp.wire.mirror_headers import why_no_headers
 
-RULES = 2  # raise it with each change of what `served_tool` makes of a tool: what was found sound is looked at again
-REASON_LONGEST = 120  # characters of what a server sent, in a reason
+RULES = 2  # raise it with each change of `served_tool`: sound tools are then checked again
+REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
-_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look for `properties` alone miss what these say
-_PUT_BESIDE = ("$ref", "enum", "const")  # which say what an object is, not what limits it
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look at `properties` alone miss what these say
+_PUT_BESIDE = ("$ref", "enum", "const")  # these say what an object is, not what limits it
 _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A schema that clients can take: the server's own object when there was nothing to repair. `notes`: what was."""
+    """A schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
@@ -33,14 +33,16 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """No client could take the tool; `reason` is one line for people."""
+    """A tool that no client could accept; `reason` is one line for people."""
 
     reason: str
 
 
 def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> Item:
-    """A copy of `item` under `exposed_name` as MCP wants a tool (a withheld one too, for those who ask); every other
-    field is kept, in its order. `schema`: its input schema, where that was repaired before."""
+    """Return a copy of `item` under `exposed_name` as a valid MCP tool, even a withheld one.
+
+    Every other valid field is kept, in its order. `schema`: its input schema, if that was already repaired.
+    """
     served = {key: value for key, value in item.items() if _fits(key, value)}
     if "annotations" in served:
         served["annotations"] = _hints_true_or_false(served["annotations"])
@@ -52,7 +54,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
 
 
 def is_sound(item: Item) -> bool:
-    """Whether clients get a tool's definition as it is, but for its name."""
+    """Return True if clients get a tool's definition unchanged, apart from its name."""
     found = repair(item.get("inputSchema"))
     if not isinstance(found, Repaired) or found.schema is not item.get("inputSchema"):
         return False
@@ -60,15 +62,17 @@ def is_sound(item: Item) -> bool:
 
 
 def repaired(schema: Any) -> Schema:
-    """The schema that clients get; for one that no repair helps, an object of which nothing is said."""
+    """Return the schema that clients get; if it cannot be repaired, an object without constraints."""
     found = repair(schema)
     return found.schema if isinstance(found, Repaired) else _anything()
 
 
 def repair(schema: Any) -> Repaired | Withheld:
-    """The input schema of a tool as MCP wants it (`type: object`), its parameters where all readers look for them (not
-    in a `oneOf` at the top); all that it allowed before it still allows. Withheld when it can be no object, or
-    when it asks for headers that no client may send."""
+    """Return the input schema of a tool as MCP wants it: `type: object`, with its parameters where all readers look.
+
+    That is not in a `oneOf` at the top. The result allows all that the original allows. Withheld if the schema can be
+    no object, or if it asks for headers that no client may send.
+    """
     if not isinstance(schema, dict):
         return Repaired(_anything(), () if schema is None else ("it was no schema",))
     mender = Mender(schema)
@@ -92,7 +96,7 @@ def _anything() -> Schema:
 
 
 def _tolerated(schema: Schema) -> Schema:
-    """Without what stands for nothing: `type: null`, `properties: []` (the empty object of PHP), `required: "a"`."""
+    """Return a schema without empty values: `type: null`, `properties: []` (PHP's empty object), `required: "a"`."""
     found = {key: value for key, value in schema.items() if value is not None and (key, value) != ("properties", [])}
     if isinstance(found.get("required"), str) and found["required"]:
         found["required"] = [found["required"]]
@@ -100,13 +104,16 @@ def _tolerated(schema: Schema) -> Schema:
 
 
 def _only(kind: Any) -> bool:
-    """Whether a `type` leaves no room for an object."""
+    """Return True if a `type` excludes objects."""
     return kind is not None and "object" not in (kind if isinstance(kind, list) else [kind])
 
 
 def _at_top(schema: Schema, mender: Mender) -> Schema | None:
-    """`schema` with what stands behind a `$ref`, `oneOf`, `anyOf` or `allOf` at its top put beside it; None when that
-    cannot be an object. What only limits the parameters that stand there stays (MCP tools, JSON Schema 2020-12)."""
+    """Return `schema` with the targets of `$ref`, `oneOf`, `anyOf` or `allOf` at its top merged into it.
+
+    None if the result cannot be an object. Combinations that only limit the listed parameters stay (MCP tools, JSON
+    Schema 2020-12).
+    """
     if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
         return schema
     if schema.get("type") == "object" and "properties" in schema and _only_limits(schema, set(schema["properties"])):
@@ -132,7 +139,7 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
 
 
 def _only_limits(schema: Schema, named: set[str], depth: int = 0) -> bool:
-    """Whether combinations at the top say nothing of parameters but `named` ones, which all readers look at."""
+    """Return True if combinations at the top concern only `named` parameters, which all readers look at."""
     if depth > 3 or not schema.get("properties", {}).keys() <= named or any(key in schema for key in _PUT_BESIDE):
         return False
     inner = [part for key in _MERGED for part in schema.get(key, ()) if isinstance(part, dict)]
@@ -145,7 +152,7 @@ def _target(schema: Schema, mender: Mender) -> Schema | None:
 
 
 def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
-    """One part of a combination, without references and combinations at its own top."""
+    """Return one part of a combination, without references and combinations at its own top."""
     if "$ref" in part:
         part = {**(_target(part, mender) or {}), **{key: value for key, value in part.items() if key != "$ref"}}
     nested = [inner for key in _MERGED for inner in part.get(key, ()) if isinstance(inner, dict)]
@@ -157,12 +164,12 @@ def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
 
 
 def _all_of(parts: list[Schema]) -> Schema:
-    """One schema that allows all that each of `parts` allows together, and maybe more."""
+    """Return one schema that allows what all of `parts` allow together, and maybe more."""
     return _merged(parts, "allOf", [name for part in parts for name in part.get("required", ())])
 
 
 def _any_of(parts: list[Schema]) -> Schema:
-    """One schema that allows what any of `parts` allows, and maybe more: required is what all of them require."""
+    """Return one schema that allows what any of `parts` allows, and maybe more; required is what all require."""
     common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
     return _merged(parts, "anyOf", common)
 
@@ -181,7 +188,7 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
 
 
 def _properties(parts: list[Schema], how: str) -> Schema:
-    """Each parameter with what all parts say of it."""
+    """Return each parameter with the constraints of all parts."""
     said: dict[str, list[Any]] = {}
     for part in parts:
         for name, schema in part.get("properties", {}).items():
@@ -191,7 +198,7 @@ def _properties(parts: list[Schema], how: str) -> Schema:
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether a field of a tool is what MCP says (schema, Tool); fields that it does not know always are."""
+    """Return True if a field of a tool has the type that MCP gives it (schema, Tool); unknown fields always pass."""
     if key in ("title", "description"):
         return isinstance(value, str)
     if key in ("annotations", "_meta"):
