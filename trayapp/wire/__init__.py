@@ -1,4 +1,4 @@
-"""Frames, the local socket and its request shapes.
+"""Frames, the local socket, and the shapes of its requests.
 
-Never here: what a backend is, or a tool.
+Never here: what a backend or a tool is.
 """

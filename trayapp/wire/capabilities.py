@@ -1,6 +1,6 @@
-"""What clients can do for servers: all of them together, and whether one can answer a question.
+"""Client capabilities: the union over several clients, and whether one client can answer a server's request.
 
-Never here: sessions, connections, the questions themselves.
+Never here: sessions, connections, the requests themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
 
 Capabilities = Mapping[str, Any]
 
-# What a server is told while it has no client: all that any client may be asked.
+# Capabilities declared to a server that has no client yet: everything that any client may be asked for.
 EVERYTHING: Capabilities = {
     "roots": {"listChanged": True},
     "sampling": {"tools": {}, "context": {}},
@@ -23,7 +23,7 @@ EVERYTHING: Capabilities = {
 
 
 def united(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
-    """Every capability that any of them has, members of objects included."""
+    """Return the union of capabilities, members of objects included."""
     union: dict[str, Any] = {}
     for capabilities in all_of_them:
         union = _merged(union, capabilities)
@@ -35,7 +35,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in other.items():
         old = merged.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            # An empty elicitation object means forms (MCP 2025-11-25, elicitation): a union keeps that meaning.
+            # An empty elicitation object means forms (MCP 2025-11-25, elicitation). The union keeps that meaning.
             if key == "elicitation":
                 old, value = spelled_out(old), spelled_out(value)
             merged[key] = _merged(old, value)
@@ -45,17 +45,17 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
-    """`{}` as `{"form": {}}`."""
+    """Return `{"form": {}}` for `{}`, anything else unchanged."""
     return elicitation or {"form": {}}
 
 
 def with_user(capabilities: Capabilities) -> dict[str, Any]:
-    """`capabilities` of a client, and those of a user who can be asked outside of it."""
+    """Return a client's capabilities, plus elicitation by a user who can be asked outside the client."""
     return united([capabilities, {"elicitation": EVERYTHING["elicitation"]}])
 
 
 def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
-    """Whether a client with these capabilities may be asked that. Of a method that we do not know: yes."""
+    """Return True if a client with these capabilities may get that request. True for an unknown method."""
     name = QUESTIONS.get(method)
     if name is None:
         return True
@@ -71,13 +71,16 @@ def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
 
 
 def questions_of(capabilities: Capabilities) -> frozenset[str]:
-    """Which of the capabilities that servers ask by are among these."""
+    """Return the capabilities among these that allow server requests: sampling, elicitation, roots."""
     return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
 
 
 @dataclass(frozen=True, slots=True)
 class ClientKind:
-    """What of a client decides which connections it uses and what it is shown: its era, and how it can be asked."""
+    """The part of a client that decides which connections it uses and what it sees.
+
+    `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer.
+    """
 
     newer: bool = False
     able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, ...
@@ -87,7 +90,7 @@ NO_KIND = ClientKind()
 
 
 def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
-    """The kind of a client with these capabilities."""
+    """Return the kind of a client with these capabilities."""
     able: set[str] = set()
     for name in questions_of(capabilities):
         members = capabilities[name]
@@ -97,5 +100,5 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
 
 
 def lacks(told: Capabilities, wanted: Capabilities) -> bool:
-    """Whether `wanted` holds more than a server was told."""
+    """Return True if `wanted` holds more than `told`, the capabilities that a server knows."""
     return united([told, wanted]) != united([told])

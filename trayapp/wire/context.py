@@ -1,6 +1,6 @@
-"""What a handler gets with an inbound message, and the shapes of handlers and intercepts (the SDK's DispatchContext).
+"""The context that a handler gets with an inbound message (the SDK's DispatchContext), and the handler types.
 
-Never here: reading frames, deciding who handles what.
+Never here: reading frames, routing messages to handlers.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from trayapp.wire.messages import PROGRESS, Params, Request, RequestId
 
 
 class CallOptions(TypedDict, total=False):
-    """The keys of the SDK's CallOptions that mean something on frames; others are ignored, as its contract allows."""
+    """The keys of the SDK's CallOptions that apply to frames. Others are ignored, as its contract allows."""
 
     timeout: float
     cancel_on_abandon: bool
 
 
 class Outbound(Protocol):
-    """The way to the peer that a message came from: the SDK's Outbound, and frames sent without a task."""
+    """The path back to a message's sender: the SDK's Outbound, plus frames sent without a task."""
 
     async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
         """Send a request and return its result. Raises RpcError."""
 
     async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """Send a notification; dropped when closed."""
+        """Send a notification. It is dropped when closed."""
 
     def send_notification(self, method: str, params: Params) -> None:
-        """Send a notification without waiting; dropped when closed."""
+        """Send a notification without waiting. It is dropped when closed."""
 
     def respond_frame(self, frame: bytes) -> None:
-        """Send a frame that is whole already; dropped when closed."""
+        """Send a complete frame. It is dropped when closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameTransport:
-    """What the SDK calls a TransportContext."""
+    """The SDK's TransportContext, for frames."""
 
     kind: str = "frames"
     can_send_request: bool = True
@@ -48,7 +48,7 @@ class FrameTransport:
 
 @dataclass(slots=True)
 class RequestContext:
-    """What a handler gets with an inbound message: the SDK's DispatchContext."""
+    """The context of one inbound message: the SDK's DispatchContext."""
 
     outbound: Outbound
     request_id: RequestId | None
@@ -68,7 +68,7 @@ class RequestContext:
         await self.outbound.notify(method, params, opts)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress when the peer gave a token; nothing otherwise."""
+        """Report progress if the peer gave a token. Do nothing otherwise."""
         if self.progress_token is None:
             return
         fields = {"progress": progress, "total": total, "message": message}

@@ -1,6 +1,6 @@
-"""Control requests: their names, and the client with which tray and command line ask a running gateway.
+"""Control requests: their names, and the client that the tray and the command line use to reach a running gateway.
 
-JSON-RPC over the local socket, blocking, one request at a time. Never here: an event loop, what the gateway answers.
+JSON-RPC over the local socket, blocking, one request at a time. Never here: an event loop, the gateway's side.
 """
 
 from __future__ import annotations
@@ -18,62 +18,62 @@ from trayapp.wire.messages import RpcError
 from trayapp.wire.rundir import socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
-# {beat_s?, asks?} -> {"beat": seconds?}; then a notification "snapshot" for every revision. `asks: false`: nobody sees
-# the asks in it, so that a call that needs a yes cannot wait for this watcher
+# {beat_s?, asks?} -> {"beat": seconds?}; then a notification "snapshot" for every revision. `asks: false`: this watcher
+# does not show asks to a person, so a call that needs approval cannot wait for it
 WATCH = "watch"
-BEAT = "beat"  # a notification every `beat_s` seconds to a watcher that gave that
+BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed `beat_s`
 LIST = "list"  # {server?, project?} -> [row of `list --json`]; `project`: what a session in that folder would see
-OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: what it has besides tools
-NOTE = "note"  # {"text"}: a notification ahead of an answer, a line for the person who asks: what the answer lacks
+OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
+NOTE = "note"  # {"text"}: a notification before an answer, one line for the user that says what the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
 COSTS = "costs"  # {project?} -> see gateway/control/token_costs; "unused": {"since", "tools", "tokens"} by the history
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
-RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server` none that sleeps
+RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server`, idle servers are skipped
 RELOAD = "reload"  # -> {"problems": [...]}
 # {tool, server?, args, typed?: {name: text}, project?, asks?, allowed?} -> {"server", "tool", "result"}. With `asks`,
-# before a call that the user has to allow: {"ask": row}; `allowed` is the "hash" of that row, once they did. Without
-# `asks` the call waits among the open asks
+# a call that the user must allow first is answered with {"ask": row}; once allowed, it is repeated with `allowed`, the
+# "hash" of that row. Without `asks` the call waits among the open asks
 CALL = "call"
 ASKS = "asks"  # -> {"asks": [row of gateway/asks/asks], "always": [{server, tool}]}, oldest first
 # {id, answer?: once | session | always, content?: {field: value} of a question, by?} -> {"ask": row}
 ALLOW = "allow"
-DENY = "deny"  # {id, by?} -> {"ask": row}; {server, tool} -> {}: no longer always allowed
+DENY = "deny"  # {id, by?} -> {"ask": row}; {server, tool} -> {}: the tool is no longer always allowed
 PROMPT = "prompt"  # {prompt, words: line or [word], project?} -> {"server", "prompt", "result"}
 APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/approvals]}
-# {tools: [{server, tool, hash}], keep?: true} -> {"approved": [{server, tool}], "missed": [the same]}; `keep`: what
-# was approved before stays, until it changes again
+# {tools: [{server, tool, hash}], keep?: true} -> {"approved": [{server, tool}], "missed": [the same]}; `keep`: the
+# definition approved before stays in use until the tool changes again
 APPROVE = "approve"
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 # {words?, server?, tool?, client?, failed?, since_s?, after?, before?, limit?} -> {"rows": [...], "enabled", "problem"}
 HISTORY = "history"
-HISTORY_SHOW = "history_show"  # {id} -> one row with its texts
+HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
 PANEL = "panel"  # -> {"url"}: opens the panel once, within 60 s
 SETTLE = "settle"  # -> {} once no server is being discovered
-# {server} -> {"url", "redirect_uri", "expires_s"}: whoever asked opens the url in a browser; or, where a kept sign-in
-# was found once the user had unlocked the keyring, {"url": None, "outcome": as of LOGIN_WAIT}
+# {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
+# keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
 LOGIN = "login"
-LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once that sign-in is over; its failure is an error
-LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address that a browser elsewhere ended at
+LOGIN_WAIT = "login_wait"  # {server} -> {"auth", "state", "error"} once the sign-in is over; an error if it failed
+LOGIN_ANSWER = "login_answer"  # {server, url} -> {}: the address where a browser on another machine ended up
 LOGOUT = "logout"  # {server} -> {"signed_out"}
-KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: of sign-ins and secrets
-SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; no request's content is ever logged
+KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}?}: where sign-ins and secrets are kept
+SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
-# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: it was run once, confined
+# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it once, confined
 CONFINE = "confine"
 STOP = "stop"  # -> {}; the gateway ends after answering
 
-CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this hangs
-DEFAULT_TIMEOUT_S = 10.0  # requests that touch no server
+CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs
+DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
 RECEIVE_BYTES = 1 << 18
 SILENT = ("The gateway does not answer", "It is busy or hangs; look with: multi-mcp doctor")
 
 
 class ControlError(MultiMcpError):
-    """The gateway answered with an error of ours; `code` and `exit_code` are those it named."""
+    """An error that the gateway answered with. `code` and `exit_code` come from its answer."""
 
     def __init__(self, title: str, hint: str, code: str, exit_code: int) -> None:
         super().__init__(title, hint)
@@ -84,8 +84,8 @@ class ControlError(MultiMcpError):
 class ControlClient:
     """One connection to the gateway of a runtime folder. Use it as a context manager.
 
-    `timeout`: seconds that the gateway may be silent while it owes an answer. Raises NoGatewayError when nothing is
-    there.
+    `timeout`: how long, in seconds, the gateway may stay silent while it owes an answer. Raises NoGatewayError if no
+    gateway runs.
     """
 
     def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S, tcp: bool = USES_TCP) -> None:
@@ -107,8 +107,10 @@ class ControlClient:
     def call(
         self, method: str, params: dict[str, Any] | None = None, heard: Callable[[str], None] | None = None
     ) -> Any:
-        """Ask and wait; `heard` gets the lines of NOTEs. Raises ControlError for an error answer, NoGatewayError when
-        the gateway goes away."""
+        """Send a request and return its result. `heard` gets the text of each NOTE.
+
+        Raises ControlError for an error answer, NoGatewayError if the gateway goes away.
+        """
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
         self._send(dumps(request) + b"\n")
@@ -122,10 +124,13 @@ class ControlClient:
     def watch(
         self, wait: Callable[[int], None] = lambda source: None, *, asks: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Snapshots, the present one first, until the gateway ends. `wait` is called before each look at what comes,
-        with the descriptor at which it will, and may raise. `asks`: somebody sees the asks in them."""
+        """Yield snapshots, the current one first, until the gateway ends.
+
+        `wait` is called before each read with the socket's descriptor, and may raise. `asks`: True if a person sees
+        the asks in the snapshots.
+        """
         self.call(WATCH, {} if asks else {"asks": False})
-        self._socket.settimeout(None)  # while nothing changes, nothing comes
+        self._socket.settimeout(None)  # nothing arrives while nothing changes
         self._wait = wait
         for message in self._messages():
             if message.get("method") == SNAPSHOT:
@@ -159,7 +164,7 @@ class ControlClient:
 
 
 def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
-    """A socket to the gateway with the first line sent. Raises NoGatewayError."""
+    """Return a socket that is connected to the gateway, its first line sent. Raises NoGatewayError."""
     endpoint = read_endpoint(run) if tcp else None
     if tcp and endpoint is None:
         raise NoGatewayError
@@ -168,7 +173,7 @@ def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
     try:
         sock.connect(("127.0.0.1", endpoint.port) if endpoint else socket_path(run))
         sock.sendall(greeting(hello, endpoint.token if endpoint else ""))
-    except (OSError, OverflowError):  # OverflowError: no port has that number
+    except (OSError, OverflowError):  # OverflowError: the port number is out of range
         sock.close()
         raise NoGatewayError from None
     return sock

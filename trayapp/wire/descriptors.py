@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open. Never here: counting them."""
+"""The limit on files and sockets that this process may have open. Never here: counting them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import suppress
 if sys.platform != "win32":
     import resource
 
-ENOUGH = 65_536  # more than a gateway ever needs; programs that close all descriptors one by one still start quickly
-MACOS_MOST = 10_240  # OPEN_MAX: macOS refuses more, whatever the hard limit says
-UNKNOWN = 8_192  # Windows: handles have no limit that a process meets
+ENOUGH = 65_536  # more than a gateway ever needs; programs that close every possible descriptor still start quickly
+MACOS_MOST = 10_240  # OPEN_MAX: macOS refuses more, even if the hard limit is higher
+UNKNOWN = 8_192  # Windows: handles have no limit that matters in practice
 
 
 def descriptor_limit() -> int:
-    """Return the soft limit."""
+    """Return the soft limit on open descriptors."""
     if sys.platform == "win32":
         return UNKNOWN
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -22,7 +22,7 @@ def descriptor_limit() -> int:
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit to the hard one, as far as is of use: usual desktops start programs with 1,024."""
+    """Raise the soft limit to the hard one, at most to ENOUGH. Desktops commonly start programs with 1,024."""
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
-"""The one local endpoint of a gateway: its socket, its endpoint file, and the first line of a connection.
+"""The local endpoint of a gateway: its socket, its endpoint file, and the first line of a connection.
 
-A Unix socket; on Windows loopback TCP with a token from the endpoint file. Never here: what a session or a control
-request means, starting a gateway.
+It is a Unix socket; on Windows, loopback TCP with a token from the endpoint file. Never here: the meaning of sessions
+and control requests, starting a gateway.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.framing import Pieces
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.lock import GatewayLock as GatewayLock  # the lock belongs to the endpoint, its code is the tray's too
+from trayapp.wire.lock import GatewayLock as GatewayLock  # part of the endpoint; its code is shared with the tray
 from trayapp.wire.lock import private_folder as private_folder
 from trayapp.wire.pending_connections import PendingConnections
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
-SEND_BYTES = 4 << 20  # a large answer then leaves in few turns
-GREETING_LIMIT = 64 * 1024  # bytes; a working folder and a few names fit many times over
-BACKLOG = 1024  # connections not yet accepted: beyond it, connecting to a Unix socket fails at once
-WRITE_LIMIT = 256 * 1024 * 1024  # bytes a reader may be behind before its connection is given up
+SEND_BYTES = 4 << 20  # lets a large answer leave in a few turns of the event loop
+GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names need
+BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
+WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
-    """Publish the endpoint, atomically and for this user only. Raises StorageError."""
+    """Write the endpoint file, atomically and for this user only. Raises StorageError."""
     path = endpoint_file(run)
     fresh = path.with_suffix(".new")
     try:
-        fresh.unlink(missing_ok=True)  # left by a crash, of whatever mode
+        fresh.unlink(missing_ok=True)  # left by a crash, with any mode
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(dumps(asdict(endpoint)))
@@ -59,26 +59,26 @@ Accept = Callable[[Hello, "Link"], FrameDispatcher]
 
 
 class Link(asyncio.Protocol):
-    """One connection to the local socket; after its first line, frames go to the dispatcher that `accept` gave."""
+    """One connection to the local socket. After its first line, frames go to the dispatcher that `accept` returned."""
 
     def __init__(self, accept: Accept, token: str, pending: PendingConnections) -> None:
         self._accept = accept
         self._token = token
         self._pending = pending
         self._transport: asyncio.Transport | None = None
-        self._descriptor = -1  # of a socket to which pieces can be written at once
+        self._descriptor = -1  # of a socket that takes several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
         self._room = asyncio.Event()
         self._room.set()
-        self.has_room = True  # the reader keeps up: what may be left out or put off should be while it does not
+        self.has_room = True  # False while the reader is behind: optional messages should then be dropped or delayed
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         sock = transport.get_extra_info("socket")
-        with suppress(OSError):  # the system caps it: some 400 KiB on Linux, twice the default
+        with suppress(OSError):  # the system caps it: about 400 KiB on Linux, twice the default
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         if hasattr(os, "writev"):
             self._descriptor = sock.fileno()
@@ -89,7 +89,7 @@ class Link(asyncio.Protocol):
         self._pending.add(self, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """The beginning of a connection (asyncio.Protocol); all else goes to the dispatcher."""
+        """Read the first line of the connection (asyncio.Protocol); everything else goes to the dispatcher."""
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
         if not newline and len(line) < GREETING_LIMIT:
@@ -102,22 +102,22 @@ class Link(asyncio.Protocol):
         self._head = b""
         self._pending.discard(self)
         self._dispatcher = self._accept(hello, self)
-        self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # no call between
+        self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # saves a call per read
         if rest:
             self._dispatcher.feed(rest)
 
     def pause_writing(self) -> None:
-        """The reader is behind (asyncio.Protocol)."""
+        """Note that the reader is behind (asyncio.Protocol)."""
         self.has_room = False
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Note that the reader has caught up (asyncio.Protocol)."""
         self.has_room = True
         self._room.set()
 
     async def room(self) -> None:
-        """Wait until the reader keeps up."""
+        """Wait until the reader has caught up."""
         await self._room.wait()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
             self._dispatcher.close()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Send without blocking. A reader that is hopelessly behind loses its connection."""
+        """Send without blocking. A reader more than WRITE_LIMIT bytes behind loses its connection."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -135,14 +135,14 @@ class Link(asyncio.Protocol):
             transport.write(data)
         except MemoryError:
             log.warning("Gave up a connection: not enough memory for what it is to get")
-            transport.abort()  # part of a message may be out
+            transport.abort()  # part of a message may have been sent
             return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Gave up a connection that does not read its answers")
             transport.abort()
 
     def write_pieces(self, pieces: Pieces) -> None:
-        """`write` of one frame in pieces: what the socket takes at once is not copied, the rest only once."""
+        """Write one frame in pieces. What the socket takes at once is not copied; the rest is copied once."""
         if self._transport is None or self._transport.is_closing():
             return
         at_once = self._descriptor >= 0 and not self._transport.get_write_buffer_size()
@@ -150,11 +150,11 @@ class Link(asyncio.Protocol):
             self.write(piece)
 
     def _unsent(self, pieces: Pieces) -> Pieces:
-        """Send now what the socket takes; what it did not take."""
+        """Send what the socket takes at once, and return the rest."""
         try:
             sent = os.writev(self._descriptor, pieces)
         except OSError:
-            return pieces  # the transport meets the same, and knows what is to be done
+            return pieces  # the transport runs into the same error and handles it
         left: list[memoryview] = []
         for piece in pieces:
             if sent < len(piece):
@@ -163,7 +163,7 @@ class Link(asyncio.Protocol):
         return left
 
     def close(self) -> None:
-        """End the connection once what was written is out."""
+        """Close the connection once everything written has been sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -182,13 +182,13 @@ class Link(asyncio.Protocol):
         return Hello(kind, options) if kind in ("session", "control") else None
 
 
-# What to ask a Unix socket for its peer's credentials: level, option, bytes (Linux: SO_PEERCRED, struct ucred; macOS:
-# LOCAL_PEERCRED, struct xucred). In both structs the user is the second 32-bit number.
+# Socket option with a Unix socket's peer credentials: level, option, bytes (Linux: SO_PEERCRED, struct ucred; macOS:
+# LOCAL_PEERCRED, struct xucred). In both structs the user id is the second 32-bit number.
 PEER_QUESTIONS = {"linux": (1, 17, 12), "darwin": (0, 1, 76)}
 
 
 def peer_is_us(sock: socket.socket | None) -> bool:
-    """Whether the other end of a Unix socket is a process of this user; True where the system cannot tell."""
+    """Return True if a Unix socket's peer is a process of this user, or if the system cannot tell."""
     question = PEER_QUESTIONS.get(sys.platform)
     if sock is None or question is None or sock.family != getattr(socket, "AF_UNIX", None):
         return True
@@ -203,16 +203,16 @@ class Listener:
     run: str
     endpoint: Endpoint
     server: asyncio.Server
-    place: tuple[int, int] | None = None  # of the socket: its file system and its number there
+    place: tuple[int, int] | None = None  # of the socket: device and inode
 
     def is_found(self) -> bool:
-        """Whether whoever looks for a gateway here comes to this one: nothing was removed, or taken by another."""
+        """Return True if clients still reach this gateway: nobody removed or replaced its endpoint file or socket."""
         published = read_endpoint(self.run)
         is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
         return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)
 
     def publish(self, http_url: str | None) -> None:
-        """Say in the endpoint file where HTTP clients come in. A disk that is full costs them that, nothing else."""
+        """Write the URL for HTTP clients into the endpoint file. A failure, such as a full disk, is only logged."""
         self.endpoint = replace(self.endpoint, http_url=http_url)
         try:
             write_endpoint(self.run, self.endpoint)
@@ -220,11 +220,11 @@ class Listener:
             log.warning("%s", error)
 
     def close(self) -> None:
-        """Stop listening; connections that exist stay until they are closed."""
+        """Stop listening. Existing connections stay open until they are closed."""
         published, path = read_endpoint(self.run), self.endpoint.socket
         is_ours = bool(path) and _place_of(path) == self.place
         self.server.close()
-        if published is None or published.pid == os.getpid():  # not another gateway's, which found our folder removed
+        if published is None or published.pid == os.getpid():  # not one of a newer gateway
             with suppress(OSError):
                 endpoint_file(self.run).unlink()
         if is_ours:
@@ -235,7 +235,7 @@ class Listener:
 async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: bool = USES_TCP) -> Listener:
     """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError.
 
-    `token`: the secret of clients that come over TCP; without one it is new.
+    `token`: the secret that TCP clients send. An empty one is replaced by a new one.
     """
     token = token or secrets.token_urlsafe(32)
     path = "" if tcp else _socket_place(run)
@@ -275,14 +275,14 @@ async def _listen_tcp(accept: Accept, token: str) -> asyncio.Server:
 
 async def _listen_unix(accept: Accept, path: str) -> asyncio.Server:
     place = Path(path)
-    place.unlink(missing_ok=True)  # left behind by a gateway that was killed: we hold the lock
+    place.unlink(missing_ok=True)  # left by a gateway that was killed: we hold the lock
     server = await _serve(socket.socket(socket.AF_UNIX), path, accept, "")
     place.chmod(0o600)
     return server
 
 
 async def _serve(sock: socket.socket, address: tuple[str, int] | str, accept: Accept, token: str) -> asyncio.Server:
-    """Raises OSError."""
+    """Bind `sock` to `address` and serve it. Raises OSError."""
     pending, loop = PendingConnections(), asyncio.get_running_loop()
     try:
         sock.bind(address)
@@ -291,5 +291,5 @@ async def _serve(sock: socket.socket, address: tuple[str, int] | str, accept: Ac
     except OSError:
         sock.close()
         raise
-    sock.listen(BACKLOG)  # the server has set it to what is accepted in one turn
+    sock.listen(BACKLOG)  # asyncio set it to `backlog`, the number accepted in one turn
     return server

@@ -1,6 +1,6 @@
-"""The envelope that each request of MCP 2026-07-28 carries in `_meta`: its names, put on and taken off.
+"""The envelope that each request of MCP 2026-07-28 carries in `_meta`: its names, adding it, removing it.
 
-Never here: who may send what, other eras' handshakes.
+Never here: who may send what, handshakes of other revisions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_RETRY = frozenset({"inputResponses", "requestState"})
 
 
 def has_envelope(params: Any) -> bool:
-    """Whether a request is, or means to be, one of 2026-07-28."""
+    """Return True if a request is one of 2026-07-28, or claims to be."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and PROTOCOL_VERSION in meta
 
@@ -31,7 +31,7 @@ def has_envelope(params: Any) -> bool:
 def enveloped(
     params: Params, protocol: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """`params` with the envelope of our own hop; other members of `_meta` stay."""
+    """Return `params` with our own envelope. Other members of `_meta` stay."""
     known = params or {}
     meta = known.get("_meta")
     stamps = {PROTOCOL_VERSION: protocol, CLIENT_INFO: client_info, CLIENT_CAPABILITIES: dict(capabilities)}
@@ -39,7 +39,7 @@ def enveloped(
 
 
 def without_envelope(params: Params) -> Params:
-    """The params of a request of 2026-07-28 as an older server may see them; others as they are."""
+    """Return the params of a 2026-07-28 request as an older server may see them, other params unchanged."""
     if params is None or not has_envelope(params):
         return params
     kept = {key: value for key, value in params.items() if key != "_meta" and key not in _OF_RETRY}

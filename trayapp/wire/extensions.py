@@ -1,11 +1,11 @@
-"""Extensions of MCP that are routed between any number of servers, and how servers announce them.
+"""MCP extensions that the gateway routes to any number of servers, and how servers announce them.
 
-Followed are:
+Sources:
 - Tasks: SEP-2663 (Final), modelcontextprotocol/ext-tasks, specification/draft of 2026-08-21; and the tasks of MCP
   2025-11-25, basic/utilities/tasks.
 - Skills: SEP-2640 (Final), modelcontextprotocol/ext-skills, specification/stable of September 2026.
-- Events: SEP-3415 (Final). Its full text was not at hand: its abstract and the working group's design sketch
-  (modelcontextprotocol/experimental-ext-triggers-events) were, which name the same methods.
+- Events: SEP-3415 (Final). Its full text was not available. Its abstract and the working group's design sketch
+  (modelcontextprotocol/experimental-ext-triggers-events) were; both name the same methods.
 - Apps: SEP-1865, modelcontextprotocol/ext-apps, specification/2026-01-26.
 
 Never here: routing.
@@ -22,10 +22,10 @@ EVENTS = "io.modelcontextprotocol/events"
 APPS = "io.modelcontextprotocol/ui"
 RELATED_TASK = "io.modelcontextprotocol/related-task"  # MCP 2025-11-25, tasks, in `_meta`
 
-# Methods of tasks, whose `taskId` a client repeats in the header Mcp-Name (SEP-2663, routing headers)
+# Task methods. A client repeats their `taskId` in the header Mcp-Name (SEP-2663, routing headers).
 TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 
-# Capabilities outside `extensions` that announce the same: of MCP 2025-11-25, and of the sketch of Events.
+# Capabilities outside `extensions` that announce the same: from MCP 2025-11-25, and from the Events sketch.
 _MEMBERS = {TASKS: "tasks", EVENTS: "events"}
 
 

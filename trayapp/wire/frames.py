@@ -1,7 +1,7 @@
-"""FrameDispatcher: JSON-RPC over newline-delimited frames, in the shape of the SDK's Dispatcher Protocol.
+"""FrameDispatcher: JSON-RPC over newline-delimited frames, following the SDK's Dispatcher Protocol.
 
-Besides awaiting a result it can relay: pass an answer on as it came, unparsed when large (DESIGN, decision 1).
-Never here: the SDK, sockets, processes, the meaning of any MCP method but progress and cancelled.
+It can await a result, or relay it: pass an answer on as received, unparsed when large (DESIGN, decision 1).
+Never here: the SDK, sockets, processes, the meaning of any MCP method except progress and cancelled.
 """
 
 from __future__ import annotations
@@ -90,19 +90,20 @@ class Awaited:
             self.future.set_result(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
-        """Means nothing to who gave no token."""
+        """Ignore progress: this call sent no progress token."""
 
 
 class FrameDispatcher:
     """One peer on a stream of frames. Not thread-safe: everything happens on one event loop.
 
-    It is broad because both directions of JSON-RPC share its ids, its end and its way out.
+    The class is broad because both directions of JSON-RPC share its ids, its closing and its output.
 
-    `sink` takes whole frames and does not block; `pour`, where there is one, takes large ones in pieces.
-    `request_intercept`, when set, sees every inbound request first, without a task; but for False,
-    which it returns of those that it leaves, it answers by itself (`respond`, `respond_frame`). `on_junk` gets (the
-    beginning of) what is no JSON-RPC and has no id to answer; without it the log does. `peer` is how errors over its
-    answers call the other side.
+    - `sink` takes whole frames and does not block.
+    - `pour`, if given, takes large frames in pieces.
+    - `request_intercept`, when set, sees every inbound request first, without a task. If it returns False, the request
+      is handled as usual. Otherwise the intercept answers it (`respond`, `respond_frame`).
+    - `on_junk` gets the start of any input that is not JSON-RPC and has no id to answer. By default it is logged.
+    - `peer` names the other side in errors about its answers.
     """
 
     def __init__(
@@ -119,30 +120,30 @@ class FrameDispatcher:
         self._on_junk = on_junk or _log_junk
         self._pending: dict[int, tuple[Call, RequestId | None]] = {}
         self._last_id = 0
-        self._early: list[bytes] | None = []  # bytes that came before run()
+        self._early: list[bytes] | None = []  # bytes received before run()
         self._closed: RpcError | None = None
         self._ended = anyio.Event()
         self._handling: Handling | None = None
         self.request_intercept: RequestIntercept | None = None
 
     def write_to(self, sink: Callable[[bytes], None]) -> None:
-        """Take that way out from here on: the one that was given knew this dispatcher before its peer was there."""
+        """Send frames to `sink` from now on, for a peer that connects after this dispatcher was made."""
         self._out.write_to(sink)
 
     # -- outbound ------------------------------------------------------------------------------------------------
 
     @property
     def open_calls(self) -> int:
-        """How many requests of ours wait for an answer."""
+        """Number of outbound requests that wait for an answer."""
         return len(self._pending)
 
     def call_of(self, request_id: int) -> Call | None:
-        """Return who waits for the answer to a request of ours; None if it is not open."""
+        """Return the call that waits for the answer to an outbound request, or None if that is not open."""
         pending = self._pending.get(request_id)
         return pending[0] if pending is not None else None
 
     def relay(self, method: str, params: Params, call: Call) -> int:
-        """Send a request; its answer goes to `call` (see wire.messages.Channel)."""
+        """Send a request whose answer goes to `call` (wire.messages.Channel)."""
         self._last_id += 1
         request_id = self._last_id
         if self._closed is not None:
@@ -160,14 +161,14 @@ class FrameDispatcher:
         return request_id
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """Give up a relayed request (see wire.messages.Channel)."""
+        """Cancel a relayed request (wire.messages.Channel)."""
         if self._pending.pop(request_id, None) is not None:
             self.send_notification(CANCELLED, {"requestId": request_id, "reason": reason})
 
     async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """Send a request and await its result.
+        """Send a request and return its result.
 
-        Raises RpcError: the peer's error, REQUEST_TIMEOUT after `opts["timeout"]` seconds, CONNECTION_CLOSED.
+        Raises RpcError: the peer's error, REQUEST_TIMEOUT after `opts["timeout"]` seconds, or CONNECTION_CLOSED.
         """
         opts = opts or {}
         waiting = Awaited()
@@ -185,18 +186,18 @@ class FrameDispatcher:
         return reply.result()
 
     async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """Send a notification; dropped when closed."""
+        """Send a notification. It is dropped when closed."""
         self.send_notification(method, params)
 
     def send_notification(self, method: str, params: Params) -> None:
-        """`notify` without a coroutine."""
+        """Send a notification without a coroutine. It is dropped when closed."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
         self.respond_frame(dumps(message) + b"\n")
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer an inbound request; dropped when closed."""
+        """Answer an inbound request. The answer is dropped when closed."""
         if self._closed is not None:
             return
         id_json = b"%d" % request_id if type(request_id) is int else dumps(request_id)
@@ -206,17 +207,17 @@ class FrameDispatcher:
             self._out.write(reply.with_id(id_json))
 
     def respond_frame(self, frame: bytes) -> None:
-        """Send a frame that is whole already; dropped when closed."""
+        """Send a complete frame. It is dropped when closed."""
         if self._closed is None:
             self._out.write(frame)
 
     def adopt(self, protocol: str) -> None:
-        """Nothing to do: frames carry no headers (see wire.messages.Channel)."""
+        """Do nothing: frames carry no headers (wire.messages.Channel)."""
 
     # -- inbound -------------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Bytes that came from the peer."""
+        """Handle bytes from the peer. Bytes received before `run` wait for it."""
         if self._early is not None:
             self._early.append(data)
             return
@@ -229,7 +230,7 @@ class FrameDispatcher:
                 self.take(frame)
 
     def close(self, why: RpcError | None = None) -> None:
-        """The peer is gone: every open request of ours is answered with `why`, and `run` returns."""
+        """Answer every open outbound request with `why`, as the peer is gone, and let `run` return."""
         if self._closed is not None:
             return
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
@@ -246,7 +247,7 @@ class FrameDispatcher:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Handle inbound messages until `close`; requests still being handled then are cancelled."""
+        """Handle inbound messages until `close`. Requests still being handled then are cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._handling = Handling(self, tasks, on_request, on_notify, on_notify_intercept)
@@ -261,7 +262,7 @@ class FrameDispatcher:
             self._handling = None
 
     def take(self, frame: bytes | Oversized) -> None:
-        """Handle one inbound frame: the boundary that keeps a failure over it from the frames that follow."""
+        """Handle one inbound frame. This is the boundary that keeps its failure from the frames that follow."""
         try:
             if isinstance(frame, Oversized):
                 self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
@@ -270,7 +271,7 @@ class FrameDispatcher:
                 if type(message) is dict:
                     self._sort(message, frame)
                 elif isinstance(message, list) and message:
-                    for part in message:  # a batch: JSON-RPC, and MCP 2025-03-26
+                    for part in message:  # a batch (JSON-RPC 2.0, MCP 2025-03-26)
                         self._sort(part, b"")
                 else:
                     self._on_junk(frame)
@@ -279,11 +280,11 @@ class FrameDispatcher:
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
         except Exception:
             log.exception("Handling a message failed")
-            if not isinstance(frame, Oversized):  # whoever waits for it hears so
+            if not isinstance(frame, Oversized):  # its waiting side gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _passed_unread(self, frame: bytes) -> bool:
-        """Pass on a large answer as it came; return False for what has to be parsed."""
+        """Pass on a large answer as received. Return False if the frame must be parsed."""
         place = find_answer_id(frame) if _may_pass_unread(frame) else None
         if place is None:
             return False
@@ -291,13 +292,13 @@ class FrameDispatcher:
         return True
 
     def _sort(self, message: Any, frame: bytes) -> None:
-        """Handle one message. `frame`: that it was read from, empty when that held others, too."""
+        """Handle one message. `frame`: the frame it was read from, empty if that was a batch."""
         if type(message) is not dict:
             self._on_junk(frame or dumps(message))
             return
         method = message.get("method")
         request_id: Any = message.get("id")
-        has_id = type(request_id) is int or type(request_id) is str  # as is_request_id, for every message
+        has_id = type(request_id) is int or type(request_id) is str  # is_request_id, inlined for speed
         if isinstance(method, str):
             if request_id is None:
                 self._notification(method, message.get("params"))
@@ -328,7 +329,10 @@ class FrameDispatcher:
             self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))
 
     def _refuse(self, head: bytes, tail: bytes, code: int, why: str) -> None:
-        """A frame that cannot be read: whoever can be told from its ends gets an error, else it is junk."""
+        """Report a frame that cannot be read, with an error to the request or call that its id names.
+
+        The id is looked for at both ends of the frame. Without one the frame is junk.
+        """
         id_json = find_outer_id(head, tail)
         number = own_id(loads(id_json)) if id_json is not None else None
         if id_json is not None and not begins_answer(head) and b'"method"' in head[:TAIL_BYTES]:
@@ -336,20 +340,20 @@ class FrameDispatcher:
         elif number in self._pending:
             error = RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")
             reply = UnreadReply(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
-            reply.unread = head  # maybe part of it can be used
+            reply.unread = head  # part of it may be usable
             self.answer(number, reply)
         else:
             self._on_junk(head)
 
     def answer(self, request_id: RequestId, reply: Reply) -> None:
-        """Give an open request of ours its answer; nothing for one that is not open."""
+        """Deliver the answer to an open outbound request. Ignore it if that is not open."""
         number = request_id if type(request_id) is int else own_id(request_id)
         pending = self._pending.pop(number, None) if number is not None else None
         if pending is None:
             return
         try:
             pending[0].answered(reply)
-        except Exception:  # the boundary that keeps the failure of one that waits from the others
+        except Exception:  # the boundary that keeps one call's failure from the others
             log.exception("Passing on an answer failed")
 
     def _notification(self, method: str, params: Any) -> None:
@@ -371,15 +375,16 @@ class FrameDispatcher:
 
 
 def _may_pass_unread(frame: bytes) -> bool:
-    """Whether a large answer can be passed on as it is: it ends, and is surely not nested past anybody's parser.
+    """Return True if a large answer can be passed on as it is: complete, and not nested too deep for parsers.
 
-    What has more brackets than may be nested is parsed; looking for so many costs a tenth of that, or nothing.
+    A frame with more brackets than MAX_DEPTH has to be parsed. Counting up to MAX_DEPTH costs at most a tenth of a
+    parse.
     """
     if not frame.endswith((b"}", b"}\r")):
         return False
     left = MAX_DEPTH
     for bracket in (b"[", b"{"):
-        at = frame.find(bracket)  # twenty times quicker than counting all of them
+        at = frame.find(bracket)  # twenty times faster than counting all of them
         while at >= 0 and left:
             left -= 1
             at = frame.find(bracket, at + 1)

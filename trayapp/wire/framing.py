@@ -1,6 +1,6 @@
-"""Newline-delimited frames: bytes in, whole frames out, and the place of the id inside an unparsed answer.
+"""Newline-delimited frames: bytes in, whole frames out, and the position of the id inside an unparsed answer.
 
-All frames that one read caused for one peer leave in one system call. Never here: waiting, what a method means.
+All frames that one read produces for one peer leave in one system call. Never here: waiting, the meaning of methods.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 Pieces = Sequence[bytes | memoryview]
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
-# Answers up to this size are parsed before they are passed on, so that a client never gets a broken frame; larger ones
-# are passed by their head or tail (re-numbering 1 MB: 0.14 ms spliced, 2.9 ms parsed).
+# Answers up to this size are parsed before they are passed on, so that a client never gets a broken frame. Larger ones
+# are passed on unparsed, with the id at their head or tail replaced (1 MB: 0.14 ms spliced, 2.9 ms parsed).
 SMALL_FRAME_BYTES = 64 * 1024
 
-CHECKED_FROM = 2 << 20  # bytes of a frame: from twice as much on, at each doubling, there must be memory to join it
+CHECKED_FROM = 2 << 20  # bytes; a frame is checked for enough memory to join it at twice this size and at each doubling
 
-_HEAD = b'{"jsonrpc":"2.0","id":'  # as most servers begin
+_HEAD = b'{"jsonrpc":"2.0","id":'  # how most servers' answers begin
 _SPACE = rb"[ \t\r]{0,8}"
 _VERSION = rb'"jsonrpc"' + _SPACE + rb":" + _SPACE + rb'"2\.0"' + _SPACE
 _ID_JSON = rb'-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,200}"'  # ids with escapes or beyond ASCII are left to the parser
@@ -32,14 +32,14 @@ _ANSWER_START = late(_OPEN + rb'"(?:result|error)"')
 _ANY_HEAD = late(_OPEN + _ID + rb",")
 _ANY_START = late(_OPEN + rb'"(?:result|error|method)"')
 _TAIL = late(_COMMA + _ID + rb"\}" + _SPACE + rb"\Z")
-TAIL_BYTES = 260  # the longest id that _ID takes, and what stands around it
+TAIL_BYTES = 260  # the longest id that _ID accepts, with its surroundings
 
 
 def find_answer_id(frame: bytes) -> tuple[int, int] | None:
-    """Where the id of an answer stands, when it can be told without parsing; None for everything else.
+    """Return the position of an answer's id (start, end) if it can be found without parsing, else None.
 
-    Certain for valid JSON whose names are unique: the head is the object's first members, and `,"id":N}` at the very
-    end closes the object.
+    The position is certain for valid JSON with unique names: the head holds the object's first members, and `,"id":N}`
+    at the very end closes the object.
     """
     match = _ANSWER_HEAD.match(frame)
     if match is None and _ANSWER_START.match(frame):
@@ -48,9 +48,10 @@ def find_answer_id(frame: bytes) -> tuple[int, int] | None:
 
 
 def id_place(frame: bytes, id_json: bytes) -> tuple[int, int]:
-    """As `find_answer_id`, for an answer that was parsed and has that id; (0, 0) where no place is certain.
+    """Return the position of `id_json`, the id of an answer that was parsed; (0, 0) if no position is certain.
 
-    Another id in front means that the member is there twice: the parser's is to be replaced, which is the last one.
+    A different id at the position found means that the member occurs twice. The parser used the last one, and that is
+    the one to replace.
     """
     if frame.startswith(_HEAD) and frame.startswith(id_json + b",", len(_HEAD)):
         return len(_HEAD), len(_HEAD) + len(id_json)
@@ -59,12 +60,12 @@ def id_place(frame: bytes, id_json: bytes) -> tuple[int, int]:
 
 
 def begins_answer(head: bytes) -> bool:
-    """Whether the first bytes of a frame are those of an answer."""
+    """Return True if a frame with these first bytes is an answer."""
     return (_ANSWER_HEAD.match(head) or _ANSWER_START.match(head)) is not None
 
 
 def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
-    """JSON text of the id of a frame too large or too broken to parse, by its first and last bytes."""
+    """Return the id, as JSON text, of a frame too large or too broken to parse, from its first and last bytes."""
     match = _ANY_HEAD.match(head)
     if match is None and _ANY_START.match(head):
         match = _TAIL.search(tail)
@@ -72,7 +73,7 @@ def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
 
 
 class FrameSplitter:
-    """Collects bytes and gives out frames without their newline. A frame over the limit is given as Oversized."""
+    """Splits bytes into frames without their newline. A frame over the limit becomes an Oversized."""
 
     __slots__ = ("_checked", "_limit", "_oversized", "_parts", "_size")
 
@@ -80,17 +81,17 @@ class FrameSplitter:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._checked = CHECKED_FROM  # for a frame of this size there was memory
-        self._oversized: Oversized | None = None  # what is being skipped
+        self._checked = CHECKED_FROM  # the last size for which memory was checked
+        self._oversized: Oversized | None = None  # the frame being skipped
 
     def feed(self, data: bytes) -> list[bytes | Oversized]:
-        """Every frame that `data` completes, in order; blank lines are left out."""
+        """Return the frames that `data` completes, in order, without blank lines."""
         end = data.find(b"\n")
         if end < 0:
             self._collect(data)
             return []
         if end == len(data) - 1 and not self._parts and self._oversized is None:
-            frame = data[:end]  # the usual read: one frame
+            frame = data[:end]  # the usual case: one read, one frame
             if 0 < end <= self._limit and not frame.isspace():
                 return [frame]
         first, *rest = data.split(b"\n")
@@ -101,7 +102,7 @@ class FrameSplitter:
         return [frame for frame in frames if frame is not None]
 
     def _finish(self, data: bytes) -> bytes | Oversized | None:
-        """The frame that `data` ends."""
+        """Return the frame that ends with `data`; None for a blank line."""
         if self._parts or self._oversized is not None:
             self._collect(data)
             try:
@@ -129,20 +130,20 @@ class FrameSplitter:
         elif self._size > self._checked * 2:
             self._checked = self._size
             try:
-                bytes(self._size)  # as it will be joined; never touched, it costs microseconds
+                bytes(self._size)  # the size of the joined frame; as it is never touched, it costs microseconds
             except MemoryError:
-                self._skip()  # before the next read fails for want of memory, which nobody could catch
+                self._skip()  # else the next read would fail for lack of memory where nothing can catch it
 
     def _skip(self) -> None:
-        """Keep only the ends of the frame, which is too large."""
-        head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # no copy of all of it
+        """Keep only the first and last bytes of a frame that is too large."""
+        head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # without a copy of the whole frame
         tail = b"".join(part[-TAIL_BYTES:] for part in self._parts[-TAIL_BYTES:])
         self._oversized = Oversized(head[:TAIL_BYTES], tail[-TAIL_BYTES:], fits=self._size <= self._limit)
         self._parts.clear()
 
 
 class Oversized:
-    """Stands for a frame over the limit, or one that memory did not suffice for: its first and its last bytes."""
+    """The first and last bytes of a frame over the limit, or of one for which memory ran out."""
 
     __slots__ = ("head", "tail", "why")
 
@@ -153,9 +154,9 @@ class Oversized:
 
 
 class Batch:
-    """Outboxes that hold back their frames while it is entered; one batch at a time on one event loop.
+    """A context in which outboxes hold back their frames, so that each sends once at the end.
 
-    Entered again inside itself it changes nothing.
+    One batch exists at a time on one event loop. Entering it again inside itself has no effect.
     """
 
     __slots__ = ("depth", "waiting")
@@ -179,8 +180,11 @@ BATCH = Batch()
 
 
 class Outbox:
-    """The way out to one peer. `sink` takes bytes and does not block (an asyncio transport's write); `pour` takes the
-    pieces of one large frame, where the way out needs not have them joined."""
+    """The output to one peer.
+
+    `sink` takes bytes and does not block (an asyncio transport's write). `pour`, if given, takes the pieces of one
+    large frame without joining them.
+    """
 
     __slots__ = ("_parts", "_pour", "_sink")
 
@@ -190,7 +194,7 @@ class Outbox:
         self._parts: list[bytes] = []
 
     def write(self, frame: bytes) -> None:
-        """Send one whole frame, newline included: at once, or when the open batch ends."""
+        """Send one whole frame, newline included, at once or when the open batch ends."""
         if not BATCH.depth:
             self._sink(frame)
             return
@@ -199,18 +203,18 @@ class Outbox:
         self._parts.append(frame)
 
     def write_to(self, sink: Callable[[bytes], None]) -> None:
-        """Another way out from here on."""
+        """Send to `sink` from now on."""
         self._sink = sink
 
     def write_pieces(self, pieces: Pieces) -> None:
-        """`write` of a large frame: it is not copied for it, unless a batch is open."""
+        """Send a large frame in pieces. It is copied only if there is no `pour` or a batch is open."""
         if self._pour is None or BATCH.depth:
             self.write(b"".join(pieces))
         else:
             self._pour(pieces)
 
     def flush(self) -> None:
-        """Send what was held back."""
+        """Send the frames that were held back."""
         parts, self._parts = self._parts, []
         if len(parts) > 1:
             try:

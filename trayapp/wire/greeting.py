@@ -1,6 +1,6 @@
-"""How to reach a running gateway: its endpoint file, and the first line that a connection sends.
+"""The client's side of the local endpoint: reading the endpoint file, and the first line that a connection sends.
 
-What tray and command line pay for at every start. Never here: asyncio, listening.
+The tray and the command line import this at every start. Never here: asyncio, listening.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 USES_TCP = sys.platform == "win32"
-GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol's
+GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol version
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The endpoint file: how to reach the running gateway."""
+    """Content of the endpoint file: how to reach the running gateway."""
 
     pid: int
     version: str
@@ -29,7 +29,7 @@ class Endpoint:
     http_url: str | None = None
 
     def is_sound(self) -> bool:
-        """Whether every field is of its kind: the file may have been written by anything."""
+        """Return True if every field has its type: any program may have written the file."""
         texts = (self.version, self.socket, self.token, self.http_url or "")
         numbers = (self.pid, self.port)
         return (
@@ -41,29 +41,29 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First line of a connection: what it is for ("session" or "control") and its options."""
+    """First line of a connection: its kind ("session" or "control") and its options."""
 
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def endpoint_file(run: str) -> Path:
-    """Where the endpoint file lies."""
+    """Return the path of the endpoint file."""
     return Path(run) / "endpoint.json"
 
 
 def read_endpoint(run: str) -> Endpoint | None:
-    """The published endpoint, or None when there is none that can be read."""
+    """Return the published endpoint, or None if none can be read."""
     try:
         values = loads(endpoint_file(run).read_bytes())
         endpoint = Endpoint(**{name: values[name] for name in Endpoint.__dataclass_fields__ if name in values})
-    except (OSError, JsonError, TypeError):  # TypeError: no object, or without what must be there
+    except (OSError, JsonError, TypeError):  # TypeError: not an object, or a required field is missing
         return None
     return endpoint if endpoint.is_sound() else None
 
 
 def greeting(hello: Hello, token: str = "") -> bytes:
-    """The first line that a connection sends."""
+    """Return the first line that a connection sends."""
     options = {"kind": hello.kind, **hello.options}
     if token:
         options["token"] = token

@@ -1,6 +1,6 @@
-"""A peer's requests and notifications: each in a task of its own, cancelled when the peer says so, with one boundary.
+"""Handling of a peer's requests and notifications: a task for each, cancelled when the peer cancels the request.
 
-Never here: reading frames, requests of ours.
+Exceptions of handlers stop at one boundary. Never here: reading frames, outbound requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"
 
 
 class Handling:
-    """Of one dispatcher, in the `tasks` of its `run`."""
+    """The inbound side of one dispatcher. Handlers run in `tasks`, the task group of its `run`."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class Handling:
         self._inbound: dict[RequestId, RequestContext] = {}
 
     def request(self, request_id: RequestId, method: str, params: Params) -> None:
-        """Handle one that nobody intercepted."""
+        """Handle a request that was not intercepted."""
         context = RequestContext(self._outbound, request_id, token_of(params))
         self._inbound[request_id] = context
         self._tasks.start_soon(self._handle, context, method, params)
 
     def notification(self, method: str, params: Params) -> None:
-        """Handle one that concerns no request of ours."""
+        """Handle a notification other than progress of an outbound request."""
         if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
             context = self._inbound.get(request_id)
             if context is not None:
@@ -55,7 +55,7 @@ class Handling:
             self._tasks.start_soon(self._handle_notification, method, params)
 
     async def _handle(self, context: RequestContext, method: str, params: Params) -> None:
-        """One inbound request, from its task's start to its answer."""
+        """Handle one inbound request from the start of its task to its answer."""
         assert context.request_id is not None
         frame: bytes | None = None
         with context.scope:
@@ -66,7 +66,7 @@ class Handling:
             self._outbound.respond_frame(frame)
 
     async def _handled(self, context: RequestContext, id_json: bytes, method: str, params: Params) -> bytes:
-        """The answer's frame: the boundary where exceptions become JSON-RPC errors."""
+        """Return the frame of the answer. This is the boundary where exceptions become JSON-RPC errors."""
         try:
             try:
                 return Reply.of_result(await self._on_request(context, method, params)).with_id(id_json)
@@ -84,7 +84,7 @@ class Handling:
             return False
 
     async def _handle_notification(self, method: str, params: Params) -> None:
-        """One inbound notification: the boundary that keeps its failure from the others."""
+        """Handle one inbound notification. This is the boundary that keeps its failure from the others."""
         try:
             await self._on_notify(RequestContext(self._outbound, None), method, params)
         except Exception:

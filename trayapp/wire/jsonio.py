@@ -1,6 +1,6 @@
-"""JSON to and from bytes at orjson's speed, without its losses: large integers and lone surrogates survive.
+"""JSON to and from bytes, as fast as orjson but without its losses: large integers and lone surrogates survive.
 
-What `loads` gives, `dumps` can write again, equal in value, whatever it is. Never here: what the values mean.
+`dumps` can write every value that `loads` returns, equal in value. Never here: the meaning of the values.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from typing import Any
 
 import orjson
 
-MAX_DEPTH = 1024  # orjson's own; the slow way must not be more generous, nor depend on the stack beneath it
+MAX_DEPTH = 1024  # orjson's own limit; the slow path must not accept more, nor depend on the caller's stack depth
 
-# orjson reads integers beyond 64 bits as floats; 18 digits always fit. Anything longer takes the slow, exact way.
-# Looking at every byte for such a number costs half the parse (with a pattern, five times the parse). Of 19 digits
-# every ninth byte hits two, every fourth four: those are looked at first, and in most texts that is all.
+# orjson reads integers beyond 64 bits as floats. 18 digits always fit; anything longer takes the slow, exact path.
+# Checking every byte for such a number costs half a parse (a regular expression: five times the parse). In 19 digits,
+# every ninth byte hits two and every fourth byte four. These samples are checked first, and usually they suffice.
 _SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
 
 
 class JsonError(ValueError):
-    """Bytes that are not JSON (RFC 8259), nested deeper than MAX_DEPTH, or with a number beyond a double's range."""
+    """Bytes that are not JSON (RFC 8259), nested deeper than MAX_DEPTH, or with a number out of a double's range."""
 
 
 def loads(data: bytes | bytearray | memoryview) -> Any:
-    """The value of a JSON text in UTF-8. Raises JsonError."""
+    """Return the value of a JSON text in UTF-8. Raises JsonError."""
     raw = bytes(data) if not isinstance(data, bytes) else data
     if raw[::9].translate(_DIGITS).find(b"dd") < 0 or not _may_hold_a_long_number(raw):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # maybe only a lone surrogate, which JavaScript servers do send
+            pass  # maybe just a lone surrogate, which JavaScript servers do send
     return _loads_exactly(raw)
 
 
 def _may_hold_a_long_number(raw: bytes) -> bool:
-    """Whether there are so many digits in a row, in a number or in a text."""
+    """Return True if there are 19 digits in a row, in a number or in a string."""
     return all(digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES)
 
 
 def _loads_exactly(raw: bytes) -> Any:
     try:
-        text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")  # RFC 8259, 8.1: a mark may be ignored
+        text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")  # RFC 8259, 8.1: a BOM may be ignored
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from None
@@ -56,7 +56,10 @@ def _no_constant(name: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    """1e400 is JSON, but a double would hold it as infinity, and that is written as null."""
+    """Return a number as a float. Raises ValueError for infinity.
+
+    1e400 is JSON, but a double holds it as infinity, which would be written as null.
+    """
     number = float(text)
     if math.isinf(number):
         raise ValueError("a number is too large for a double")
@@ -79,9 +82,9 @@ def _members(value: Any) -> list[Any]:
 
 
 def dumps(value: Any) -> bytes:
-    """Compact JSON in UTF-8, keys in their order. Raises TypeError for what JSON cannot hold.
+    """Return compact JSON in UTF-8, keys in their order. Raises TypeError for what JSON cannot hold.
 
-    Floats have to be finite: orjson writes others as null, without a word.
+    Floats must be finite: orjson silently writes others as null.
     """
     try:
         return orjson.dumps(value)
@@ -97,11 +100,11 @@ def _json(value: Any) -> str:
 
 
 class _Written(str):
-    """Text that is JSON already."""
+    """Text that is already JSON."""
 
 
 def _deep_json(value: Any) -> str:
-    """As `_json` without recursion: how deep that goes depends on the stack on which it is called."""
+    """Return JSON without recursion. The depth that `_json` can reach depends on the caller's stack."""
     parts: list[str] = []
     todo = [value]  # the next piece last
     while todo:
@@ -114,7 +117,7 @@ def _deep_json(value: Any) -> str:
 
 
 def _pieces(value: Any) -> list[Any]:
-    """A value as text and inner values, in their order."""
+    """Return a value as JSON text and inner values, in their order."""
     if isinstance(value, dict):
         ends = "{}"
         inner = [piece for name, item in value.items() for piece in (_Written(f",{_json(name)}:"), item)]

@@ -1,7 +1,7 @@
-"""JSON for a process that has little to do with it: by the interpreter's own scanner and encoder, without the modules
-around them, whose regular expressions are 1 MiB of memory in each shim.
+"""JSON for the shim, which handles little of it.
 
-Never here: what the messages mean, large ones (jsonio).
+It uses the interpreter's own scanner and encoder without the modules around them. The regular expressions of those
+modules cost 1 MiB of memory in each shim. Never here: the meaning of messages, large ones (jsonio).
 """
 
 TYPE_CHECKING = False  # typing costs a shim 0.6 MiB
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Rules:
-    """What the scanner is told, as by json.JSONDecoder."""
+    """The scanner's settings, the same as those of json.JSONDecoder."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -20,11 +20,11 @@ class _Rules:
 
 
 def loads(data: bytes) -> "Any":
-    """The value. Raises ValueError, RecursionError."""
+    """Return the value of a JSON text. Raises ValueError, RecursionError."""
     text = data.decode("utf-8", "surrogatepass").strip(" \t\r\n")
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, SystemError):  # the latter: it looks for its error's class in a module that is not loaded
+    except (StopIteration, SystemError):  # SystemError: its error class is in a module that is not loaded
         raise ValueError("no JSON") from None
     if end != len(text):
         raise ValueError("more than one value")
@@ -32,7 +32,7 @@ def loads(data: bytes) -> "Any":
 
 
 def dumps(value: "Any") -> bytes:
-    """Compact JSON, as UTF-8."""
+    """Return compact JSON in UTF-8."""
     return "".join(_chunks(value, 0)).encode("utf-8", "surrogatepass")
 
 
@@ -45,9 +45,9 @@ _chunks: "Callable[[Any, Any], Iterable[str]]"
 try:
     from _json import encode_basestring, make_encoder, make_scanner
 
-    _scan = make_scanner(_Rules)  # type: ignore[arg-type]  # it reads these attributes of whatever it gets
+    _scan = make_scanner(_Rules)  # type: ignore[arg-type]  # it only reads these attributes
     _chunks = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, True)
-except (ImportError, TypeError):  # another interpreter, or one of later
+except (ImportError, TypeError):  # another Python implementation, or a later version
     from json import JSONDecoder, JSONEncoder
 
     _scan = JSONDecoder().raw_decode

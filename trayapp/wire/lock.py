@@ -1,6 +1,6 @@
-"""Locks that say that a process runs: held for its whole life, freed by the system whatever way it ends.
+"""Locks that show that a process runs: held for its whole life, released by the system however it ends.
 
-Never here: sockets, asyncio (the tray comes here), what a lock stands for.
+Never here: sockets, asyncio (the tray imports this), the meaning of a lock.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from trayapp.model.errors import AlreadyRunningError, StorageError
 
 
 class FileLock:
-    """One lock file of a runtime folder, with its holder's process id in it."""
+    """One lock file of a runtime folder. It contains its holder's process id."""
 
     def __init__(self, run: str, name: str) -> None:
         self._path = Path(run) / name
         self._descriptor: int | None = None
 
     def take(self) -> int | None:
-        """Hold it; None, or the process id of the one who does (0: unknown). Raises StorageError."""
+        """Take the lock and return None, or return its holder's process id (0: unknown). Raises StorageError."""
         private_folder(self._path.parent)
         while True:
             descriptor = self._open()
@@ -33,20 +33,20 @@ class FileLock:
                 return holder
             if self._is_there(descriptor):
                 break
-            os.close(descriptor)  # its holder removed it meanwhile: the lock is the file that is there now
+            os.close(descriptor)  # its holder has removed it: the lock is the file that is there now
         self._descriptor = descriptor
-        with suppress(OSError):  # a full disk: the number is only for people
+        with suppress(OSError):  # a full disk: the process id is only informative
             self._path.chmod(0o600)
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         return None
 
     def is_held(self) -> bool:
-        """True if some process holds it now; one that cannot be looked at counts as free."""
+        """Return True if a process holds it now. A lock file that cannot be opened counts as free."""
         return self.holder() is not None
 
     def holder(self) -> int | None:
-        """Return the process id of the one who holds it now (0: unknown), None when it is free."""
+        """Return the process id of the current holder (0: unknown), None if it is free."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
@@ -57,14 +57,14 @@ class FileLock:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Release it and take its file away, where the system allows that of an open one (Windows does not)."""
-        if self._descriptor is not None and self._is_there(self._descriptor):  # not one that another process holds
+        """Release it and delete its file, where the system lets open files be deleted (Windows does not)."""
+        if self._descriptor is not None and self._is_there(self._descriptor):  # not another process's lock file
             with suppress(OSError):
                 self._path.unlink()
         self.release()
 
     def release(self) -> None:
-        """Let another one hold it. The file stays."""
+        """Release the lock. The file stays."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
@@ -87,27 +87,33 @@ class FileLock:
 
 
 class GatewayLock(FileLock):
-    """Held for a gateway's whole life."""
+    """The lock that a gateway holds for its whole life."""
 
     def __init__(self, run: str) -> None:
         super().__init__(run, "gateway.lock")
 
     def acquire(self) -> None:
-        """Raises AlreadyRunningError when another process holds it, StorageError when it cannot be made."""
+        """Take the lock.
+
+        Raises AlreadyRunningError if another process holds it, StorageError if its file cannot be created or opened.
+        """
         holder = self.take()
         if holder is not None:
             raise AlreadyRunningError(holder)
 
     def acquire_anew(self) -> None:
-        """Hold the file that is there now: ours may have been removed. Raises as `acquire`; then none is held."""
+        """Release the lock and take it again, as its file may have been removed.
+
+        Raises the errors of `acquire`; no lock is held then.
+        """
         self.release()
         self.acquire()
 
 
 def hold(path: Path) -> int | None:
-    """Hold a file with a content of its own, which stays; None if another process does, or there is none.
+    """Lock an existing file, whose content stays, and return its descriptor. Closing the descriptor frees the file.
 
-    Return the descriptor: who closes it frees the file. To others it is held as by a FileLock.
+    Return None if another process holds it or the file does not exist. It is locked in the same way as a FileLock.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0))
@@ -129,7 +135,7 @@ def _lock_now(descriptor: int) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which others must be able to read
+            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which must stay readable for others
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
@@ -143,12 +149,12 @@ def _lock_now(descriptor: int) -> bool:
 
 
 def private_folder(path: Path) -> None:
-    """Make `path` a folder of mode 0700 that is ours, and no link to one. Raises StorageError."""
+    """Make `path` a folder of this user with mode 0700, not a link to one. Raises StorageError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform == "win32":
             return
-        facts = path.lstat()  # a link in /tmp may lead into anybody's folder
+        facts = path.lstat()  # a link in /tmp may lead to any user's folder
         if facts.st_uid != os.getuid():
             raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
         if not stat.S_ISDIR(facts.st_mode):

@@ -1,6 +1,6 @@
-"""Which user holds a TCP port of this machine, and who is at the other end of a connection over loopback.
+"""The users of local TCP ports and of loopback connections.
 
-Only Linux tells (sock_diag(7), some 20 us); elsewhere nothing is known. Never here: listening, what follows from it.
+Only Linux reports them (sock_diag(7), about 20 us); elsewhere nothing is known. Never here: listening, consequences.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ ROOT = 0
 
 
 class SocketFacts(NamedTuple):
-    """The user of a socket; inode 0: its process has closed it, and the user is not known any more."""
+    """The user of a socket. Inode 0 means that its process has closed it; the user is then unknown."""
 
     uid: int
     inode: int
 
 
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
-    """Return what the system knows of the IPv4 socket between two addresses, None without one or on other systems.
+    """Return the facts of the IPv4 socket between two addresses; None without one, or on systems other than Linux.
 
-    A socket of IPv6 that carries IPv4 is found, too; so is one that listens, with `there` ("0.0.0.0", 0).
+    It also finds an IPv6 socket that carries IPv4, and a listening one if `there` is ("0.0.0.0", 0).
     """
     if sys.platform != "linux":
         return None
@@ -52,7 +52,7 @@ def facts_of(here: Address, there: Address) -> SocketFacts | None:
 
 
 def question(here: Address, there: Address) -> bytes:
-    """Write the message that asks for one socket."""
+    """Return the message that asks for one socket."""
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host, _ in (here, there))
     body = (
         QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, ANY_STATE)
@@ -64,7 +64,7 @@ def question(here: Address, there: Address) -> bytes:
 
 
 def answer_in(message: bytes) -> SocketFacts | None:
-    """Read the answer; None for an error, which says that there is no such socket."""
+    """Read the answer. Return None for an error, which means that there is no such socket."""
     if len(message) < FACTS_AT + FACTS.size or HEADER.unpack_from(message)[1] != BY_FAMILY:
         return None
     _, _, _, uid, inode = FACTS.unpack_from(message, FACTS_AT)
@@ -72,15 +72,16 @@ def answer_in(message: bytes) -> SocketFacts | None:
 
 
 def port_holder(port: int) -> int | None:
-    """Return the user who listens on that port of 127.0.0.1; None where that is not known."""
+    """Return the user who listens on that port of 127.0.0.1; None if unknown."""
     facts = facts_of(("127.0.0.1", port), ("0.0.0.0", 0))
     return facts.uid if facts is not None else None
 
 
 def comes_from_another_user(here: Address, there: Address) -> bool:
-    """True if the far end of a connection to us is known to be neither ours nor root's.
+    """Return True if the far end of a connection to us belongs, or may belong, to a user other than us and root.
 
-    One whose far end is closed may have been anybody's. Where our own end is not found, the system does not tell.
+    A far end that is closed may have belonged to any user. If not even our own end is found, the system does not
+    report sockets: return False.
     """
     if facts_of(here, there) is None:
         return False
@@ -89,12 +90,12 @@ def comes_from_another_user(here: Address, there: Address) -> bool:
 
 
 def is_ours(holder: int | None) -> bool:
-    """True if a port's holder is known to be this user."""
+    """Return True if a port's holder is known to be this user."""
     return sys.platform != "win32" and holder == os.getuid()
 
 
 def holder_words(holder: int | None) -> str:
-    """Say whose program holds a port."""
+    """Return a phrase that says whose program holds a port."""
     if sys.platform == "win32" or holder is None:
         return "another program"
     if is_ours(holder):

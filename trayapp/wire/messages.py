@@ -1,4 +1,4 @@
-"""JSON-RPC vocabulary that all channels share: error codes, an answer, the receiver of an answer, a channel.
+"""JSON-RPC vocabulary that all channels share: error codes, answers, the receiver of an answer, the channel itself.
 
 Never here: sockets, processes, MCP methods.
 """
@@ -15,9 +15,9 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-CONNECTION_CLOSED = -32000  # the SDK's code for a peer that went away
-REQUEST_TIMEOUT = -32001  # the SDK's code for a request that ran out of time
-HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP: also for initialize, which comes without the headers
+CONNECTION_CLOSED = -32000  # the SDK's code for a closed connection
+REQUEST_TIMEOUT = -32001  # the SDK's code for a request that timed out
+HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP: also for initialize, which has no such headers
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
 PROGRESS = "notifications/progress"
@@ -26,11 +26,11 @@ CANCELLED = "notifications/cancelled"
 Params = Mapping[str, Any] | None
 RequestId = int | str
 _HEAD = b'{"jsonrpc":"2.0","id":'
-OWN_ID_DIGITS = 15  # a longer number is none that we gave
+OWN_ID_DIGITS = 15  # our own ids are never longer
 
 
 class Request(NamedTuple):
-    """One request of a peer's, on its way. `params` as it came, which may be anything."""
+    """One request of a peer. `params` is as received and may be any JSON value."""
 
     id: RequestId
     method: str
@@ -42,12 +42,12 @@ class Request(NamedTuple):
 
 
 def is_request_id(value: Any) -> TypeGuard[RequestId]:
-    """Whether a JSON value may be an id: text or a whole number (JSON-RPC 2.0, MCP basic)."""
-    return type(value) is int or type(value) is str  # what a JSON parser makes; `bool` is neither
+    """Return True if a JSON value may be an id: a string or an integer (JSON-RPC 2.0, MCP basic)."""
+    return type(value) is int or type(value) is str  # exact types from the parser; a `bool` is neither
 
 
 def own_id(value: Any) -> int | None:
-    """An id as we gave it: a number, or its text, which is what some servers return. None for what is none of ours."""
+    """Return one of our own ids as a number; some servers return it as a string. None for any other value."""
     if type(value) is int:
         return value
     if isinstance(value, str) and len(value) <= OWN_ID_DIGITS and value.isascii() and value.isdecimal():
@@ -56,14 +56,14 @@ def own_id(value: Any) -> int | None:
 
 
 def progress_token(params: Any) -> RequestId | None:
-    """`params._meta.progressToken`, when it is one."""
+    """Return `params._meta.progressToken`; None if it is missing or not a valid token."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if is_request_id(token) else None
 
 
 class RpcError(Exception):
-    """A JSON-RPC error object, received or to be sent. Unknown fields of a received one are kept in `raw`."""
+    """A JSON-RPC error object, received or to be sent. `raw` keeps unknown fields of a received one."""
 
     def __init__(self, code: int, message: str, data: Any = None, raw: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class RpcError(Exception):
 
     @classmethod
     def received(cls, error: Any) -> RpcError:
-        """From the `error` member of an answer, however odd."""
+        """Return the error for the `error` member of an answer, even if malformed."""
         if not isinstance(error, dict):
             return cls(
                 INTERNAL_ERROR,
@@ -87,7 +87,7 @@ class RpcError(Exception):
         return cls(code, str(error.get("message", "")), error.get("data"), error)
 
     def body(self) -> dict[str, Any]:
-        """The `error` member to send."""
+        """Return the `error` member to send."""
         if self.raw is not None:
             return self.raw
         error: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -97,9 +97,9 @@ class RpcError(Exception):
 
 
 class Reply:
-    """One answer: either the frame as it came, with the place of its id, or the parsed message.
+    """One answer: either the frame as received, with the position of its id, or the parsed message.
 
-    `frame[start:end]` is the id's JSON text. A frame without a place (`end == 0`) is sent from `message`.
+    `frame[start:end]` is the id's JSON text. If the position is unknown (`end == 0`), `message` is sent instead.
     """
 
     __slots__ = ("_message", "end", "frame", "start")
@@ -112,38 +112,38 @@ class Reply:
 
     @classmethod
     def of_result(cls, result: Mapping[str, Any]) -> Reply:
-        """An answer made here."""
+        """Return an answer with a result made by the gateway."""
         return cls(b"", message={"jsonrpc": "2.0", "id": None, "result": result})
 
     @staticmethod
     def of_result_json(result: bytes) -> Reply:
-        """An answer made here whose result is JSON text already."""
+        """Return an answer made by the gateway whose result is already JSON text."""
         return _OwnReply(result)
 
     @classmethod
     def of_error(cls, error: RpcError) -> Reply:
-        """An error answer made here, or one that came by a channel without frames."""
+        """Return an error answer, made by the gateway or received on a channel without frames."""
         return cls(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
 
     @property
     def is_large(self) -> bool:
-        """Whether reading `message` would cost a parse."""
+        """True if reading `message` costs a parse."""
         return self._message is None
 
     @property
     def size(self) -> int:
-        """Bytes of the frame as it came; 0 where there is none."""
+        """Size of the received frame in bytes; 0 without one."""
         return len(self.frame)
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
-        """The whole frame, newline included, under another id. Nothing but the id differs from what came."""
+        """Return the whole frame in pieces, newline included, with another id. Nothing else is changed."""
         if self.end:
             view = memoryview(self.frame)
             return view[: self.start], id_json, view[self.end :], b"\n"
         return dumps({**self.message, "id": loads(id_json)}), b"\n"
 
     def with_id(self, id_json: bytes) -> bytes:
-        """The same in one."""
+        """Return the whole frame, newline included, with another id."""
         if not self.end:
             return dumps({**self.message, "id": loads(id_json)}) + b"\n"
         frame = self.frame
@@ -151,13 +151,13 @@ class Reply:
 
     @property
     def message(self) -> dict[str, Any]:
-        """The parsed answer; parsed at first use when it came as a large frame. Raises JsonError."""
+        """Parsed answer. A large frame is parsed at first use. Raises JsonError."""
         if self._message is None:
             self._message = loads(self.frame)
         return self._message
 
     def result(self) -> dict[str, Any]:
-        """The `result` member; raises RpcError for an error answer or a result that is not an object."""
+        """Return the `result` member. Raises RpcError for an error answer or a result that is not an object."""
         try:
             message = self.message
         except JsonError:
@@ -173,13 +173,13 @@ class Reply:
 
 
 class UnreadReply(Reply):
-    """The error in the place of an answer that could not be read; `unread` is its frame."""
+    """An error that replaces an answer that could not be read. `unread` is the frame of that answer."""
 
     __slots__ = ("unread",)
     unread: bytes
 
     def result(self) -> dict[str, Any]:
-        """See Reply; the error has the frame."""
+        """Raise the error, with the frame of the answer in `unread`."""
         try:
             return super().result()
         except RpcError as error:
@@ -188,7 +188,7 @@ class UnreadReply(Reply):
 
 
 class _OwnReply(Reply):
-    """A result in JSON that many clients get: no frame is made of it before somebody wants one."""
+    """An answer whose JSON result many clients share. No frame is built until one is asked for."""
 
     __slots__ = ("_result",)
 
@@ -199,26 +199,28 @@ class _OwnReply(Reply):
 
     @property
     def frame(self) -> bytes:  # type: ignore[override]
-        """With 0 for its id."""
+        """Frame of the answer, with 0 as its id."""
         return b'%b0,"result":%b}' % (_HEAD, self._result)
 
     @property
     def size(self) -> int:
-        """See Reply."""
+        """Size of the result in bytes."""
         return len(self._result)
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
-        """See Reply."""
+        """Return the whole frame in pieces, newline included, with that id."""
         return _HEAD, id_json, b',"result":', self._result, b"}\n"
 
     def with_id(self, id_json: bytes) -> bytes:
-        """See Reply."""
+        """Return the whole frame, newline included, with that id."""
         return b"".join(self.pieces(id_json))
 
 
 def is_answer(message: dict[str, Any]) -> bool:
-    """Whether a message with a result or an error holds exactly one, and that is one: an error as JSON-RPC 2.0 has it
-    (section 5), a result that is an object (MCP basic, responses)."""
+    """Return True if a message with a result or an error holds exactly one of them, and that is valid.
+
+    An error is valid by JSON-RPC 2.0 (section 5), a result if it is an object (MCP basic, responses).
+    """
     if "error" not in message:
         return isinstance(message["result"], dict)
     error = message["error"]
@@ -229,8 +231,11 @@ def is_answer(message: dict[str, Any]) -> bool:
 
 
 def mended(message: dict[str, Any], words: str = "The answer") -> dict[str, Any]:
-    """The same answer as any client can read it: servers send `"error": null` beside a result, text as an error, or
-    null as a result, over which some clients wait for ever. `words`: what an error over it calls it."""
+    """Return a malformed answer in a form that every client can read.
+
+    Servers send `"error": null` beside a result, a string as an error, or null as a result. Some clients then wait
+    forever. `words` names the answer in an error about it.
+    """
     if "result" in message and message.get("error") is None:
         if isinstance(message["result"], dict):
             return {name: value for name, value in message.items() if name != "error"}
@@ -242,33 +247,33 @@ def mended(message: dict[str, Any], words: str = "The answer") -> dict[str, Any]
 
 
 class Call(Protocol):
-    """Whoever waits for one answer. Both methods are called on the event loop and must not block."""
+    """The receiver of one answer. Both methods are called on the event loop and must not block."""
 
     def answered(self, reply: Reply) -> None:
-        """The one answer; nothing comes after it."""
+        """Take the answer. It comes once, and nothing comes after it."""
 
     def progress(self, params: dict[str, Any]) -> None:
-        """A progress notification for this call, its `progressToken` already the caller's own."""
+        """Take a progress notification for this call. Its `progressToken` is already the caller's own."""
 
 
 class Channel(Protocol):
-    """What a connection to a backend can do, whatever carries it: the SDK's `Outbound` and a way to relay unparsed."""
+    """A connection to a backend over any transport: the SDK's `Outbound`, plus relaying answers unparsed."""
 
     async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
-        """Send and await the result. `opts` as the SDK's CallOptions (timeout). Raises RpcError."""
+        """Send a request and return its result. `opts`: the SDK's CallOptions (timeout). Raises RpcError."""
 
     async def notify(self, method: str, params: Params, opts: Any = None) -> None:
-        """Send a notification; dropped in silence when the channel is closed."""
+        """Send a notification. It is silently dropped if the channel is closed."""
 
     def relay(self, method: str, params: Params, call: Call) -> int:
-        """Send a request whose answer goes to `call` as it comes; returns an id for `cancel`.
+        """Send a request whose answer goes to `call` as received, and return an id for `cancel`.
 
-        A `progressToken` in `params._meta` is replaced on the way and restored in what `call.progress` gets.
-        On a closed channel `call` is answered with CONNECTION_CLOSED at once.
+        A `progressToken` in `params._meta` is replaced in the request and restored in what `call.progress` gets.
+        On a closed channel, `call` is answered with CONNECTION_CLOSED at once.
         """
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """Give up a relayed request: the peer is told, its answer is dropped, `call` hears nothing more."""
+        """Cancel a relayed request: notify the peer, drop its answer, and call no method of `call` again."""
 
     def adopt(self, protocol: str) -> None:
-        """Requests from here on are of that protocol revision ("" = not agreed yet); HTTP says it in a header."""
+        """Use that protocol revision for further requests ("" = not agreed yet). HTTP sends it in a header."""

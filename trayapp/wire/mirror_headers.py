@@ -1,7 +1,7 @@
-"""HTTP headers that repeat parts of a request (MCP 2026-07-28, transports): its method, its name, and
-the arguments that a tool's input schema marks with `x-mcp-header`. Read by the clients' side and the servers' side.
+"""HTTP headers that repeat parts of a request (MCP 2026-07-28, transports).
 
-Never here: HTTP.
+These are its method, its name, and the arguments that a tool's input schema marks with `x-mcp-header`. Both the
+clients' side and the servers' side use this module. Never here: HTTP.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trayapp.wire.extensions import TASK_METHODS
 
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
-NAMED_BY = {  # what Mcp-Name repeats
+NAMED_BY = {  # method -> the parameter that Mcp-Name repeats
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
@@ -24,11 +24,11 @@ NAMED_BY = {  # what Mcp-Name repeats
 }
 
 ANNOTATION = "x-mcp-header"
-SHOWN = 40  # characters of what a server sent, in a reason
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: what a header's name may be
+SHOWN = 40  # characters of a server's text that a reason quotes
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: a valid header name
 _PLAIN = re.compile(r"[ -~]*")
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
-_TYPES = frozenset({"string", "integer", "boolean"})  # those whose text everybody writes alike
+_TYPES = frozenset({"string", "integer", "boolean"})  # types with only one way to write a value
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 _SINGLE = frozenset({
@@ -38,10 +38,10 @@ _SINGLE = frozenset({
 
 
 def why_no_headers(schema: Any) -> str | None:
-    """Why a client must not use a tool with this input schema; None when its annotations are fine, or none are there.
+    """Return why a client must not use a tool with this input schema; None if its annotations, if any, are valid.
 
-    Each stands at a parameter (inner ones of objects too) that is a text, an integer or a boolean, and names a header
-    of its own.
+    Each annotation must be on a parameter (or on one nested in an object) of type string, integer or boolean, and must
+    name a header that no other parameter names.
     """
     taken: set[str] = set()
     for place, part in _parts(schema):
@@ -61,9 +61,9 @@ def why_no_headers(schema: Any) -> str | None:
 
 
 def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Yield each parameter that is repeated: the names that lead to it, its header's name, its type.
+    """Yield each parameter that a header repeats: its path, the header's name, its type.
 
-    Of a schema for which `why_no_headers` is None.
+    The schema must be one for which `why_no_headers` returns None.
     """
     for place, part in _parts(schema):
         if place and ANNOTATION in part:
@@ -71,20 +71,20 @@ def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
 
 
 def argument_headers(schema: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that repeat a call's arguments; none for an argument that is not there."""
+    """Return the headers that repeat a call's arguments. An absent argument has none."""
     texts = {token: text_of(value_at(arguments, path)) for path, token, _ in header_params(schema)}
     return {PARAM_HEADER + token: encoded(text) for token, text in texts.items() if text is not None}
 
 
 def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """Return the argument that the names of `path` lead to; None if it is absent."""
+    """Return the argument at `path`; None if it is absent."""
     for key in path:
         arguments = arguments.get(key) if isinstance(arguments, dict) else None
     return arguments
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value as a client writes it into a header; None for what has no such text."""
+    """Return a value as a client writes it into a header; None if it has no such text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int | float):
@@ -96,7 +96,7 @@ def text_of(value: Any) -> str | None:
 
 
 def encoded(text: str) -> str:
-    """Return text as a header's value: plain if printable ASCII survives there, else as `=?base64?...?=`."""
+    """Return text as a header's value: as is if it is printable ASCII without outer blanks, else `=?base64?...?=`."""
     if _PLAIN.fullmatch(text) and text == text.strip() and not _BASE64.fullmatch(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
@@ -115,7 +115,7 @@ def decoded(value: str | None) -> str | None:
 
 
 def _parts(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
-    """Every schema inside a schema, with the names of the parameters that lead to it; None where something else does.
+    """Yield every schema inside a schema with its path of parameter names; None if other keywords lead to it.
 
     References are not followed.
     """

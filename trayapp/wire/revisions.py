@@ -1,7 +1,7 @@
-"""Protocol revisions that are spoken with clients and servers, and what an answer of one era lacks for the other.
+"""Supported protocol revisions, and the conversion of answers between the two eras of MCP.
 
-Up to 2025-11-25 a session is initialized once; from 2026-07-28 each request carries its own envelope in `_meta` (MCP
-basic, versioning). Never here: sessions, connections, who asks whom.
+Up to 2025-11-25 a session is initialized once. From 2026-07-28 on each request carries its own envelope in `_meta`
+(MCP basic, versioning). Never here: sessions, connections, the direction of a request.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trayapp.wire.messages import (
     RpcError,
 )
 
-HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` for a session
-MODERN_VERSIONS = ("2026-07-28",)  # an envelope with each request
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
+MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
-ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # whose results may be `input_required`
-LIST_TTL_MS = 5_000  # as long as a user who switched a tool on is ready to wait, where a client does not listen
-READ_TTL_MS = 0  # nobody but its server knows how long a resource stays as it is
+ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # their results may be `input_required`
+LIST_TTL_MS = 5_000  # a user who enables a tool accepts this delay with a client that does not listen for changes
+READ_TTL_MS = 0  # only its server knows how long a resource stays unchanged
 
-# Which parts each revision of MCP knows (its schema, ContentBlock). A revision that is not listed is newer than we are.
+# Content types that each revision of MCP knows (its schema, ContentBlock). Unlisted revisions are newer than this code.
 _FIRST = frozenset({"text", "image", "resource"})
 _AUDIO = _FIRST | {"audio"}
 _ALL = _AUDIO | {"resource_link"}
@@ -41,13 +41,13 @@ KNOWN_PARTS: dict[str, frozenset[str]] = {
     "2026-07-28": _ALL,
 }
 
-# An answer whose result is a plain object with at least one member, from its first byte.
+# The beginning of an answer whose result is an object with at least one member.
 _RESULT_OPENS = re.compile(rb'\{"jsonrpc":"2\.0","id":[0-9]{1,18},"result":\{(?=")')
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What a request of 2026-07-28 says of its client."""
+    """Envelope of a 2026-07-28 request: its protocol revision, and what it says about its client."""
 
     protocol: str
     capabilities: dict[str, Any]
@@ -56,7 +56,7 @@ class Envelope:
 
 
 def read_envelope(params: Any) -> Envelope:
-    """The envelope of a request. Raises RpcError with the codes of MCP 2026-07-28, basic/versioning."""
+    """Return the envelope of a request. Raises RpcError with the codes of MCP 2026-07-28, basic/versioning."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     known = meta if isinstance(meta, dict) else {}
     missing = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in known]
@@ -75,45 +75,45 @@ def read_envelope(params: Any) -> Envelope:
 
 
 def unsupported(protocol: Any) -> RpcError:
-    """The error for a revision that is not served this way."""
+    """Return the error for a revision that cannot be used with an envelope."""
     data = {"supported": list(MODERN_VERSIONS), "requested": protocol if isinstance(protocol, str) else None}
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 
 
 def mixed() -> RpcError:
-    """The error for a request with an envelope in a session that was initialized."""
+    """Return the error for a request with an envelope in an initialized session."""
     return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need one of their own")
 
 
 def hinted(
     listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS, meta: Mapping[str, Any] | None = None
 ) -> bytes:
-    """A result's JSON, a non-empty object, with the members that 2026-07-28 requires of what may be cached.
+    """Return a result with the members that 2026-07-28 requires in cacheable results.
 
-    `meta`: further members of its `_meta`.
+    `listing`: the result's JSON, a non-empty object. `meta`: further members of its `_meta`.
     """
     more = {
         "resultType": "complete",
         "ttlMs": ttl_ms,
-        "cacheScope": "private",  # what is listed depends on the session's options
+        "cacheScope": "private",  # the list depends on the session's options
         "_meta": {**(meta or {}), SERVER_INFO: dict(server_info)},
     }
     return with_members(listing, more)
 
 
 def with_members(result: bytes, more: Mapping[str, Any]) -> bytes:
-    """A result's JSON, a non-empty object, with these members, which it does not have yet."""
+    """Return a result's JSON with further members. It must be a non-empty object that has none of them."""
     return b"%b,%b" % (result[:-1], dumps(more)[1:])
 
 
 def completed(result: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """An older server's result as 2026-07-28 wants it."""
+    """Return an older server's result with the members that 2026-07-28 requires."""
     hints = {"ttlMs": READ_TTL_MS, "cacheScope": "private"} if method == "resources/read" else {}
     return {"resultType": "complete", **hints, **result}
 
 
 def as_modern(reply: Reply, method: str) -> Reply:
-    """An older server's answer for a client of 2026-07-28. A large one stays unparsed where it can."""
+    """Return an older server's answer for a client of 2026-07-28. A large one stays unparsed if possible."""
     frame = reply.frame
     opening = _RESULT_OPENS.match(frame) if reply.end and method != "resources/read" else None
     if opening is not None and opening.end() > reply.end:
@@ -126,7 +126,7 @@ def as_modern(reply: Reply, method: str) -> Reply:
 
 
 def error_as_modern(reply: Reply) -> Reply:
-    """An error with the code that 2026-07-28 has for it: an unknown resource has none of its own there any more."""
+    """Return an error answer with the code of 2026-07-28, which has no separate code for an unknown resource."""
     error = reply.message.get("error")
     if not isinstance(error, dict) or error.get("code") != RESOURCE_NOT_FOUND:
         return reply
@@ -134,8 +134,9 @@ def error_as_modern(reply: Reply) -> Reply:
 
 
 def with_result_type(reply: Reply, method: str) -> Reply:
-    """A 2026-07-28 server's answer for a client of the same era. Some servers leave out `resultType`, clients do not
-    take that.
+    """Return a 2026-07-28 server's answer for a client of the same era, with `resultType`.
+
+    Some servers leave `resultType` out, and clients reject such answers.
     """
     if reply.frame:
         return reply if b'"resultType"' in reply.frame or b'"result"' not in reply.frame else as_modern(reply, method)
@@ -144,9 +145,9 @@ def with_result_type(reply: Reply, method: str) -> Reply:
 
 
 def as_older(reply: Reply) -> Reply:
-    """A 2026-07-28 server's answer for an older client: without what only the newer envelope holds.
+    """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
-    A large one passes as it is: unknown members of a result mean nothing to older clients (MCP 2025-11-25, schema).
+    A large one passes unchanged: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
     """
     if reply.is_large:
         return reply
@@ -163,7 +164,10 @@ def as_older(reply: Reply) -> Reply:
 
 
 def error_as_older(reply: Reply) -> Reply:
-    """A newer server's refusal of resources/read, with the code of older revisions: the resource is all it asks for."""
+    """Return a newer server's error for resources/read with the code of older revisions.
+
+    INVALID_PARAMS becomes RESOURCE_NOT_FOUND, as the resource is the request's only parameter.
+    """
     if reply.is_large:
         return reply
     error = reply.message.get("error")
@@ -173,7 +177,7 @@ def error_as_older(reply: Reply) -> Reply:
 
 
 def asks_for_input(reply: Reply) -> bool:
-    """Whether an answer of a 2026-07-28 server is a question; looks before it parses."""
+    """Return True if a 2026-07-28 server's answer is `input_required`. It parses only if that text occurs."""
     if reply.frame and b'"input_required"' not in reply.frame:
         return False
     result = reply.message.get("result")

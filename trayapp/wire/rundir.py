@@ -1,18 +1,18 @@
-"""Where the runtime folder and the local socket lie: the one rule that gateway, shim, tray and CLI share.
+"""Location of the runtime folder and the local socket: the one rule that gateway, shim, tray and CLI share.
 
-Never here: imports beyond os and sys (the shim pays for each), opening anything.
+Never here: imports other than os and sys (each costs the shim time and memory), opening anything.
 """
 
 import os
 import sys
 
-# A gateway's last word to each session when it is stopped on purpose: the shim then does not start another at once.
+# The last message to each session of a gateway that is stopped on purpose. The shim then does not start another.
 STOPPING = b'{"jsonrpc":"2.0","method":"notifications/multi-mcp/stopping"}\n'
-SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, its end included
+SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, terminator included
 
 
 def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
-    """Absolute path of the folder for lock, socket and endpoint file (mode 0700 once made)."""
+    """Return the absolute path of the folder for lock, socket and endpoint file (created with mode 0700)."""
     home = environ.get("MULTI_MCP_HOME", "").strip()
     if home:
         return os.path.join(os.path.abspath(os.path.expanduser(home)), "run")
@@ -21,16 +21,19 @@ def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
         return os.path.join(base, "multi-mcp", "run")
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Caches/multi-mcp/run")
-    # Many clients start their servers with hardly any environment: the shim must find the gateway without the variable.
+    # Many clients start servers with almost no environment. The shim must find the gateway without it.
     for base in (environ.get("XDG_RUNTIME_DIR") or "", f"/run/user/{os.getuid()}"):
         if os.path.isabs(base) and _own_folder(base, os.stat):
             return os.path.join(base, "multi-mcp")
-    # A login without a session manager (ssh, cron, a container) must find the same gateway: the home folder it is.
+    # Logins without a session manager (ssh, cron, a container) must find the same gateway, so use the home folder.
     return os.path.expanduser("~/.cache/multi-mcp/run")
 
 
 def _own_folder(path: str, look: "Callable[[str], os.stat_result]", forbidden: int = 0) -> bool:
-    """Whether there is a folder of this user without the `forbidden` bits of mode; `look`: os.lstat takes no links."""
+    """Return True if `path` is a folder of this user without the `forbidden` mode bits.
+
+    `look` is os.stat, or os.lstat to reject links.
+    """
     try:
         facts = look(path)
     except OSError:
@@ -39,18 +42,18 @@ def _own_folder(path: str, look: "Callable[[str], os.stat_result]", forbidden: i
 
 
 def socket_folder(run: str) -> str:
-    """Folder of the Unix socket for a runtime folder: itself, or a short private one where it is too deep."""
+    """Return the folder of the Unix socket: the runtime folder, or a short private one if its path is too long."""
     if len(os.fsencode(run)) + len("/gateway.sock") <= SOCKET_PATH_LIMIT:
         return run
-    from zlib import crc32  # rare: kept off the shim's usual way
+    from zlib import crc32  # rare, so not imported by every shim
 
     return os.path.join("/tmp", f"multi-mcp-{os.getuid()}-{crc32(os.fsencode(run)):08x}")
 
 
 def socket_path(run: str) -> str:
-    """Path of the Unix socket for a runtime folder.
+    """Return the path of the Unix socket for a runtime folder.
 
-    Raises PermissionError when the short folder is not ours alone: anybody may have made one of that name in /tmp.
+    Raises PermissionError if the short folder is not private to this user: anyone may create that name in /tmp.
     """
     folder = socket_folder(run)
     if folder != run and os.path.lexists(folder) and not _own_folder(folder, os.lstat, forbidden=0o077):

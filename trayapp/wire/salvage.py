@@ -1,6 +1,6 @@
-"""Answers that not every parser takes: a list without the entries over which it fails, texts that are well-formed.
+"""Repair of answers that some parsers reject: dropping list entries that fail, and making strings well-formed.
 
-Never here: which answers are worth that.
+Never here: which answers to repair.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 from trayapp.model.late import late
 from trayapp.wire.jsonio import JsonError, loads
 
-_TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # texts whole: brackets in them are none
+_TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # strings as a whole: brackets inside them do not count
 _LONE = late("[\ud800-\udfff]")
-ENTRY_DEPTH = 3  # of an entry in {"result": {"tools": [entry]}}
-LEVELS_MOST = 100  # of one entry; serde_json reads 128 of a whole message, pydantic 200
+ENTRY_DEPTH = 3  # nesting depth of an entry in {"result": {"tools": [entry]}}
+LEVELS_MOST = 100  # of one entry; serde_json accepts 128 in a whole message, pydantic 200
 
 
 def salvaged(frame: bytes) -> dict[str, Any] | None:
-    """Return the message with null in the place of each entry that cannot be read; None when that does not help."""
+    """Return the message with null in place of each entry that cannot be read; None if that does not help."""
     parts: list[bytes] = []
     depth = start = done = 0
     for token in _TOKEN.finditer(frame):
@@ -48,9 +48,10 @@ def _is_json(text: bytes) -> bool:
 
 
 def well_formed(value: Any, levels: int = LEVELS_MOST) -> Any:
-    """Return a JSON value as strict parsers take it; `value` itself where they do.
+    """Return a JSON value that strict parsers accept; `value` itself if they already do.
 
-    They refuse a whole message for one lone surrogate, or for nesting: the one becomes U+FFFD, the other is cut off.
+    They reject a whole message because of one lone surrogate or deep nesting. A lone surrogate becomes U+FFFD, and
+    nesting beyond `levels` is cut off.
     """
     if isinstance(value, str):
         return value if value.isascii() else _LONE.sub("\ufffd", value)

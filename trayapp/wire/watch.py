@@ -1,6 +1,6 @@
-"""The gateway's snapshots as a stream that can be waited for beside other things, with its signs of life.
+"""The gateway's snapshots as a stream for a selector, with heartbeats.
 
-Never here: an event loop, waiting, what silence means.
+Never here: an event loop, waiting, the meaning of silence.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _STOPPING = loads(STOPPING)["method"]
 
 
 class Watch:
-    """One connection to the gateway of a runtime folder, for the selector of its owner. Raises NoGatewayError.
+    """One connection to the gateway of a runtime folder, for its owner's selector. Raises NoGatewayError.
 
-    `beats`: whether the gateway promised a sign of life every `beat_s` seconds (one of an older version does not).
-    `stopping`: whether it said that it ends on purpose.
+    `beats`: True if the gateway promised a heartbeat every `beat_s` seconds (older versions do not).
+    `stopping`: True if it announced that it ends on purpose.
     """
 
     def __init__(self, run: str, beat_s: float, tcp: bool = USES_TCP) -> None:
@@ -38,13 +38,13 @@ class Watch:
             raise NoGatewayError from None
 
     def fileno(self) -> int:
-        """For a selector: readable when there is something to `read`."""
+        """Return the descriptor for a selector. It is readable when there is something to `read`."""
         return self._socket.fileno()
 
     def read(self) -> dict[str, Any] | None:
-        """What has come: the newest snapshot of it, None when it held none.
+        """Read what has arrived and return the newest snapshot in it, None if there is none.
 
-        Raises NoGatewayError when the stream has ended, after everything that came before that was read.
+        Raises NoGatewayError when the stream has ended, once everything before its end was read.
         """
         try:
             data = self._socket.recv(RECEIVE_BYTES)
@@ -59,7 +59,7 @@ class Watch:
         return newest
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def _take(self, frame: bytes) -> dict[str, Any] | None:
