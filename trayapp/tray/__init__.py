@@ -1,4 +1,4 @@
-"""The icon, its menu and its notifications.
+"""The tray: the icon, its menu, and its notifications.
 
-Never here: what a backend is; the gateway is asked, never imported.
+Never here: backends. The tray asks the gateway and never imports it.
 """

@@ -1,7 +1,4 @@
-"""What a click does: one function a verb, each ends in a Notice, in a new state, or in an error for people.
-
-Never here: threads, the icon; the words (outcomes); how the gateway's process is held (service/supervisor).
-"""
+"""The actions behind the menu's entries: one method per verb. Each ends in a Notice, a new state, or an error."""
 
 from __future__ import annotations
 
@@ -38,21 +35,21 @@ from trayapp.wire.control import (
 log = logging.getLogger(__name__)
 
 CHANGES_FOLDER = "changes"  # in the cache folder
-LOGS_FOLDER = "logs"  # there too: what the gateway's log says of servers that write nothing
+LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without a log of their own
 CHECK_NAME = "check.txt"
-LOG_TAIL = 1 << 20  # bytes of the gateway's log that are looked through
-BY = "the tray"  # who answered, in what a late answer is told
-VERB_S = 30.0  # for an edit of one file
+LOG_TAIL = 1 << 20  # bytes at the end of the gateway's log that are searched
+BY = "the tray"  # named as the answerer in the error for a later answer
+VERB_S = 30.0  # to edit one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What actions are done with; tests pass fakes of the same shapes. All may block and raise MultiMcpError."""
+    """The operations that actions use. Tests pass fakes of the same shapes. All may block and raise MultiMcpError."""
 
-    ask: Callable[[str, dict[str, Any]], Any]  # a control request, however long it takes
-    run: Callable[[Sequence[str], float], Any]  # a verb of the command line, within so many seconds
+    ask: Callable[[str, dict[str, Any]], Any]  # a control request, without a time limit
+    run: Callable[[Sequence[str], float], Any]  # a verb of the command line, with a time limit in seconds
     command: Callable[[CommandKind], None]
     create_file: Callable[[], None]  # the first servers.yaml
     open_file: Callable[[Path], None]
@@ -62,13 +59,13 @@ class Means:
     paths: Paths
     shim: list[str]
     version: str
-    view: Callable[[], TrayView]  # what is shown now
-    changed: Callable[[], None]  # something is different that no snapshot tells
+    view: Callable[[], TrayView]  # what the tray shows now
+    changed: Callable[[], None]  # reports a change that no snapshot shows
     quit: Callable[[], None]
 
 
 def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offered, ...]:
-    """The rows of `multi-mcp import --json`; `known`: those of servers that are here already."""
+    """Return the rows of `multi-mcp import --json` about servers that multi-mcp lacks; `known`: about those it has."""
     return tuple(
         Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
         for row in answer["servers"]
@@ -77,7 +74,7 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
 
 
 def lines_about(server: str, log_file: Path) -> list[str]:
-    """The lines of the newest part of a log that name this server."""
+    """Return the lines in the last LOG_TAIL bytes of a log that name this server."""
     try:
         with log_file.open("rb") as file:
             file.seek(max(0, log_file.stat().st_size - LOG_TAIL))
@@ -88,11 +85,11 @@ def lines_about(server: str, log_file: Path) -> list[str]:
 
 
 class Actions:
-    """Does what clicks ask for: a method for each action of the menu."""
+    """Carries out clicks: one method per action of the menu."""
 
     def __init__(self, means: Means) -> None:
         self._means = means
-        self._shown: dict[str, list[dict[str, str]]] = {}  # of each server, what the user has looked at
+        self._shown: dict[str, list[dict[str, str]]] = {}  # for each server, the changes that the user has seen
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
             Verb.RECONNECT: self._reconnect,
             Verb.REFRESH: self._refresh,
@@ -135,14 +132,14 @@ class Actions:
         }
 
     def do(self, action: Action) -> Notice | None:
-        """Do it; what there is to say, None when the new state says it. Raises nothing."""
+        """Carry out an action. Return a notice, or None if the new state shows the result. Raises nothing."""
         log.info("Click: %s %s", action.verb, action.target)
         try:
             return self._table[action.verb](action.target)
         except MultiMcpError as error:
             log.info("%s failed: %s", action.verb, error)
             return outcomes.failed(action, error)
-        except Exception as error:  # the boundary of a click: whatever it is, the user hears of it
+        except Exception as error:  # the boundary of a click: the user learns of every error
             log.exception("%s failed in a way that we do not know", action.verb)
             return outcomes.unknown(action, error)
 
@@ -155,7 +152,7 @@ class Actions:
         return outcomes.refreshed(self._means.ask(REFRESH, {"server": server or None})["servers"])
 
     def _sign_in(self, server: str) -> Notice:
-        """Waits for the user, who has the time that the browser's page is waited for."""
+        """Sign in to a server. Wait for the user as long as the gateway waits for the browser."""
         begun = self._means.ask(LOGIN, {"server": server})
         if begun["url"] is None:  # found in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
@@ -169,14 +166,14 @@ class Actions:
         return outcomes.signed_out(server)
 
     def _unlock(self, _: str) -> Notice:
-        """The desktop's own dialog asks for the password."""
+        """Unlock the keyring. The desktop's own dialog asks for the password."""
         error = self._means.ask(KEYRING, {"unlock": True}).get("error")
         if error:
             raise MultiMcpError(str(error["title"]), str(error["hint"]))
         return outcomes.unlocked()
 
     def _show_changes(self, server: str) -> None:
-        """Tools that wait for the user, as a text; what was shown is what an approval is of."""
+        """Show the tools that wait for approval, as a text. A later approval covers only what was shown."""
         rows = self._means.ask(APPROVALS, {"server": server})["rows"]
         name = Path(CHANGES_FOLDER, log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
@@ -184,7 +181,7 @@ class Actions:
         self._means.open_file(file)
 
     def _approve(self, server: str) -> Notice:
-        """What was shown, and nothing that came after."""
+        """Approve what was shown, and nothing that changed later."""
         if not self._shown.get(server):
             raise MultiMcpError("Nobody has looked at it yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
@@ -192,14 +189,14 @@ class Actions:
     # -- asks ----------------------------------------------------------------------------------------------------
 
     def _allow(self, ask: str, answer: str) -> None:
-        """The first answer counts; a later one is an error, which says so."""
+        """Allow an ask. The first answer counts: a later one raises an error that says so."""
         self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _deny(self, ask: str) -> None:
         self._means.ask(DENY, {"id": ask, "by": BY})
 
     def _open_asked(self, ask: str) -> None:
-        """Open the page that a server wants the user to see. That the user did is the answer."""
+        """Open the page that a server wants the user to see. Opening it is the answer."""
         url = next((row["url"] for row in self._means.ask(ASKS, {})["asks"] if row["id"] == ask), None)
         if url is not None and not self._means.open_url(str(url)):
             raise MultiMcpError("No browser was found here", "See the address with: multi-mcp asks")
@@ -212,12 +209,12 @@ class Actions:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def _open_panel(self, _: str) -> None:
-        """In the user's browser; the link works once."""
+        """Open the panel in the user's browser, by a link that works once."""
         if not self._means.open_url(str(self._means.ask(PANEL, {})["url"])):
             raise MultiMcpError("No browser was found here", "Print a link for one: multi-mcp panel --no-browser")
 
     def _open_file(self, path: str) -> None:
-        """servers.yaml, which is written first if there is none; or another file that a problem is in."""
+        """Open servers.yaml, creating it first if necessary, or another file that has a problem."""
         own = self._means.paths.config_file
         file = Path(path) if path else own
         if file == own and not file.exists():
@@ -225,7 +222,7 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
-        """What it wrote itself; else what the gateway's log says of it: a url server has nothing else."""
+        """Show the server's own log or, if that is empty (as for url servers), its lines in the gateway's log."""
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         if not (file.exists() and file.stat().st_size):
             lines = lines_about(server, self._means.paths.log_dir / GATEWAY_LOG)
@@ -234,7 +231,7 @@ class Actions:
         self._means.open_file(file)
 
     def _show_logs(self, _: str) -> None:
-        """The gateway's; the folder where there is none yet."""
+        """Open the gateway's log, or the log folder if there is no log yet."""
         file = self._means.paths.log_dir / GATEWAY_LOG
         self._means.open_file(file if file.exists() else self._logs())
 
@@ -258,11 +255,11 @@ class Actions:
         return outcomes.diagnostics_copied()
 
     def _diagnostics(self) -> str:
-        """What `multi-mcp doctor` finds; it repeats no secret."""
+        """Return the findings of `multi-mcp doctor`. They contain no secrets."""
         return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
 
     def _written(self, name: Path, text: str, command: str) -> Path:
-        """A text to be read, in the cache folder; `command` shows the same on a terminal."""
+        """Write a text to read into the cache folder. The error names `command`, which shows the same in a terminal."""
         file = self._means.paths.cache_dir / name
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -288,12 +285,15 @@ class Actions:
         return offered_of(self._means.run(["import", "--first", "--dry-run"], VERB_S))
 
     def _show_offer(self, _: str) -> None:
-        """All of them, as a text: a notification has room for two, and not every panel shows a menu."""
+        """Open a text with all offered servers: a notification has room for two, and not every panel shows menus."""
         text = outcomes.offer_text(self._offered())
         self._means.open_file(self._written(Path(OFFER_NAME), text, "multi-mcp import"))
 
     def _take_over(self, key: str, how: str) -> Notice:
-        """Copies: the tools' files stay as they are. What came after the look at them has had no yes."""
+        """Copy the offered servers into servers.yaml; the AI tools' files stay unchanged.
+
+        Raise MultiMcpError if the offer changed after it was shown: the user's yes does not cover the difference.
+        """
         offered = self._offered()
         if offer_key(offered) != key:
             self._means.changed()
@@ -308,7 +308,10 @@ class Actions:
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
 
     def _take_out(self, key: str) -> Notice:
-        """Out of the files of AI tools what runs here anyway. What came after the look at them has had no yes."""
+        """Remove servers from the AI tools' files that multi-mcp also has.
+
+        Raise MultiMcpError if the list changed after it was shown: the user's yes does not cover the difference.
+        """
         doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
         if offer_key(doubled) != key:
             self._means.changed()

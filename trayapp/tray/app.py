@@ -1,7 +1,6 @@
-"""The tray app: its parts put together, from its start to its end.
+"""The tray app: it connects the parts of the tray, from startup to shutdown.
 
-The main thread belongs to the icon; the supervisor, the redraws and each click have threads of their own. Never here:
-what any of them decides.
+The main thread belongs to the icon. The supervisor, the redraws, and each click have their own threads.
 """
 
 from __future__ import annotations
@@ -27,45 +26,45 @@ from trayapp.tray.state.view import view
 
 log = logging.getLogger(__name__)
 
-RENEWS = "SIGUSR1"  # of an installer that replaced the program (packaging/linux/postinst)
+RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
-LOOK_AGAIN_S = 2.0  # panels tell more than once that a menu opens; a look starts a process, 0.2 s of work
-ENDED_BY = "quit"  # the wish of `multi-mcp quit`
+LOOK_AGAIN_S = 2.0  # panels report an opened menu more than once; a look starts a process, 0.2 s of work
+ENDED_BY = "quit"  # the request of `multi-mcp quit`
 ENDS_NOW = "It ends"
 UPDATED = "It was updated: the new one goes on in its place"
-QUIT_S = 30.0  # the gateway's own end is bounded by half of that
+QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
 
 class TrayPlatform(Protocol):
-    """What of the tray differs from system to system."""
+    """The parts of the tray that differ between systems."""
 
     def make_icon(self) -> Any:
-        """pystray's icon, or one like it. Called once."""
+        """Return pystray's icon, or one with the same interface. Called once."""
 
     def picture(self, kind: IconKind) -> Any:
-        """What the icon shows for a kind, in the form that it takes."""
+        """Return the picture for a kind, in the form that the icon accepts."""
 
     def label(self, text: str) -> str:
-        """The text of a menu entry, with what would be a mark in it escaped."""
+        """Return the text of a menu entry, with the system's menu marks escaped."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show it in the place of one with the same key; False when nobody sees it. May block."""
+        """Show a notice in place of the one with the same key. Return False if nobody sees it. May block."""
 
     def withdraw(self, key: str) -> None:
-        """Show the one with that key no longer, where that can be."""
+        """Withdraw the notice with that key, where the system supports this."""
 
 
 class Renewal(Protocol):
-    """Whether the program was replaced: of service/installed.Update."""
+    """Tells if an update replaced the program: the part of service/installed.Update that the app uses."""
 
     def replaced_us(self) -> bool: ...
     def replaced_gateway(self, pid: int) -> bool: ...
 
 
 class App:
-    """One tray. `clock`: seconds of a steady clock.
+    """One tray. `clock` returns the seconds of a steady clock.
 
-    It is broad because each event of the system ends here.
+    The class is broad because each event of the system ends here.
     """
 
     def __init__(
@@ -86,23 +85,23 @@ class App:
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # whether another tray is to follow this one
+        self.is_replaced = False  # True if another tray is to follow this one
         self._icon = face.make_icon()
-        self._icon.on_signal = self.quit_soon  # where the system's own loop keeps Python's handlers from running
-        self._icon.on_open = self.opened  # where the panel tells of it
+        self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
+        self._icon.on_open = self.opened  # for panels that report the opening of the menu
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
         self._painter.render(view(desk.state()))
 
     def join(self, actions: Actions, supervisor: Supervisor) -> None:
-        """The parts that need this one to exist."""
+        """Set the parts that need this app to exist first."""
         self._actions = actions
         self._supervisor = supervisor
 
     # -- the life of the app -------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Be the tray until Quit, a signal, or the end of the desktop's session. On the main thread."""
+        """Run the tray until Quit, a signal, or the end of the desktop session. Call this on the main thread."""
         self._hear_signals()
         self._icon.run(self._begin)
         self._redraws.close()
@@ -117,7 +116,7 @@ class App:
         self._redraws.wanted()
 
     def _hear_signals(self) -> None:
-        """On a thread of its own: one that comes just as the main thread goes to sleep would wake nobody there."""
+        """Handle signals on a separate thread: one that arrives as the main thread goes to sleep would not wake it."""
         for name in (*ENDS, RENEWS):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: None)
@@ -140,11 +139,11 @@ class App:
         self.quit_soon()
 
     def quit_soon(self) -> None:
-        """As `quit`, from any thread."""
+        """Quit from any thread, without waiting."""
         threading.Thread(target=self.quit, name="quit", daemon=True).start()
 
     def quit(self) -> None:
-        """Stop the gateway that we started, then end. From any thread but the main one."""
+        """Stop the gateway that this tray started, then end. Call this from any thread but the main one."""
         try:
             self._end_gateway()
         finally:
@@ -158,7 +157,7 @@ class App:
     # -- what comes in -------------------------------------------------------------------------------------------
 
     def saw(self, seen: Seen) -> None:
-        """From the supervisor. A state that lasts too short to be drawn is told all the same."""
+        """Take what the supervisor sees. States that are too short to be drawn still cause notifications."""
         if self._desk.see(seen):
             self._tell()
         self._redraws.wanted()
@@ -166,7 +165,7 @@ class App:
             threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
 
     def _renew_gateway(self) -> None:
-        """One of before an update makes room, whoever started it; AI tools keep their sessions by their shims."""
+        """Restart a gateway that predates an update, no matter who started it. Shims keep the AI tools' sessions."""
         log.info("The gateway is of a program that was replaced: another one follows")
         try:
             self._supervisor.command(CommandKind.RESTART)
@@ -174,20 +173,20 @@ class App:
             log.warning("It does not make room: %s", error)
 
     def looked_around(self) -> None:
-        """A click changed what no snapshot tells."""
+        """Read again what no snapshot shows, after a click changed it."""
         self._desk.look_around()
         self._redraws.wanted()
 
     def opened(self) -> None:
-        """The menu is opened: what no snapshot tells is read again while the user reads, unless it just was."""
+        """Read again what no snapshot shows while the menu is open, unless that was done less than LOOK_AGAIN_S ago."""
         if self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._looked_at = self._clock()
             threading.Thread(target=self.looked_around, name="look around", daemon=True).start()
 
     def click(self, action: Action) -> None:
-        """Do it on a thread of its own; the same thing that is still under way is not begun again.
+        """Carry out an action on its own thread, unless the same action is still running.
 
-        But for a sign-in: who closed the browser's page by mistake clicks again.
+        A sign-in may start again: the user may have closed the browser's page by mistake.
         """
         with self._busy_lock:
             if action in self._busy and action.verb is not Verb.SIGN_IN:
@@ -207,7 +206,7 @@ class App:
     # -- what goes out -------------------------------------------------------------------------------------------
 
     def shown(self) -> TrayView:
-        """What there is to see now."""
+        """Return what the tray shows now."""
         return view(self._desk.state())
 
     def _draw(self) -> float | None:
@@ -215,7 +214,7 @@ class App:
         return self._tell().again_s
 
     def _tell(self) -> DueNotices:
-        """Notifications that the state calls for, shown off this thread: a notification server may be slow."""
+        """Show the notifications that the state calls for, on another thread: a notification server may be slow."""
         with self._news_lock:
             fresh = news(self._desk.state(), self._told, self._clock())
             self._told = fresh.told
@@ -230,14 +229,14 @@ class App:
             self.show(notice)
 
     def show(self, notice: Notice) -> None:
-        """Show a notification, and keep it in the log: there may be nobody who shows any."""
+        """Show a notification, and log it in case nothing displays notifications."""
         seen = self._face.show(notice, self.click)
         log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
 
     def second_start(self, wish: str) -> str:
-        """A second `multi-mcp`: show where we are, and let it say so; after an update, let the new one go on.
+        """Answer a second `multi-mcp`: show the state here, and return it as text for the second one to print.
 
-        `multi-mcp quit` wishes that this one ends.
+        After an update, let the new program replace this one. If the wish is `quit`, end this tray.
         """
         if wish == ENDED_BY:
             self.quit_soon()
@@ -250,14 +249,14 @@ class App:
 
 
 class Speaker(Protocol):
-    """A way to notify."""
+    """The interface to show notifications."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Face."""
+        """Show a notice. Return False if nobody sees it."""
         ...
 
     def withdraw(self, key: str) -> None:
-        """See Face."""
+        """Withdraw the notice with that key."""
 
 
 class OverBus:
@@ -267,7 +266,7 @@ class OverBus:
         self._notifier = notifier
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Face."""
+        """Show a notice. Return False if no notification server takes it."""
         actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
         labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
         chosen = partial(_choose, actions, click)
@@ -284,7 +283,7 @@ class OverBus:
         )
 
     def withdraw(self, key: str) -> None:
-        """See Face."""
+        """Withdraw the notice with that key."""
         self._notifier.close(key)
 
 
@@ -294,24 +293,24 @@ def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen:
 
 
 class ByIcon:
-    """Notifications as the icon's own balloons (Windows, macOS): they have no buttons.
+    """Notifications as the icon's own balloons (Windows, macOS). They have no buttons.
 
-    On Windows a click on the one that is shown does what its first button would.
+    On Windows, a click on the current balloon does what its first button would do.
     """
 
     def __init__(self, icon: Any) -> None:
         self._icon = icon
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See Face."""
+        """Show a notice. Return False if the system refuses it."""
         action = notice.actions[0][1] if notice.actions and notice.click else None
         self._icon.on_balloon = partial(click, action) if action else None
         try:
             self._icon.notify(notice.text, notice.title)
-        except Exception:  # the boundary to pystray and the system below it: the log has the words
+        except Exception:  # the boundary to pystray and the system below it: the error goes to the log
             log.exception("A notification could not be shown")
             return False
         return True
 
     def withdraw(self, key: str) -> None:
-        """They go by themselves."""
+        """Do nothing: balloons disappear by themselves."""

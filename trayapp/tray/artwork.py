@@ -1,7 +1,4 @@
-"""A picture in every size that a panel may ask for, and the bytes that panels want.
-
-Never here: drawing (icons), D-Bus, X.
-"""
+"""Pictures in every size that a panel may ask for, and their bytes in the panels' format."""
 
 from __future__ import annotations
 
@@ -11,15 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# One picture for all sizes, a picture for each of some sizes (pixels, square), or whoever draws the size asked for.
+# One picture for all sizes, pictures by size (pixels, square), or a function that draws the requested size.
 Artwork: TypeAlias = "Image | Mapping[int, Image] | Callable[[int], Image]"
-PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # heights of the panels that there are, twice for dense screens
+PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
 
 Pixmap = tuple[int, int, bytes]
 
 
 def at_size(artwork: Artwork, size: int) -> Image:
-    """The picture as RGBA of `size` by `size` pixels, made from the nearest larger one where there is none."""
+    """Return the picture as RGBA of `size` by `size` pixels.
+
+    A missing size is made from the nearest larger one or, if there is none, from the largest.
+    """
     drawn = _source(artwork, size)
     picture = drawn if drawn.mode == "RGBA" else drawn.convert("RGBA")
     return picture if picture.size == (size, size) else picture.resize((size, size))
@@ -34,7 +34,7 @@ def _source(artwork: Artwork, size: int) -> Image:
 
 
 def argb32(picture: Image) -> bytes:
-    """RGBA pixels as ARGB32 in network byte order, as IconPixmap wants them (StatusNotifierItem specification)."""
+    """Convert RGBA pixels to ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
     rgba = picture.tobytes()
     turned = bytearray(len(rgba))
     turned[0::4] = rgba[3::4]
@@ -45,5 +45,5 @@ def argb32(picture: Image) -> bytes:
 
 
 def pixmaps(artwork: Artwork) -> list[Pixmap]:
-    """The picture in all PANEL_SIZES: (width, height, ARGB32)."""
+    """Return the picture in all PANEL_SIZES, each a (width, height, ARGB32)."""
     return [(size, size, argb32(at_size(artwork, size))) for size in PANEL_SIZES]

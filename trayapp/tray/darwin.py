@@ -1,6 +1,6 @@
-"""The icon on macOS: pystray's own, with AppKit touched on the main thread only, sharp on Retina, and ended by signals.
+"""The icon on macOS: pystray's own, made safe for threads, sharp on Retina screens, and able to handle signals.
 
-AppKit from another thread ends the process since macOS 26 (pystray issue 60). Never here: what is shown.
+Since macOS 26, a call to AppKit from any thread but the main one ends the process (pystray issue 60).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 ACCESSORY = (
     1  # NSApplicationActivationPolicyAccessory: no Dock icon, no menu bar of its own (LSUIElement does the same)
 )
-MENUS_KEPT = 8  # an open menu is an old one: its entries must still find what they stand for
+MENUS_KEPT = 8  # an open menu is an old one: its entries must still find their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
 CallAfter = Callable[..., None]
 Signals = Callable[[int, Callable[..., None]], object]
-ImageOf = Callable[[bytes, tuple[float, float]], Any]  # a PNG as AppKit has it, and its size in points
+ImageOf = Callable[[bytes, tuple[float, float]], Any]  # from a PNG and its size in points to an AppKit image
 
 
 class Callbacks:
-    """What the tags of menu items stand for: unlike a list, it never gives a tag of an open menu to another item."""
+    """The callbacks of menu items by tag. Unlike a list, it never gives a tag of an open menu to another item."""
 
     def __init__(self) -> None:
         self._by_tag: dict[int, Any] = {}
@@ -32,14 +32,14 @@ class Callbacks:
         self._menus: list[int] = []
 
     def begin(self) -> None:
-        """A new menu comes; what only very old ones had is forgotten."""
+        """Start a new menu, and forget callbacks that only menus older than the last MENUS_KEPT use."""
         self._menus.append(self._next)
         if len(self._menus) > MENUS_KEPT:
             first_kept = self._menus.pop(0) and self._menus[0]
             self._by_tag = {tag: callback for tag, callback in self._by_tag.items() if tag >= first_kept}
 
     def append(self, callback: Any) -> None:
-        """The callback of the item with the tag `len(self)`."""
+        """Store the callback of the item with the tag `len(self)`."""
         self._by_tag[self._next] = callback
         self._next += 1
 
@@ -51,11 +51,11 @@ class Callbacks:
 
 
 def _nothing(*_: object) -> None:
-    """An entry of a menu that is long gone."""
+    """Ignore a click on an entry of a menu that is long gone."""
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:
-    """An ImageOf."""
+    """Return a PNG as an AppKit image of that size in points."""
     import AppKit
     import Foundation
 
@@ -65,12 +65,15 @@ def _native_image(png: bytes, size: tuple[float, float]) -> Any:
 
 
 def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf = _native_image) -> type[Any]:
-    """pystray's class made fit. `call_after` runs a function on the main thread; `catch` takes a signal there."""
+    """Return pystray's class with its faults on macOS fixed.
+
+    `call_after` runs a function on the main thread; `catch` handles a signal there.
+    """
 
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
-        """See the module."""
+        """pystray's icon on macOS, with AppKit called on the main thread only."""
 
-        attention = False  # other systems' icons tell their panel by it
+        attention = False  # icons of other systems pass it to their panel
         _icon_image: Any
         _menu_handle: Any
 
@@ -90,7 +93,7 @@ def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf =
                 self._status_bar.removeStatusItem_(self._status_item)
 
         def _assert_image(self) -> None:
-            """The picture with all its pixels, shown at the bar's height: two pixels a point on Retina."""
+            """Set the picture with all its pixels at the menu bar's height: two pixels per point on Retina."""
             if self._icon_image is not None:
                 return
             data = io.BytesIO()
@@ -100,7 +103,7 @@ def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf =
             self._status_item.button().setImage_(self._icon_image)
 
         def _create_menu(self, descriptors: Any, callbacks: Any) -> Any:
-            """The menus of one update share one run of tags."""
+            """Create a menu. All menus of one update share one sequence of tags."""
             if not isinstance(callbacks, Callbacks):
                 callbacks = self._callbacks
             return super()._create_menu(descriptors, callbacks)
@@ -125,7 +128,7 @@ def _on_main_thread(work: Callable[..., None], call_after: CallAfter) -> Callabl
 
 
 def adapted(base: Any) -> type[Any]:
-    """The real thing."""
+    """Return the class for this system. Raises NotImplementedError on systems other than macOS."""
     if sys.platform != "darwin":
         raise NotImplementedError("AppKit is on macOS only")
     from PyObjCTools import AppHelper, MachSignals

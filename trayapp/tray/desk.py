@@ -1,7 +1,4 @@
-"""What the tray knows, gathered from where it comes from: the supervisor, the desktop, the clients' files.
-
-Never here: what is shown for it (view), what is told of it (news).
-"""
+"""The tray's sources of state: the supervisor, the start at login, and the AI tools' files."""
 
 from __future__ import annotations
 
@@ -20,19 +17,21 @@ from trayapp.tray.state.state import ClientState, Offered, TrayState
 log = logging.getLogger(__name__)
 
 Clients = Callable[[], tuple[ClientState, ...]]
-Offer = Callable[[], tuple[Offered, ...] | None]  # None: it could not be told
+Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, the look failed
 
 
 def no_offer() -> tuple[Offered, ...]:
-    """Nothing to be taken over."""
+    """Return no offered servers."""
     return ()
 
 
 class Desk:
-    """The newest TrayState. `clients`: looks into the clients' files, `offer`: for servers there, `doubled`: for those
-    there that are here, too; they may block.
+    """Holds the sources of the newest TrayState.
 
-    `offer_told`: that there are such servers was told before.
+    - `clients`: finds the AI tools. It may block.
+    - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
+    - `doubled`: finds servers there that multi-mcp also has. It may block.
+    - `offer_told`: True if a notification already reported such servers.
     """
 
     def __init__(
@@ -57,10 +56,10 @@ class Desk:
         self._read: tuple[Seen, TrayState] | None = None
 
     def look_around(self) -> None:
-        """Read again what no snapshot tells: the clients' files, the entry for start at login."""
+        """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
         self._is_on = self._start_at_login()
         clients = self._look()
-        offered = () if self._offered == () else self._look_for_offer()  # of a first start: once gone, gone for good
+        offered = () if self._offered == () else self._look_for_offer()  # once empty, an offer stays empty
         doubled = self._look_for_doubled() if any(client.connected for client in clients) else ()
         with self._lock:
             self._clients, self._offered, self._doubled = clients, offered, doubled or ()
@@ -73,13 +72,13 @@ class Desk:
             return None
 
     def see(self, seen: Seen) -> bool:
-        """Take what the supervisor sees; whether the gateway's process is in another state than before."""
+        """Take what the supervisor sees. Return True if the state of the gateway's process changed."""
         with self._lock:
             before, self._seen = self._seen, seen
         return (before.state, before.hangs) != (seen.state, seen.hangs)
 
     def state(self) -> TrayState:
-        """All of it as of now."""
+        """Return the whole state as it is now."""
         with self._lock:
             seen, clients, is_on, offered = self._seen, self._clients, self._is_on, self._offered or ()
             doubled = self._doubled
@@ -93,7 +92,7 @@ class Desk:
 
 
 def state_of(seen: Seen) -> TrayState:
-    """What the supervisor sees, read; a snapshot that cannot be read is the state's error."""
+    """Return a TrayState of what the supervisor sees. An unreadable snapshot becomes the state's error."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     if seen.snapshot is None:
         return state

@@ -1,11 +1,9 @@
 """The icons as pictures, drawn from assets/ in any size.
 
-Six kinds, told apart by shape as well as by colour, for dark panels, light ones, and panels of which nothing is known.
+There are six kinds, distinguished by shape as well as by color, for dark panels, light panels, and unknown ones.
 
-They are drawn when they are asked for, not at build time: XEmbed trays and Windows ask for any size, and a picture made
-for another size loses the edges that `vector.scaled` puts onto pixels. One takes 1 to 4 ms, once.
-
-Never here: which kind a state has (view), what a panel takes (artwork).
+They are drawn on demand, not at build time: XEmbed trays and Windows ask for any size, and a resized picture loses the
+sharp edges that `vector.scaled` produces. Drawing one takes 1 to 4 ms, once.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ import trayapp
 from trayapp.tray.state.state import IconKind
 from trayapp.tray.vector import CURRENT, Drawing, Point, Shape, read, scaled
 
-FINEST, COARSEST = 16, 4  # samples a pixel along each side, for small pictures and for large ones
-MOST_SAMPLES = 1024  # along a side, before COARSEST counts
+FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small pictures and for large ones
+MOST_SAMPLES = 1024  # samples along a side, until COARSEST applies
 APP = "app"
 
 
 class Colours(NamedTuple):
-    """Of one kind: on a dark panel, on a light one, and one that can be seen on both."""
+    """The colors of one kind: for a dark panel, for a light one, and one that is visible on both."""
 
     dark: str
     light: str
@@ -47,9 +45,9 @@ COLOURS: dict[IconKind, Colours] = {
 
 @cache
 def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
-    """The tray icon, RGBA of `size` by `size` pixels. `dark`: whether the panel is; None = not known.
+    """Return the tray icon as RGBA of `size` by `size` pixels. `dark`: True for a dark panel; None = unknown.
 
-    The same picture each time: not to be drawn upon.
+    The picture is cached: do not draw on it.
     """
     colours = COLOURS[kind]
     colour = colours.either if dark is None else colours.dark if dark else colours.light
@@ -58,35 +56,35 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
 
 @cache
 def app_icon(size: int) -> Image.Image:
-    """The icon of the app itself, for desktop entries, windows and About: RGBA of `size` by `size` pixels."""
+    """Return the app's own icon, for desktop entries, windows, and About, as RGBA of `size` by `size` pixels."""
     return picture(drawing(APP), size)
 
 
 @cache
 def drawing(name: str) -> Drawing:
-    """A drawing of ours by its name. Raises OSError when the installation is incomplete."""
+    """Return one of our drawings by name. Raises OSError if the installation is incomplete."""
     return read(assets() / f"{name}.svg")
 
 
 def assets() -> Path:
-    """The folder of the drawings: inside the installed package, beside it in a checkout."""
+    """Return the folder of the drawings: inside the installed package, or beside it in a checkout."""
     package = Path(trayapp.__file__).parent
     inside = package / "assets"
     return inside if inside.is_dir() else package.parent / "assets"
 
 
 def picture(source: Drawing, size: int, colour: str = "#000000") -> Image.Image:
-    """A drawing as RGBA of `size` by `size` pixels; `colour` is what `currentColor` means in it."""
+    """Draw a drawing as RGBA of `size` by `size` pixels. `colour` replaces `currentColor`."""
     whole = Image.new("RGBA", (size, size))
     for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.colour):
         layer = Image.new("RGBA", (size, size), colour if named == CURRENT else named)
-        layer.putalpha(_coverage(tuple(shapes), size))  # together: where they touch, no seam shines through
+        layer.putalpha(_coverage(tuple(shapes), size))  # one layer for all of them: no seam is visible where they touch
         whole = Image.alpha_composite(whole, layer)
     return whole
 
 
 def _coverage(shapes: tuple[Shape, ...], size: int) -> Image.Image:
-    """How much of each pixel the shapes cover together, 0 to 255."""
+    """Return how much of each pixel the shapes together cover, 0 to 255."""
     fine = max(COARSEST, min(FINEST, MOST_SAMPLES // size))
     mask = Image.new("L", (size * fine, size * fine))
     canvas = ImageDraw.Draw(mask)
@@ -107,7 +105,7 @@ def _draw(canvas: ImageDraw.ImageDraw, shape: Shape, fine: int) -> None:
 
 
 def _line(canvas: ImageDraw.ImageDraw, points: list[Point], width: float, *, round_caps: bool) -> None:
-    """Straight pieces, round where they meet; round at the ends too where the drawing says so."""
+    """Draw straight segments with round joins, and with round ends if the drawing has them."""
     along = [0.0]
     for (x0, y0), (x1, y1) in pairwise(points):
         length = math.hypot(x1 - x0, y1 - y0) or 1.0
@@ -116,11 +114,11 @@ def _line(canvas: ImageDraw.ImageDraw, points: list[Point], width: float, *, rou
         along.append(along[-1] + length)
     rounded = round_caps or points[0] == points[-1]
     for point, way in zip(points, along, strict=True):
-        if rounded or width / 2 < way < along[-1] - width / 2:  # nearer, it would stand out of a flat end
+        if rounded or width / 2 < way < along[-1] - width / 2:  # closer to the end, it would protrude beyond a flat cap
             _disc(canvas, point, width / 2)
 
 
-# Pillow's shapes hold the samples on their right and lower edges too: one less there.
+# Pillow's shapes include the samples on their right and lower edges, so both functions use one less there.
 
 
 def _area(canvas: ImageDraw.ImageDraw, points: list[Point], fill: int = 255) -> None:
@@ -129,7 +127,7 @@ def _area(canvas: ImageDraw.ImageDraw, points: list[Point], fill: int = 255) -> 
 
 
 def _disc(canvas: ImageDraw.ImageDraw, middle: Point, radius: float, ring: float = 0.0) -> None:
-    """A disc; with `ring` > 0 only its rim of that width."""
+    """Draw a disc or, with `ring` > 0, only its rim of that width."""
     (x, y), r = middle, radius
     box = (x - r, y - r, x + r - 1, y + r - 1)
     if ring:

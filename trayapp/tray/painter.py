@@ -1,7 +1,4 @@
-"""A View brought onto the icon, touching only what differs from the View before: the one place that does.
-
-Never here: what is shown (view), when (redraws), what a click does (actions).
-"""
+"""The only code that draws a TrayView on the icon. It touches only what differs from the previous view."""
 
 from __future__ import annotations
 
@@ -13,12 +10,14 @@ from trayapp.tray.state.state import Action, IconKind, Item, Separator, TrayView
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 Click = Callable[[Action], None]
-WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide quiet icons are asked to show these
+WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide inactive icons are asked to show these
 
 
 class Painter:
-    """Draws on one icon. `picture`: what to show for a kind, in whatever form the icon takes. `label`: a menu's text as
-    this system wants it, where some letters are marks."""
+    """Draws on one icon. `picture`: returns what to show for a kind, in a form that the icon accepts.
+
+    `label`: escapes the letters of a menu's text that this system reads as marks.
+    """
 
     def __init__(
         self, icon: Any, picture: Callable[[IconKind], Any], click: Click, label: Callable[[str], str] = str
@@ -31,13 +30,13 @@ class Painter:
         self.redraws = 0
 
     def render(self, view: TrayView) -> bool:
-        """Show it; whether there was something to do."""
+        """Show a view. Return True if anything changed."""
         before, self.shown = self.shown, view
         if before == view:
             return False
         self.redraws += 1
         if before is None or before.icon is not view.icon:
-            self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons keep it as a plain attribute
+            self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons store it as a plain attribute
             self._icon.icon = self._picture(view.icon)
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
@@ -46,7 +45,7 @@ class Painter:
         return True
 
     def _menu_of(self, view: TrayView) -> Any:
-        """The menu as pystray wants it, and a click on the icon itself as an entry that is not seen."""
+        """Return the view's menu for pystray, with a click on the icon itself as an invisible entry."""
         itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
         return Menu(itself, *map(self._entry, view.menu))
 

@@ -1,7 +1,4 @@
-"""Drawing at a bounded rate: many changes lead to one redraw, the last state always to one.
-
-Never here: what is drawn.
-"""
+"""Drawing at a bounded rate: many changes cause one redraw, and the last state is always drawn."""
 
 from __future__ import annotations
 
@@ -11,16 +8,16 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-PAUSE_S = 0.25  # at most 4 redraws a second: panels and eyes take no more
+PAUSE_S = 0.25  # at most 4 redraws a second: enough for panels and eyes
 
 Draw = Callable[[], float | None]
 
 
 class Redraws:
-    """Calls `draw` in one thread of its own after `wanted()`, with a pause after each call.
+    """Calls `draw` on its own thread after `wanted()`, with a pause after each call.
 
-    `draw` returns in how many seconds it wants to be called even if nobody asks; None = not before somebody asks.
-    `sleep`: waits that many seconds; tests pass another.
+    `draw` returns the seconds until its next call at the latest; None = not before the next `wanted()`. `sleep` waits
+    that many seconds; tests pass another.
     """
 
     def __init__(self, draw: Draw, sleep: Callable[[float], object] | None = None) -> None:
@@ -31,16 +28,16 @@ class Redraws:
         self._thread = threading.Thread(target=self._run, name="redraws", daemon=True)
 
     def start(self) -> None:
-        """Begin, with a first redraw."""
+        """Start the thread, with a first redraw."""
         self._wanted.set()
         self._thread.start()
 
     def wanted(self) -> None:
-        """Something is different. From any thread; returns at once."""
+        """Request a redraw. Call this from any thread; it returns at once."""
         self._wanted.set()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Draw no more."""
+        """Stop drawing."""
         self._ended.set()
         self._wanted.set()
         self._thread.join(timeout_s)
@@ -51,10 +48,10 @@ class Redraws:
             self._wanted.wait(again_s)
             if self._ended.is_set():
                 return
-            self._wanted.clear()  # what changes from here on leads to another one
+            self._wanted.clear()  # a later change causes another redraw
             try:
                 again_s = self._draw()
-            except Exception:  # the boundary of a redraw: the next one has to come
+            except Exception:  # the boundary of a redraw: later ones must still happen
                 log.exception("Drawing failed in a way that we do not know")
                 again_s = None
             self._sleep(PAUSE_S)

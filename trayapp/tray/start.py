@@ -1,7 +1,4 @@
-"""`multi-mcp tray` from its start to its end: the one tray of this user, or the word of it to the one that runs.
-
-Never here: how the parts work together (app).
-"""
+"""The command `multi-mcp tray`: it runs the user's only tray, or sends a request to the one that is already running."""
 
 from __future__ import annotations
 
@@ -49,21 +46,24 @@ log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
 NO_HOST_TOLD = "no-host-told"  # in the cache folder
-OFFER_TOLD = "offer-told"  # there too
-UPDATE_TOLD = "update-told"  # there, too: the version
+OFFER_TOLD = "offer-told"  # also in the cache folder
+UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
 UPDATE_S = 40.0  # for a slow network
-SHOW = "show"  # the wish of a second start
+SHOW = "show"  # the request of a second start
 CLIENTS_S = 20.0  # to read some twenty small files
-OPENS_S = 2.0  # within this an opener that finds no program has said so
-RETINA_PX = 44  # twice the height of the menu bar's icons
+OPENS_S = 2.0  # an opener that finds no program fails within this time
+RETINA_PX = 44  # twice the height of an icon in the menu bar
 
 Say = Callable[[str], None]
 
 
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
-    """Be the tray until it is quit; the exit code. `say` prints a line, where there is somebody who reads.
+    """Run the tray until it quits, and return the exit code. `say` prints a line if somebody reads it.
 
-    A second one lets the first one show itself, says so, and ends; started at login, in silence. Raises StorageError.
+    If a tray is already running, ask it to show itself, print its answer, and end. A start at login ends silently
+    instead.
+
+    Raises StorageError.
     """
     environ = absolute_home(environ)
     run = run_dir(dict(environ))
@@ -83,9 +83,9 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 
 
 def quit_tray(environ: Mapping[str, str]) -> int | None:
-    """Let this user's tray end, with the gateway that it started; its process id, None when none runs.
+    """End this user's tray and the gateway that it started. Return its process id; None if no tray runs.
 
-    Raises MultiMcpError when it does not answer, StorageError.
+    Raises MultiMcpError if it does not answer, StorageError.
     """
     single = SingleTray(run_dir(dict(absolute_home(environ))))
     holder = single.take()
@@ -99,19 +99,19 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
 
 
 def _become_the_new_one(environ: Mapping[str, str]) -> None:
-    """This process goes on as the program that now has our name: the session that started it sees no end."""
+    """Replace this process with the newly installed program: the session that started it notices no end."""
     argv = tray_command()
     os.execve(argv[0], argv, own_environment(environ))
 
 
 def second_words(holder: int, answer: str | None) -> str:
-    """What a second start says; `answer`: the state that the first one shows, None when it does not answer."""
+    """Return the message of a second start. `answer`: the state that the first one shows, or None."""
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
 
 def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> bool:
-    """Whether the program was replaced meanwhile."""
+    """Run the tray. Return True if the program was replaced meanwhile."""
     paths = find_paths(environ)
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Tray %s starts (process %d)", version_text(), os.getpid())
@@ -131,7 +131,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
 def _serve(single: SingleTray, app: App) -> None:
     try:
         single.serve(app.second_start)
-    except (OSError, StorageError) as error:  # then a second start cannot say more than that there is a first one
+    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
         log.warning("Second starts cannot be heard: %s", error)
 
 
@@ -144,7 +144,7 @@ def _keep_true(switch: Autostart) -> None:
 
 
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemFace) -> App:
-    """All parts of one tray, joined."""
+    """Build and connect all parts of one tray."""
     told = paths.cache_dir / OFFER_TOLD
     face.offer_told = told
     desk = Desk(
@@ -185,13 +185,13 @@ def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
 def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
     if sys.platform != "linux":
         return False
-    from trayapp.tray.linux import selection  # python-xlib is Linux's, and takes its time
+    from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
 
     return selection.own(text, environ)
 
 
 def _create(path: Path) -> None:
-    """Write the first servers.yaml. The file's libraries are loaded for that only: the tray does not need them."""
+    """Write the first servers.yaml. Only this function needs the YAML libraries, so it imports them here."""
     from trayapp.config.sample import sample_text
     from trayapp.config.store import ConfigStore
 
@@ -199,7 +199,7 @@ def _create(path: Path) -> None:
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
-    """The AI tools that are here, as the verb sees them: reading their files is not for this process."""
+    """Return the AI tools as `multi-mcp connect` sees them: their files are not read in this process."""
     try:
         rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
     except MultiMcpError as error:
@@ -209,7 +209,7 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
 
 
 def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
-    """On a first start: the servers that the AI tools have; None when they cannot be looked at now."""
+    """Return the servers that AI tools have, on a first start; None if the verb fails."""
     try:
         return offered_of(run_verb(["import", "--first", "--dry-run"], environ, CLIENTS_S))
     except MultiMcpError as error:
@@ -218,7 +218,7 @@ def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
 
 
 def _doubled(environ: Mapping[str, str]) -> tuple[Offered, ...]:
-    """The servers that connected AI tools still start themselves; none when they cannot be looked at now."""
+    """Return the servers that connected AI tools still start themselves; none if the verb fails."""
     try:
         return offered_of(run_verb(["import", "--doubled", "--dry-run"], environ, CLIENTS_S), known=True)
     except MultiMcpError as error:
@@ -227,28 +227,28 @@ def _doubled(environ: Mapping[str, str]) -> tuple[Offered, ...]:
 
 
 def client_of(row: Mapping[str, Any]) -> ClientState:
-    """One row of `multi-mcp connect --json`."""
+    """Convert one row of `multi-mcp connect --json`."""
     state, reason = row["state"], str(row.get("reason") or "")
     linked = state in ("connected", "drifted")
     return ClientState(row["name"], row["title"], linked, state != "not found", reason if state == "drifted" else None)
 
 
 class SystemFace:
-    """The icon and its notifications on this system. Implements app.TrayPlatform.
+    """The icon and the notifications of this system. Implements app.TrayPlatform.
 
-    `told`: a file that is there once it was said that nothing shows icons; None = a person started us: the panel is
-    there or starts in this moment too, and it is said in any case.
+    `told`: a file that exists once the user was told that nothing shows icons. None = a person started the tray. Then
+    the panel is running or starting too, and the user is told in any case.
     """
 
     def __init__(self, say: Say, told: Path | None = None) -> None:
         self.app: App
-        self.offer_told: Path | None = None  # a file that is there once servers to be taken over were told of
+        self.offer_told: Path | None = None  # a file that exists once offered servers were reported
         self._say = say
         self._told = told
-        self.speaker: Speaker  # comes with the icon
+        self.speaker: Speaker  # set by make_icon
 
     def make_icon(self) -> Any:
-        """See TrayPlatform; with the icon comes the way to notify."""
+        """Return the icon for this system, and set up its notifications."""
         if sys.platform == "win32":
             import ctypes
 
@@ -263,28 +263,28 @@ class SystemFace:
         return icon_class()(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
-        """See TrayPlatform."""
+        """Return the text of a menu entry, with `&` escaped on Windows."""
         return windows.menu_text(text) if sys.platform == "win32" else text
 
     def picture(self, kind: IconKind) -> Any:
-        """See TrayPlatform."""
+        """Return the picture for a kind: on Linux a function that draws any size, elsewhere one picture."""
         if sys.platform == "win32":
             return icons.icon(kind, windows.icon_px(), not windows.light_taskbar())
         return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """See TrayPlatform."""
+        """Show a notice. Return False if nobody sees it."""
         seen = self.speaker.show(notice, click)
         if seen and notice.key == NoticeKind.OFFER and self.offer_told is not None:
             _touch(self.offer_told)
         return seen
 
     def withdraw(self, key: str) -> None:
-        """See TrayPlatform."""
+        """Withdraw the notice with that key."""
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:
-        """Said once: there is no place for an icon. Not at every login of a desktop that has none."""
+        """Tell the user once that there is no place for an icon, not at every login of such a desktop."""
         notice = no_host()
         if self._told is not None and self._told.exists():
             log.info("%s", notice.title)

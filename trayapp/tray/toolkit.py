@@ -1,7 +1,4 @@
-"""pystray, imported so that no display, GTK or bus is touched; the one place that imports it at module level.
-
-Never here: an icon class of ours (linux, xembed), what a menu holds (view).
-"""
+"""pystray, imported without touching a display, GTK, or a bus. Only this module imports pystray at module level."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ CHOICE = "PYSTRAY_BACKEND"
 
 @contextmanager
 def _no_display_touched() -> Iterator[None]:
-    """While pystray is imported: on Linux it opens the display at once and raises where there is none.
+    """Keep the import of pystray from opening a display: on Linux it would, and raise if there is none.
 
-    `dummy` is its own name for "the base class, and nothing of a desktop"; children must not inherit that.
+    `dummy` is pystray's name for its base class without any desktop. Child processes must not inherit the variable.
     """
     before = os.environ.get(CHOICE)
     if sys.platform not in ("win32", "darwin"):
@@ -35,16 +32,16 @@ with _no_display_touched():
     import pystray
 
 BaseIcon: Any = pystray._base.Icon
-NativeIcon: Any = pystray.Icon  # on Windows and macOS the real one, elsewhere BaseIcon
+NativeIcon: Any = pystray.Icon  # the real one on Windows and macOS, elsewhere BaseIcon
 Menu: Any = pystray.Menu
 MenuItem: Any = pystray.MenuItem
 
 
 class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
-    """A menu item that stays itself when its text changes, so that a click on an open menu never hits a neighbour.
+    """A menu item that keeps its identity when its text changes, so that a click on an open menu never hits a neighbor.
 
-    `key` names what the item means ("pause"), not where it stands; of two siblings no two have the same. An item
-    without a key (a plain MenuItem) is known by its text.
+    `key` names the item's meaning ("pause"), not its position, and is unique among siblings. An item without a key (a
+    plain MenuItem) is identified by its text.
     """
 
     def __init__(self, key: str, text: str, action: Callable[..., Any] | Any = None, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""The notice that a newer version is there: looked for some time after the start and daily, told once a version.
+"""The notification of a new version: checked shortly after startup and then daily, shown once per version.
 
-Whether the network is asked at all is the verb's matter (`multi-mcp update-check`, off by default). Never here: asking.
+The verb `multi-mcp update-check` decides if it asks the network (off by default).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from trayapp.tray.state.notices import Notice
 log = logging.getLogger(__name__)
 
 KEY = "update"
-FIRST_S = 60.0  # a login has enough to do
+FIRST_S = 60.0  # not while a login keeps the machine busy
 EVERY_S = 24 * 3600.0
 
 
 class Updates:
-    """`look`: what `update-check --json` says. `told`: the file that keeps which version was told last."""
+    """Reports new versions. `look`: returns `update-check --json`. `told`: a file with the last reported version."""
 
     def __init__(self, look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
         self._look, self._show, self._told = look, show, told
 
     def start(self) -> None:
-        """From now on, in a thread that ends with the program."""
+        """Start checking, on a daemon thread."""
         threading.Thread(target=self._run, name="updates", daemon=True).start()
 
     def _run(self) -> None:
@@ -40,7 +40,7 @@ class Updates:
             wait_s = EVERY_S
 
     def look_once(self) -> None:
-        """Look, and tell what was not told before."""
+        """Check now, and report a version that was not reported before."""
         try:
             newer = (self._look() or {}).get("newer")
         except MultiMcpError as error:
@@ -62,7 +62,7 @@ class Updates:
 
 
 def notice(version: str, url: str) -> Notice:
-    """What is said."""
+    """Return the notice of a new version."""
     title = texts.fit(f"multi-mcp {texts.name(version)} is there")
     lines = [texts.plain(url) if url else "Get it where you got this one"]
     return Notice(KEY, texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))

@@ -1,7 +1,7 @@
-"""The drawings in assets/: a small part of SVG read into shapes, and shapes brought onto the pixels of a size.
+"""The drawings in assets/: a reader for a subset of SVG, and the scaling of shapes to pixels.
 
-Paths with absolute M L H V C Z (holes by evenodd), circles, rectangles; fill and stroke, round or butt caps.
-Never here: pixels, PIL.
+The subset: paths with absolute M L H V C Z (holes by evenodd), circles, rectangles, fill and stroke, round or butt
+caps.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 Point = tuple[float, float]
-CURVE_STEPS = 24  # straight pieces of one Bezier curve; a curve of ours is at most half the picture long
-SNAPPED_BELOW = 48  # pixels: in smaller pictures edges are moved onto pixels; in larger ones half a pixel is not seen
+CURVE_STEPS = 24  # straight segments per Bezier curve; a curve of ours spans at most half the picture
+SNAPPED_BELOW = 48  # pixels: smaller pictures get edges on pixels; in larger ones half a pixel is invisible
 CURRENT = "currentColor"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One line or area: points in units of the drawing. `stroke` is its width, 0 = filled.
+    """One line or area, with points in units of the drawing. `stroke` is its width, 0 = filled.
 
-    `colour`: `#rrggbb`, or CURRENT for what the state's colour is.
+    `colour`: `#rrggbb`, or CURRENT for the state's color.
     """
 
     points: tuple[Point, ...]
@@ -31,20 +31,20 @@ class Shape:
     stroke: float = 0.0
     closed: bool = False
     round_caps: bool = False
-    radius: float = 0.0  # > 0: a circle around the one point
-    hole: bool = False  # takes away from what lies below it in the same colour
+    radius: float = 0.0  # > 0: a circle around the single point
+    hole: bool = False  # removes what lies below it in the same color
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A square picture of `size` by `size` units; later shapes lie over earlier ones."""
+    """A square picture of `size` by `size` units. Later shapes lie above earlier ones."""
 
     size: float
     shapes: tuple[Shape, ...]
 
 
 def read(path: Path) -> Drawing:
-    """The drawing in a file. Raises OSError, ValueError for what is not in our part of SVG."""
+    """Read a drawing from a file. Raises OSError; ValueError for content outside our subset of SVG."""
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     if (left, top) != (0, 0) or width != height:
@@ -83,7 +83,7 @@ def _rectangle(given: dict[str, str]) -> Iterator[Outline]:
     if not r:
         yield ((x, y), (x + width, y), (x + width, y + height), (x, y + height)), True, 0.0
         return
-    right, bottom, k = x + width, y + height, r * 0.4477  # 1 - 0.5523: where a curve's handles make a circle
+    right, bottom, k = x + width, y + height, r * 0.4477  # 1 - 0.5523: handles of a curve that approximates a circle
     corners = f"""M {x + r} {y} H {right - r} C {right - k} {y} {right} {y + k} {right} {y + r} V {bottom - r}
         C {right} {bottom - k} {right - k} {bottom} {right - r} {bottom} H {x + r}
         C {x + k} {bottom} {x} {bottom - k} {x} {bottom - r} V {y + r} C {x} {y + k} {x + k} {y} {x + r} {y} Z"""
@@ -106,7 +106,7 @@ def _path(given: dict[str, str]) -> Iterator[Outline]:
 
 
 def _commands(text: str) -> Iterator[tuple[str, list[float]]]:
-    """Each command with its numbers; those that go on without a letter are split up."""
+    """Yield each command with its numbers. A repetition without its letter is yielded as a separate command."""
     for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", text):
         numbers = [float(number) for number in re.findall(r"-?\d*\.?\d+", rest)]
         need = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Z": 0}.get(letter)
@@ -142,7 +142,7 @@ OUTLINES: dict[str, Callable[[dict[str, str]], Iterator[Outline]]] = {
 
 
 def scaled(drawing: Drawing, size: int) -> tuple[Shape, ...]:
-    """The shapes in pixels of a picture of `size` by `size`, their edges on pixels where that is seen."""
+    """Return the shapes in pixels of a picture of `size` by `size`, with edges on pixels where that is visible."""
     factor = size / drawing.size
     snaps = size < SNAPPED_BELOW and not factor.is_integer()
     return tuple(_snapped(shape, factor) if snaps else _grown(shape, factor) for shape in drawing.shapes)
@@ -154,7 +154,7 @@ def _grown(shape: Shape, factor: float) -> Shape:
 
 
 def _snapped(shape: Shape, factor: float) -> Shape:
-    """Lines get a whole width and run on whole pixels (or on their middles, when the width is odd); so do edges."""
+    """Return the shape with whole widths, and with lines and edges on whole pixels (odd widths: on pixel centers)."""
     grown = _grown(shape, factor)
     if shape.radius:
         across = round(2 * grown.radius)
@@ -167,7 +167,7 @@ def _snapped(shape: Shape, factor: float) -> Shape:
 
 
 def _ends(shape: Shape, axis: int) -> set[float]:
-    """Where a line with flat ends ends along this axis: there its end has to lie on a pixel, not its middle."""
+    """Return the coordinates of flat line ends on this axis: the line's end must lie on a pixel, not its middle."""
     if shape.closed or shape.round_caps:
         return set()
     ends = ((shape.points[0], shape.points[1]), (shape.points[-1], shape.points[-2]))
@@ -175,7 +175,7 @@ def _ends(shape: Shape, axis: int) -> set[float]:
 
 
 def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
-    """Coordinates after the lowest and the highest were snapped, those between them in proportion."""
+    """Return the coordinates with the lowest and the highest snapped, and those between them in proportion."""
     low, high = min(values), max(values)
     to_low, to_high = (_to_grid(value, 0 if value in ends else width) for value in (low, high))
     if math.isclose(low, high):
@@ -184,5 +184,5 @@ def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
 
 
 def _to_grid(value: float, width: int) -> float:
-    """The nearest place where a line of that width has its edges on pixels."""
+    """Return the nearest position at which a line of that width has its edges on pixels."""
     return math.floor(value) + 0.5 if width % 2 else float(math.floor(value + 0.5))

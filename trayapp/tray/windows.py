@@ -1,7 +1,4 @@
-"""The icon on Windows: pystray's own, with texts cut to what its structures hold, and a menu that stays while open.
-
-Never here: what is shown.
-"""
+"""The icon on Windows: pystray's own, with texts cut to the limits of Windows, and a menu that survives updates."""
 
 from __future__ import annotations
 
@@ -9,25 +6,26 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# Of NOTIFYICONDATAW, in UTF-16 units without the end: ctypes raises ValueError beyond.
+# Limits of NOTIFYICONDATAW, in UTF-16 units without the terminator: ctypes raises ValueError beyond them.
 TIP, INFO, INFO_TITLE = 127, 255, 63
 LIGHT_THEME = r"Software\Microsoft\Windows\CurrentVersion\Themes\Personalize"
 SM_CXSMICON = 49  # the width of icons in the notification area
 DEFAULT_PX = 16
-RIGHT_BUTTON_UP = 0x0205  # WM_RBUTTONUP: what opens the menu
-BALLOON_CLICK = 0x0405  # NIN_BALLOONUSERCLICK: on the notification itself
+RIGHT_BUTTON_UP = 0x0205  # WM_RBUTTONUP, which opens the menu
+BALLOON_CLICK = 0x0405  # NIN_BALLOONUSERCLICK, a click on the notification itself
 PER_MONITOR = -4  # DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2, since Windows 10 1703
 
 
 def cut(text: str | None, units: int) -> str:
-    """As much of `text` as fits, never half a character."""
+    """Return as much of `text` as fits into `units` UTF-16 units, without splitting a character."""
     return (text or "").encode("utf-16-le", "replace")[: 2 * units].decode("utf-16-le", "ignore")
 
 
 def be_dpi_aware(windll: Any) -> None:
-    """Draw in real pixels: else Windows stretches icon and menu, and says that icons are 16 pixels wide on any screen.
+    """Make the process DPI-aware: otherwise Windows stretches icon and menu, and reports icons of 16 pixels on any
+    screen.
 
-    `windll`: ctypes' own. To be called before the first window is made.
+    `windll`: ctypes' own. Call this before the first window exists.
     """
     try:
         done = windll.user32.SetProcessDpiAwarenessContext(PER_MONITOR)
@@ -38,26 +36,26 @@ def be_dpi_aware(windll: Any) -> None:
 
 
 def menu_text(text: str) -> str:
-    """A single `&` would underline the letter after it."""
+    """Escape `&`, which would underline the letter after it."""
     return text.replace("&", "&&")
 
 
 def mended(base: Any) -> type[Any]:
-    """pystray's class made fit."""
+    """Return pystray's class with its faults on Windows fixed."""
 
     class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
-        """See the module."""
+        """pystray's icon on Windows, with cut texts and a menu that stays while it is open."""
 
-        attention = False  # other systems' icons tell their panel by it
-        on_open: Callable[[], None] | None = None  # the menu is opened; what it brings is there the next time
-        on_balloon: Callable[[], None] | None = None  # the notification that is shown was clicked
+        attention = False  # icons of other systems pass it to their panel
+        on_open: Callable[[], None] | None = None  # called when the menu opens; its changes appear the next time
+        on_balloon: Callable[[], None] | None = None  # called for a click on the current notification
 
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             self._is_open = self._is_stale = False
 
         def _update_menu(self) -> None:
-            """Not under the user's hand: the open menu would be destroyed. It is renewed once it is closed."""
+            """Update the menu; if it is open, after it closes: an update would destroy it."""
             if self._is_open:
                 self._is_stale = True
             else:
@@ -85,7 +83,7 @@ def mended(base: Any) -> type[Any]:
 
 
 def light_taskbar() -> bool:
-    """Whether the taskbar is light; where that cannot be read it is taken for dark, as Windows comes."""
+    """Return True if the taskbar is light. If that cannot be read, assume dark, the default of Windows."""
     if sys.platform == "win32":
         import winreg
 
@@ -98,7 +96,7 @@ def light_taskbar() -> bool:
 
 
 def icon_px() -> int:
-    """The size in which the taskbar shows icons, in pixels."""
+    """Return the size of the taskbar's icons in pixels."""
     if sys.platform == "win32":
         import ctypes
 
