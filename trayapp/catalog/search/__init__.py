@@ -1,4 +1,4 @@
-"""Tool search: a query and the tools as stems, the candidates by SQLite's bm25, and how well each one answers.
+"""Tool search: query and tools as stems, candidates by SQLite's bm25, and a score for how well each tool answers.
 
 Never here: which tools a session may see, texts for people, I/O.
 """

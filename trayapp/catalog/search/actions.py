@@ -1,6 +1,6 @@
-"""What a query asks for and what a tool does, by the verb: it reads, writes or deletes.
+"""The action that a query asks for, and that a tool does, by the verb: read, write or delete.
 
-A word that is a noun as often (check, draw) says nothing here. Never here: synonyms, scores.
+A word that is as often a noun (check, draw) is ignored here. Never here: synonyms, scores.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _VERBS = {
     """,
 }
 _ACTIONS = {stem(verb): action for action, verbs in _VERBS.items() for verb in verbs.split()}
-# A clause that begins with one of these asks: somebody wants to know.
+# A clause that begins with one of these is a question: somebody wants to read something.
 _QUESTIONS = frozenset(
     "what which who whom whose how where when why is are was were does did do has have can".split()  # noqa: SIM905
 )
 
 
 def of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) -> str:
-    """Return the action of the first question or known verb of a query; "" when there is none."""
+    """Return the action of the first question or known verb of a query, or ""."""
     for clause in clauses:
         for place, word in enumerate(clause):
             if not place and word in _QUESTIONS:
@@ -47,5 +47,5 @@ def of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) -> str:
 
 
 def of_tool(name: Iterable[str], head: Sequence[str]) -> str:
-    """Return the action of a tool by the stems of its name, or else by the first of its description; "" if unclear."""
+    """Return the action of a tool by the stems of its name, else by the first of its description; "" if unclear."""
     return next((_ACTIONS[known] for known in (*name, *head[:1]) if known in _ACTIONS), "")

@@ -16,18 +16,18 @@ from trayapp.catalog.search.words import STOP_WORDS, joined, split
 
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 
-HEAD_CHARS = 200  # the first sentence says what a tool does; more of it is not one sentence
-BODY_CHARS = 4_000  # manuals in descriptions: past this they only blur what the tool is
+HEAD_CHARS = 200  # the first sentence says what a tool does; this limit cuts longer ones
+BODY_CHARS = 4_000  # of long descriptions: beyond this, manuals only blur what the tool is
 PARAMS_MOST = 100  # parameters, nested ones included
 PARAM_CHARS = 300  # of one parameter's description
 ENUM_MOST = 20  # values of one parameter
-DEPTH_MOST = 5  # of nested parameters; `$ref`s are not followed: they would repeat what is there
+DEPTH_MOST = 5  # of nested parameters; `$ref`s are not followed: they would repeat known words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 
 
 def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: Iterable[str]) -> tuple[list[str], ...]:
-    """Return the stems of each of FIELDS, as they follow each other. A name keeps its stop words: there they matter."""
+    """Return the stems of each of FIELDS, in order of appearance. A name keeps its stop words: there they matter."""
     name, description = text(tool, "name"), text(tool, "description").strip()
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")
@@ -45,28 +45,28 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
 
 
 def server_stems(server: str, title: str) -> list[str]:
-    """Return the stems of what a server is called."""
+    """Return the stems of a server's name and title."""
     return _stems(f"{server} {title}")
 
 
 def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
-    """Return the words that a misspelt one is likely to mean, as they are written."""
+    """Return the words, as written, that a misspelled one is likely to mean."""
     return split(f"{text(tool, 'name')} {text(tool, 'description')[:HEAD_CHARS]} {server}")
 
 
 def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the words that settings give to a tool: of each key that is its name or a pattern like `pg/*`."""
+    """Return the words that settings give to a tool: those of each key that is its name or a pattern like `pg/*`."""
     fitting = (words for key, words in synonyms.items() if _names(key, server, tool))
     return list(dict.fromkeys(word for words in fitting for word in words))
 
 
 def is_pattern(key: str) -> bool:
-    """True if a key of `settings.synonyms` stands for tools, not for a word."""
+    """Return True if a key of `settings.synonyms` stands for tools, not for a word."""
     return not {"/", "*", "?"}.isdisjoint(key)
 
 
 def text(values: Mapping[str, Any], key: str) -> str:
-    """Return the text under `key`, "" for anything else: servers send what they like."""
+    """Return the text under `key`, or "" for any other type, since servers send anything."""
     value = values.get(key)
     return value if isinstance(value, str) else ""
 
@@ -90,7 +90,7 @@ def _stems(written: str) -> list[str]:
 
 
 def _marks(annotations: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the hints that are on, as words: `readOnlyHint: true` is read only."""
+    """Yield the hints that are true, as words: `readOnlyHint: true` is read only."""
     return (key.removesuffix("Hint") for key, value in annotations.items() if value is True)
 
 

@@ -1,6 +1,6 @@
-"""The index of all tools that a search may find: kept up to date server by server, asked with words or a pattern.
+"""The index of all tools that a search may find: updated server by server, queried with words or a pattern.
 
-Never here: which tools a session may see (only those are handed in, or named as `allowed`).
+Never here: which tools a session may see (only those are passed in, or named as `allowed`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from trayapp.catalog.search.store import Store
 from trayapp.catalog.search.words import split
 from trayapp.model.errors import MultiMcpError
 
-STEP = 25  # tools that are indexed at a time: some 5 ms
-LIMIT = 8  # hits when nobody says how many
-SURE = 5  # hits that are given however weak they are
-RELEVANT = 0.04  # of the best one's score: what comes after those and is much weaker only costs tokens
-FIRST_CHARS = 200  # of a description: where the forms of words are compared, and its first line that patterns match
-REFINED = 12  # of the best ones, whose order the very forms of words decide
-SCORE_DIGITS = 6  # what lies beyond depends on the order in which sets are summed up, other at each start
-WRITTEN_MET = 0.15  # added to the factor 1 when all words are there as they are asked for
-ALIKE = 0.5  # of the words of two descriptions: what they must have in common
+STEP = 25  # tools that are indexed at a time: about 5 ms
+LIMIT = 8  # hits if the caller gives no limit
+SURE = 5  # hits that are returned however weak they are
+RELEVANT = 0.04  # of the best score: further hits that are weaker than this only cost tokens
+FIRST_CHARS = 200  # of a description: where word forms are compared, and whose first line patterns match
+REFINED = 12  # best hits that are reordered by exact word forms
+SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
+WRITTEN_MET = 0.15  # added to the factor 1 if all words are there in the form in which they are asked for
+ALIKE = 0.5  # the share of words that two descriptions must have in common
 
 
 class EmptyQueryError(MultiMcpError):
-    """A search without a word and without a server."""
+    """A search without words and without a server."""
 
     code = "empty_query"
 
@@ -48,7 +48,7 @@ class Entry:
     name: str
     exposed_name: str
     tool: Mapping[str, Any]
-    server_title: str = ""  # what the server calls itself
+    server_title: str = ""  # the title that the server gives itself
 
     @property
     def key(self) -> Key:
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found. `score` is larger for the better; `missed` are the words of the query that it lacks.
+    """A tool that was found. `score` is larger for better hits; `missed` are the words of the query that it lacks.
 
     `also`: the keys of the same tool on other servers, best first.
     """
@@ -75,8 +75,11 @@ class Hit:
 
 
 class SearchIndex:
-    """Finds tools. `synonyms` (as in settings): a word to words that mean the same; a tool's name or a pattern like
-    `search_*` or `SERVER/GLOB` to words for those tools."""
+    """Finds tools by words or a pattern.
+
+    `synonyms`, as in settings, maps a word to words that mean the same, or a tool's name or a pattern like `search_*`
+    or `SERVER/GLOB` to further words for those tools.
+    """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:
         self._synonyms = dict(synonyms or {})
@@ -89,16 +92,16 @@ class SearchIndex:
 
     @property
     def servers(self) -> frozenset[str]:
-        """Return those that are indexed, wholly or in part."""
+        """Return the servers that are indexed, completely or in part."""
         return frozenset(self._numbers)
 
     def set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
-        """Use other synonyms from now on; servers whose tools get other words by them are indexed again."""
+        """Use other synonyms from now on, and index the servers again whose tools get other words from them."""
         for server in self.take_synonyms(synonyms):
             self.update(server, [self._entries[number] for number in self._numbers[server]])
 
     def take_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-        """Use other synonyms, but index nothing: return the servers to update."""
+        """Use other synonyms without indexing. Return the servers to update."""
         before, self._synonyms = self._synonyms, dict(synonyms)
         self._users = UserSynonyms(self._synonyms)
 
@@ -109,15 +112,15 @@ class SearchIndex:
         return [server for server, numbers in self._numbers.items() if any(map(differs, numbers))]
 
     def update(self, server: str, entries: Sequence[Entry]) -> None:
-        """Replace all that is known of `server` by `entries`; no other server is touched."""
+        """Replace all entries of `server` by `entries`; no other server changes."""
         for _ in self.updating(server, entries):
             pass
 
     def updating(self, server: str, entries: Sequence[Entry]) -> Iterator[None]:
-        """Update in steps of some milliseconds. Between them the index can be searched, and updated elsewhere."""
+        """Update in steps of a few milliseconds. Between steps the index can be searched, and other servers updated."""
         self.remove(server)
         first = self._next
-        self._next += len(entries)  # a server's numbers follow each other, whatever comes in between
+        self._next += len(entries)  # a server's numbers are consecutive, whatever happens between steps
         for place in range(0, len(entries), STEP):
             some = entries[place : place + STEP]
             documents = [document(e.server, e.server_title, e.tool, keywords_of(*e.key, self._synonyms)) for e in some]
@@ -128,7 +131,7 @@ class SearchIndex:
             yield
 
     def remove(self, server: str) -> None:
-        """Forget `server`; one that is not known is no error."""
+        """Remove `server`, if it is known."""
         numbers = self._numbers.pop(server, None)
         if numbers is not None:
             self._store.remove(numbers)
@@ -145,10 +148,11 @@ class SearchIndex:
         regex: bool = False,
         allowed: Container[Key] | None = None,
     ) -> list[Hit]:
-        """Return the best matches, best first, of all servers or one; `allowed` narrows them to these (server, name)
-        keys. Fewer hits are the first of more: `limit` changes no order. The same tool of several servers is one hit.
+        """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
-        No words, but a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
+        A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit.
+
+        Without words, but with a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
@@ -163,7 +167,7 @@ class SearchIndex:
         return [_hit(entry, 1.0) for entry in self.listed(server, allowed)]
 
     def listed(self, server: str | None = None, allowed: Container[Key] | None = None) -> list[Entry]:
-        """Return all `allowed` entries, or those of one server, by exposed name."""
+        """Return all `allowed` entries, or those of one server, sorted by exposed name."""
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         known = (entry for number in among if (entry := self._entries.get(number)) is not None)
         return sorted((e for e in known if allowed is None or e.key in allowed), key=lambda e: (e.exposed_name, e.key))
@@ -191,7 +195,7 @@ class SearchIndex:
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
-    """Return the first `limit` of `entries` that fit a pattern. Any thread may call it: it touches no index.
+    """Return the first `limit` of `entries` that match a pattern. Thread-safe: it uses no index.
 
     Raises InvalidPatternError for a pattern that takes too long.
     """
@@ -200,7 +204,7 @@ def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit
 
 
 def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]]) -> list[Hit]:
-    """Return the hits with those of the same tool on several servers as one, in the place of the best."""
+    """Return the hits, with the same tool of several servers merged into the best one's place."""
     found: dict[str, list[list[Hit]]] = {}  # by name
     alike: list[list[Hit]] = []
     for hit in hits:
@@ -215,8 +219,11 @@ def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]]) -> list[
 
 
 def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """True of two tools of one name that do the same: described alike, or with the same parameters and in much the
-    same words. Parameters alone say little: `search(query)` is found on many servers."""
+    """Return True if two tools of one name do the same.
+
+    They have equal descriptions, or equal parameters and largely the same words. Parameters alone say little: many
+    servers have `search(query)`.
+    """
     one, two = text(tool, "description"), text(other, "description")
     if one and one == two:
         return True
@@ -228,7 +235,7 @@ def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:
-    """Return a little more than 1 for words in the very form in which they are asked for: `issues` fits issues best."""
+    """Return a factor slightly above 1 for words in the exact form that is asked for: `issues` fits issues best."""
     words = {*split(entry.exposed_name), *split(text(entry.tool, "description")[:FIRST_CHARS])}
     return 1 + WRITTEN_MET * len(asked & words) / len(asked)
 
@@ -238,6 +245,6 @@ def _hit(entry: Entry, worth: float, missed: tuple[str, ...] = ()) -> Hit:
 
 
 def _written(entry: Entry) -> Iterator[str]:
-    """Yield what a pattern may match: each name, the title, the first line of the description."""
+    """Yield the texts that a pattern may match: each name, the title, the first line of the description."""
     yield from (entry.exposed_name, entry.name, text(entry.tool, "title"))
     yield from text(entry.tool, "description").strip()[:FIRST_CHARS].splitlines()[:1]

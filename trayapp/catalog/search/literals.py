@@ -1,4 +1,4 @@
-"""Take out of a query what a tool is to work on: URLs, paths, file names, e-mail addresses, quoted text.
+"""Removal of what a tool is to work on from a query: URLs, paths, file names, e-mail addresses, quoted text.
 
 None of it says what the tool does. Never here: words, ranking.
 """
@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from trayapp.model.late import late
 
-# A quotation mark opens before a word and closes behind one; what stands in `user's` is an apostrophe.
+# A quotation mark opens before a word and closes after one; the mark in `user's` is an apostrophe.
 _QUOTED = late(
     r"""`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|(?<![\w'])'[^'\n]+'(?![\w'])|‘[^’\n]+’(?!\w)"""
 )
 _AROUND = "()[]{}<>,;:!?\"'*"
 _LITERAL = late(
     r"(?:[a-z][a-z0-9+.-]*://|www\.|mailto:).+"  # a URL
-    r"|[\w-]+(?:\.[\w-]+)+(?::\d+)?/.*"  # without its scheme
+    r"|[\w-]+(?:\.[\w-]+)+(?::\d+)?/.*"  # a URL without its scheme
     r"|localhost(?::\d+)?(?:/.*)?"
     r"|[^@\s]+@[^@\s]+\.\w+"  # an e-mail address
-    r"|(?:~|\.{1,2})?/.+|~|[a-z]:[\\/].*|\\\\.+"  # a path from the root, from home or from here
-    r"|(?:[^/\\]+[/\\])+(?:[^/\\]*\.\w{1,5})?"  # a relative one, with a file at its end or nothing
+    r"|(?:~|\.{1,2})?/.+|~|[a-z]:[\\/].*|\\\\.+"  # an absolute path, or one from home or from the current folder
+    r"|(?:[^/\\]+[/\\])+(?:[^/\\]*\.\w{1,5})?"  # a relative path, which ends with a file or a separator
     r"|[\w.-]*\w\.(?:"
     r"txt|md|rst|log|csv|tsv|jsonl?|ya?ml|toml|xml|html?|ini|cfg|conf|env|lock|pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|"
     r"epub|ipynb|py|tsx?|jsx|mjs|css|scss|java|kt|go|rs|c|h|cpp|hpp|cs|rb|php|swift|sh|ps1|bat|sql|db|sqlite3?|parquet|"
     r"png|jpe?g|gif|svg|webp|bmp|tiff?|ico|heic|psd|mp3|wav|flac|ogg|m4a|mp4|mov|mkv|avi|webm|zip|tar|gz|tgz|7z|rar|"
-    r"exe|dmg|iso|bak|tmp|pem|key|crt|tf|proto|stl|glb|obj|ttf|eml|ics|vcf)"  # a file's name
+    r"exe|dmg|iso|bak|tmp|pem|key|crt|tf|proto|stl|glb|obj|ttf|eml|ics|vcf)"  # a file name
 )
 
 

@@ -1,4 +1,4 @@
-"""What somebody searches for, as terms: each word with the stems that will do in its place, and what they are worth.
+"""A query as terms: each word with the stems that may stand for it, and how much each is worth.
 
 Never here: documents, scores.
 """
@@ -18,14 +18,14 @@ from trayapp.catalog.search.vocabulary import Vocabulary
 from trayapp.catalog.search.words import STOP_WORDS, meaningful, split
 from trayapp.model.late import late
 
-CHARS_MOST = 4_000  # of a query, and
-WORDS_MOST = 48  # so many words of it count: the work stays bounded
-GUESSED_MOST = 4  # unknown words that are guessed at: in a long question the known ones suffice
-JOINED_SHORTEST = 6  # characters of two words written as one
-SYNONYM_WORTH = 0.75  # of the word itself
-USERS_WORTH = 0.95  # of a synonym out of the settings
-GUESS_WORTH = 0.7  # of what a misspelt word probably means
-# The word behind one of these says what to do.
+CHARS_MOST = 4_000  # of a query that count: keeps the work bounded
+WORDS_MOST = 48  # words of a query that count: keeps the work bounded
+GUESSED_MOST = 4  # unknown words for which a known one is guessed: in a long question the known ones suffice
+JOINED_SHORTEST = 6  # characters of two words joined into one
+SYNONYM_WORTH = 0.75  # relative to the word itself
+USERS_WORTH = 0.95  # relative to the word itself, for a synonym from the settings
+GUESS_WORTH = 0.7  # relative to the word itself, for the probable meaning of a misspelled word
+# The word after one of these says what to do.
 BEFORE_VERB = frozenset(
     "to and or then please you i we me us just also lets can could will would should must".split()  # noqa: SIM905
 )
@@ -34,15 +34,15 @@ _CLAUSE_END = late(r"[,;:!?()\n]|\.(?:\s|$)")
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems` maps what may stand for it to its worth (0 to 1); `own` of them are no synonyms.
+    """One word of a query. `stems` maps what may stand for it to its worth (0 to 1); those in `own` are no synonyms.
 
-    `gains` are what a document gets that has the stem; `rarity` is what it loses that has none of them.
+    `gains`: what a document gains that has the stem. `rarity`: what a document loses that has none of the stems.
     """
 
     word: str
     stems: dict[str, float]
     own: frozenset[str]
-    extra: bool = False  # two words written as one: good to meet, no loss to miss
+    extra: bool = False  # two words joined into one: a match counts, a miss does not
     gains: dict[str, float] = field(default_factory=dict)
     rarity: float = 0.0
 
@@ -56,11 +56,11 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """All terms, weighed, the stems that follow each other, and what is to be done ("" if unclear).
+    """All weighted terms, the pairs of adjacent stems, and the action that is asked for ("" if unclear).
 
-    `servers` are those of the words that a server is named after, with how much each says (0 to 1). What ranking asks
-    for each document is made once: `gains` are those of all terms, by stem, with the term's place; `worths` how well
-    each stem stands for a term; `rarity` is what a document that meets every word covers.
+    `servers`: the words that a server is named after, with how much each says (0 to 1). The other fields are computed
+    once for all documents. `gains`: those of all terms, by stem, with the term's place. `worths`: how well each stem
+    stands for a term. `rarity`: the sum for a document that has every word.
     """
 
     terms: list[Term]
@@ -80,7 +80,7 @@ class Query:
 
 
 class UserSynonyms:
-    """`settings.synonyms` without the keys that stand for tools: words and phrases that mean the same, both ways."""
+    """The word synonyms of `settings.synonyms`: words and phrases that mean the same, both ways."""
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]]) -> None:
         phrases = [
@@ -92,7 +92,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """Return, for stems of a query, the further stems that settings let stand for them."""
+        """Return the further stems that may, by the settings, stand for stems of a query."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:
@@ -103,7 +103,7 @@ class UserSynonyms:
 
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
-    """Return the query that `words` are; no terms when there is no word in them."""
+    """Return the query that `words` mean; it has no terms if there is no word in them."""
     clauses = clauses_of(words)
     written = list(chain(*clauses))
     verbs = _verbs(clauses)
@@ -126,7 +126,7 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
 
 
 def clauses_of(query: str) -> list[list[str]]:
-    """Return the words to search for by clause: not of literal content, unless there is nothing else."""
+    """Return the words to search for, by clause: without literal content, unless there is nothing else."""
     clauses = _split(without_literals(query[:CHARS_MOST]))
     if STOP_WORDS.issuperset(chain(*clauses)):
         clauses = _split(query[:CHARS_MOST])
@@ -139,7 +139,7 @@ def _split(query: str) -> list[list[str]]:
 
 
 def _verbs(clauses: Iterable[Sequence[str]]) -> set[str]:
-    """Return the words that stand as verbs: the first of a clause, and those behind `to`, `and`, `please`, `you` ..."""
+    """Return the words used as verbs: the first of a clause, and those after `to`, `and`, `please`, `you` ..."""
     return {word for clause in clauses for before, word in pairwise(("to", *clause)) if before in BEFORE_VERB}
 
 
@@ -157,7 +157,7 @@ def _guess(term: Term, vocabulary: Vocabulary) -> None:
 
 
 def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Return neighbors that documents write as one word: `mind map` for mindmap."""
+    """Return adjacent words that documents write as one word: `mind map` for mindmap."""
     both = (left + right for left, right in pairwise(written))
     return [word for word in both if len(word) >= JOINED_SHORTEST and word in vocabulary]
 

@@ -1,7 +1,9 @@
-"""How well a tool answers a query: BM25 over its fields, then what of the query and of its name is met, whether the
-query names its server, and whether both are about the same action.
+"""Ranking: how well a tool answers a query.
 
-The numbers were found on three catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
+BM25 over its fields, then factors: how much of the query and of the tool's name is met, whether the query names its
+server, and whether both are about the same action.
+
+The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
 Never here: finding candidates, the index.
 """
 
@@ -19,28 +21,31 @@ from trayapp.catalog.search.vocabulary import Vocabulary
 WEIGHTS = {
     "name": 3.0, "compound": 3.0, "title": 1.7, "server": 1.5, "head": 1.3, "body": 0.6, "params": 0.8, "keywords": 3.0
 }  # fmt: skip
-# How much a long field counts less, and which length (in stems) is the usual one. Constants and not averages of the
-# catalog: then no tool's weight depends on another tool, and an update of one server touches nothing else.
+# How much less a term counts in a long field, and the usual length of each field (in stems). These are constants, not
+# averages of the catalog: so no tool's weight depends on another tool, and an update of one server affects no other.
 LENGTH_MATTERS = {
     "name": 0.3, "compound": 0.0, "title": 0.4, "server": 0.6, "head": 0.7, "body": 0.4, "params": 0.45, "keywords": 0.0
 }  # fmt: skip
 USUAL_LENGTH = {
     "name": 3, "compound": 2, "title": 3, "server": 3, "head": 8, "body": 25, "params": 25, "keywords": 4
 }  # fmt: skip
-SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops to matter
-PAIRED_FIELDS = ("name", "title", "head", "body")  # where neighbors count
-NAME_MET = 0.6  # added to the factor 1 when all of the tool's name is in the query
-PAIRS_MET = 1.6  # added when each two neighbors of the query are neighbors here
-SERVER_NAMED = 2.0  # added when the query has a word of the server's name that no other server's tools use
-ACTION_MET = 0.3  # added when the query and the tool are about the same action, taken off when about another
+SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops mattering
+PAIRED_FIELDS = ("name", "title", "head", "body")  # where adjacent words count
+NAME_MET = 0.6  # added to the factor 1 if all of the tool's name is in the query
+PAIRS_MET = 1.6  # added if all adjacent words of the query are adjacent here
+SERVER_NAMED = 2.0  # added if the query has a word of the server's name that no other server's tools use
+ACTION_MET = 0.3  # added if the query and the tool are about the same action, subtracted if about different ones
 
-_Met = tuple[float, Term]  # what is gained, and for which term
+_Met = tuple[float, Term]  # the gain, and its term
 
 
 @dataclass(slots=True)
 class DocumentView:
-    """A document as ranking needs it: each stem's weight over all fields, the stems of its name and of its server's,
-    its neighbors, and what the tool does."""
+    """A document as ranking needs it.
+
+    It has each stem's weight over all fields, the stems of its name and of its server's name, its adjacent stems, and
+    the tool's action.
+    """
 
     weights: dict[str, float]
     name: frozenset[str]
@@ -65,7 +70,7 @@ def view(fields: Sequence[Sequence[str]]) -> DocumentView:
 
 
 def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
-    """Return the score, 0 for no match, and the words of the query that are missing."""
+    """Return the score (0 for no match) and the words of the query that are missing."""
     met, missed = _met(query, seen)
     if not met:
         return 0.0, missed
@@ -76,7 +81,7 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
-    """Return, for a query of one word, what has the word itself; what has a synonym only if nothing else is there."""
+    """Return, for a query of one word, the documents with the word itself, else those with a synonym."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found
@@ -85,7 +90,7 @@ def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[
 
 
 def _met(query: Query, seen: DocumentView) -> tuple[list[_Met], tuple[str, ...]]:
-    """Return what the document gains by each term that it meets, and the words of those it misses."""
+    """Return the gain of each term that the document meets, and the words of those that it misses."""
     best: dict[int, float] = {}
     for known in query.gains.keys() & seen.weights.keys():
         weight = seen.weights[known]

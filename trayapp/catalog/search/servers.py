@@ -1,4 +1,4 @@
-"""The words that servers are named after: a query that has one is most likely about that server's tools.
+"""The words of servers' names: a query with such a word is most likely about that server's tools.
 
 Never here: tools, documents.
 """
@@ -15,22 +15,22 @@ class ServerNames:
 
     def __init__(self) -> None:
         self._stems: dict[str, frozenset[str]] = {}
-        self._shares: dict[str, float] = {}  # as they are until the next change
+        self._shares: dict[str, float] = {}  # valid until the next change
 
     def add(self, server: str, stems: Iterable[str]) -> None:
-        """Know a server by its name. Call it also when only the server's tools have changed."""
+        """Add a server's name. Call it also if only the server's tools have changed."""
         self._stems[server] = frozenset(stems)
         self._shares.clear()
 
     def remove(self, server: str) -> None:
-        """Forget a server; one that is not known is no error."""
+        """Remove a server, if it is known."""
         self._stems.pop(server, None)
         self._shares.clear()
 
     def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
-        """Return those of the stems that a server is named after, each with what it says (0 to 1).
+        """Return the stems that are in a server's name, each with how much it says (0 to 1).
 
-        1 is for a stem that no other server's tools have. `having` counts the servers whose tools have one.
+        A stem that no other server's tools have gets 1. `having` counts the servers whose tools have a stem.
         """
         named = [stem for stem in asked if any(stem in stems for stems in self._stems.values())]
         for stem in named:

@@ -1,10 +1,10 @@
 """The stem of an English word, so that `merging` finds `merge` and `repositories` finds `repository`.
 
 The rules are M. F. Porter's ("An algorithm for suffix stripping", 1980), with four of our own:
-- `-us` and `-is` are no plurals;
-- `-logy` is `-log`;
-- `-ater` is taken for `-ator`, which people mix up;
-- a `reader` can `read`: Porter's rules leave `-er` behind a short verb.
+- `-us` and `-is` are not plurals;
+- `-logy` becomes `-log`;
+- `-ater` counts as `-ator`, which people mix up;
+- a `reader` can `read`: Porter's rules leave `-er` after a short verb.
 Never here: texts, anything but one word.
 """
 
@@ -35,7 +35,7 @@ _FOURTH = (
     "ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism", "ate", "iti", "ous", "ive",
     "ize", "al", "er", "ic",
 )  # fmt: skip
-# Verbs whose `-er` or `-or` is one that does it. Not: order, number, user, server, folder, player, worker.
+# Verbs whose `-er` or `-or` form names the doer. Not: order, number, user, server, folder, player, worker.
 _VERBS = frozenset(
     """
     build check clean code copy crawl create debug draw edit fetch find format grab index link lint load make map merge
@@ -43,12 +43,12 @@ _VERBS = frozenset(
     train update verify view watch write
     """.split()  # noqa: SIM905
 )
-_KEPT = {"sion": "s", "tion": "t"}  # what of such an ending stays
+_KEPT = {"sion": "s", "tion": "t"}  # the part of such an ending that stays
 
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """Return the stem of `word` (in lower case); anything but English letters is its own stem."""
+    """Return the stem of `word` (in lower case); a word with other than English letters is its own stem."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
     word = _participle(_doing(_singular(word)))
@@ -64,7 +64,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Count how many times vowels are followed by consonants: Porter's `m`."""
+    """Return how many times vowels are followed by consonants: Porter's `m`."""
     return len(_SYLLABLE.findall(_shape(word)))
 
 
@@ -79,7 +79,7 @@ def _singular(word: str) -> str:
 
 
 def _doing(word: str) -> str:
-    """Return the verb behind one that does it: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
+    """Return the verb of a doer: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
     if not word.endswith(("er", "or")):
         return word
     root = word[:-2]
@@ -98,7 +98,7 @@ def _participle(word: str) -> str:
 
 
 def _mended(root: str) -> str:
-    """Return what `-ed` or `-ing` was put behind: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
+    """Return the verb before `-ed` or `-ing`: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
     if root.endswith(("at", "bl", "iz")):
         return root + "e"
     if len(root) > 1 and root[-1] == root[-2] and root[-1] not in "aeioulsz":

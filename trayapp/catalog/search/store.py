@@ -1,7 +1,7 @@
-"""The documents of the search in an FTS5 table in memory, and which of them are worth ranking for a query.
+"""The documents of the search in an in-memory FTS5 table, and the choice of those worth ranking for a query.
 
-SQLite is imported with the first document: it costs start-up time. One thread at a time. Never here: the order of the
-answer (ranking has the last word), tools and servers.
+SQLite is imported with the first document: it costs start-up time. One thread at a time. Never here: the final order
+(ranking), tools and servers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from trayapp.catalog.search.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import sqlite3
 
-CANDIDATES = 128  # documents that are ranked for one query, however few are wanted: the order must not depend on it
-# A word in more documents than these, and in more than this part of all, leads to no candidates while others do.
+CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
+# A word in more documents than COMMON, and in more than this share of all, gives no candidates if other words do.
 COMMON = 60
 COMMON_SHARE = 0.02
-VIEWS_MOST = 3_000  # kept for the next query; some KB each
+VIEWS_MOST = 3_000  # kept for the next query; a few KB each
 
 _COLUMNS = ", ".join(FIELDS)
 _CREATE = f"CREATE VIRTUAL TABLE documents USING fts5({_COLUMNS}, tokenize='ascii')"
@@ -73,7 +73,7 @@ class Store:
         self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
 
     def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
-        """Return the numbers of the documents worth ranking, the best by the words themselves and with synonyms."""
+        """Return the numbers of the documents worth ranking: the best by the words themselves, and with synonyms."""
         half = CANDIDATES // 2
         every = [(stem, stem in term.own) for term in query.terms for stem in term.gains]
         rare = [(stem, is_own) for stem, is_own in every if not self._is_common(stem)]
@@ -92,7 +92,7 @@ class Store:
         return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)
 
     def view(self, number: int) -> DocumentView:
-        """Return the document as ranking needs it; what was asked for once is kept."""
+        """Return the document as ranking needs it. The result is cached."""
         seen = self._views.get(number)
         if seen is None:
             if len(self._views) >= VIEWS_MOST:

@@ -1,4 +1,4 @@
-"""Words that people use for one another when they ask for a tool, as stems: the general English of synonyms.txt.
+"""Synonyms, as stems, that people use when they ask for a tool: the general English of synonyms.txt.
 
 Never here: the words themselves, servers' own vocabulary (`settings.synonyms` holds it).
 """
@@ -11,15 +11,15 @@ from pathlib import Path
 from trayapp.catalog.search.stem import stem
 
 WORDS = Path(__file__).with_name("synonyms.txt")
-VERBS = "[verbs]"  # the section of groups that hold for a word where it says what to do
+VERBS = "[verbs]"  # the section of groups that apply to a word used as a verb
 
-Groups = dict[str, tuple[str, ...]]  # for a stem, those that will do in its place
+Groups = dict[str, tuple[str, ...]]  # stem -> the stems that may stand for it
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
-    """Return the stems that will do in place of a stem: of a noun, and of a verb where it stands as one.
+    """Return the stems that may stand for a stem: those of the noun and, if it is used as a verb, those of the verb.
 
-    A word that is never a noun is a verb wherever it stands.
+    A word that is never a noun always counts as a verb.
     """
     verbs, others = _groups()
     named = others.get(word)
@@ -30,7 +30,7 @@ def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _groups() -> tuple[Groups, Groups]:
-    """Return the groups of verbs and of other words. Raises OSError where the file is missing."""
+    """Return the groups of verbs and of other words. Raises OSError if the file is missing."""
     verbs: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, None]] = {}
     section = others

@@ -1,4 +1,4 @@
-"""The words of all documents: how many documents have each, and which of them a word that nobody has may mean.
+"""The words of all documents: how many documents have each, and which of them an unknown word may mean.
 
 Never here: documents themselves, synonyms, ranking.
 """
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from trayapp.catalog.search.stem import stem
 from trayapp.catalog.suggest import edits_between
 
-NEAR_MOST = 4  # words that one misspelt word may mean
-PREFIX_SHORTEST = 4  # characters of a word that begins longer ones
-EDIT_SHORTEST = 4  # characters; of shorter words too many are one edit apart
+NEAR_MOST = 4  # known words that one misspelled word may mean
+PREFIX_SHORTEST = 4  # characters of a word that other words may start with
+EDIT_SHORTEST = 4  # characters; too many shorter words are one edit apart
 TWO_EDITS_SHORTEST = 8  # characters
 HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """Return how much it says to be one of `count`: BM25's inverse document frequency, as Lucene bounds it at 0."""
+    """Return how much a word in `count` documents says: BM25's inverse document frequency, as Lucene bounds it at 0."""
     return math.log(1 + (among - count + 0.5) / (count + 0.5))
 
 
@@ -30,14 +30,14 @@ class Vocabulary:
     def __init__(self) -> None:
         self.documents = 0
         self._count: Counter[str] = Counter()
-        self._rarities: dict[str, float] = {}  # as they are until the next change
+        self._rarities: dict[str, float] = {}  # valid until the next change
         self._spellings: defaultdict[tuple[str, int], set[str]] = defaultdict(set)  # by first letter and length
 
     def __contains__(self, stemmed: str) -> bool:
         return self._count[stemmed] > 0
 
     def add(self, stems: Iterable[str], spellings: Iterable[str]) -> None:
-        """Count one more document: its stems, each once, and its words as they are written."""
+        """Count one more document: its stems, each once, and its words as written."""
         self.documents += 1
         self._rarities.clear()
         self._count.update(stems)
@@ -45,7 +45,7 @@ class Vocabulary:
             self._spellings[word[0], len(word)].add(word)
 
     def remove(self, stems: Iterable[str]) -> None:
-        """Count one document less. Its spellings stay: they are asked for only while their stems count."""
+        """Remove one document from the counts. Its spellings stay: they are used only while their stems count."""
         self.documents -= 1
         self._rarities.clear()
         for stemmed in stems:
@@ -58,14 +58,14 @@ class Vocabulary:
         return self._count[stemmed]
 
     def rarity(self, stemmed: str) -> float:
-        """Return how much a stem says."""
+        """Return the rarity of a stem: how much it says."""
         known = self._rarities.get(stemmed)
         if known is None:
             known = self._rarities[stemmed] = rarity(self._count[stemmed], self.documents)
         return known
 
     def halves(self, word: str) -> list[str]:
-        """Return the stems of the two known words that `word` is made of; none when there are no such."""
+        """Return the stems of the two known words that `word` is made of, or an empty list."""
         for place in range(len(word) - HALF_SHORTEST, HALF_SHORTEST - 1, -1):
             both = [stem(word[:place]), stem(word[place:])]
             if all(half in self for half in both):
@@ -73,7 +73,7 @@ class Vocabulary:
         return []
 
     def near(self, word: str) -> list[str]:
-        """Return the stems that an unknown `word` may mean: longer words that it begins, words a typing error away."""
+        """Return the stems that an unknown `word` may mean: longer words that start with it, words one typo away."""
         found = [*self._misspelt(word), *self._begun(word)]
         return list(dict.fromkeys(stemmed for known in found if (stemmed := stem(known)) in self))[:NEAR_MOST]
 
@@ -92,7 +92,7 @@ class Vocabulary:
         return [known for edits, known in sorted(counted) if edits <= allowed]
 
     def _like(self, word: str, allowed: int) -> Iterator[str]:
-        """Yield known words of about that length that begin alike: a first letter is seldom wrong, at most swapped."""
+        """Yield known words of about that length that start alike: first letters are rarely wrong, at most swapped."""
         for first in dict.fromkeys(word[:2]):
             for length in range(len(word) - allowed, len(word) + allowed + 1):
                 yield from self._spellings.get((first, length), ())

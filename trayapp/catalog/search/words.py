@@ -1,4 +1,4 @@
-"""A text as the words that a search compares: split, in lower case, without accents, without words that say nothing.
+"""A text as the words that a search compares: split, in lower case, without accents and stop words.
 
 Never here: synonyms, ranking, indexes.
 """
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from trayapp.model.late import late
 
-LONGEST = 64  # characters of one word that count: a key or a checksum in a description is no word to look for
+LONGEST = 64  # characters of one word that count: longer ones are keys or checksums
 
-# The plural of an abbreviation (PDFs), an abbreviation before the next capitalised word (HTML|Parser), a capitalised
-# word, digits with what hangs on them (3d, 10th), or letters of any other script.
+# The plural of an abbreviation (PDFs), an abbreviation before the next capitalized word (HTML|Parser), a capitalized
+# word, digits with their suffix (3d, 10th), or letters of any other script.
 _WORD = late(
     r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*"
     r"|[0-9]+(?:[A-Z]+(?![a-z])|[a-z]*)|[^\W\d_a-zA-Z]+"
@@ -40,7 +40,7 @@ STOP_WORDS = frozenset(
 def split(text: str) -> list[str]:
     """Return the words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
 
-    A run of a script without spaces stays whole up to two characters; a longer one becomes its pairs of neighbours.
+    A run of a script without spaces stays whole up to two characters; a longer one becomes its pairs of neighbors.
     """
     if text.isascii():
         return [word[:LONGEST].lower() for word in _WORD.findall(text)]
@@ -48,12 +48,12 @@ def split(text: str) -> list[str]:
 
 
 def joined(text: str) -> list[str]:
-    """Return the words with humps inside, whole and in lower case: `GitHub` is also looked for as github."""
+    """Return camel-case words, whole and in lower case: `GitHub` is also searched as github."""
     return [word.lower()[:LONGEST] for word in _HUMPED.findall(text)]
 
 
 def meaningful(words: list[str]) -> list[str]:
-    """Return `words` without stop words; all of them when they are nothing else."""
+    """Return `words` without stop words, or all of them if there are no others."""
     return [word for word in words if word not in STOP_WORDS] or words
 
 
@@ -66,13 +66,13 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Make compatibility forms plain and take accents off: full-width letters and `é` become `e`, `ß` becomes `ss`."""
+    """Return a text in plain form, without accents: wide letters become ASCII, `é` becomes `e`, `ß` becomes `ss`."""
     parts = unicodedata.normalize("NFKD", text).translate(_LETTERS)
     return unicodedata.normalize("NFC", "".join(c for c in parts if not "\u0300" <= c <= "\u036f"))
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Yield runs of unspaced scripts as pairs, and whole what stands between them."""
+    """Yield runs of unspaced scripts as pairs, and the parts between them whole."""
     end = 0
     for run in _UNSPACED.finditer(word):
         yield from filter(None, [word[end : run.start()][:LONGEST]])
