@@ -1,6 +1,6 @@
-"""Runs of base64, hex and escapes in a text that decode to words: what a model reads and a person does not.
+"""Runs of base64, hex and escapes in a text that decode to words: a model reads them and a person does not.
 
-Pure. Never here: judging the words (orders).
+Pure. Never here: judging the words (rules).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import islice
 
 from trayapp.model.late import late
 
-RUN_SHORTEST = 24  # characters of base64 or hex: below that is nothing but ids
-RUNS_MOST = 20  # of one text that are decoded
-READ_MOST = 20_000  # characters of a text that are looked at
+RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are only ids
+RUNS_MOST = 20  # runs of one text that are decoded
+READ_MOST = 20_000  # characters of a text that are inspected
 
 _BASE64 = late(rf"[A-Za-z0-9+/_-]{{{RUN_SHORTEST},}}={{0,2}}")
 _HEX = late(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
@@ -28,7 +28,7 @@ _ESCAPES = late(
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
-)  # base64 in pieces; words seldom decode
+)  # base64 in pieces; words rarely decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
@@ -42,8 +42,8 @@ def _kinds(**members: str) -> bytes:
     return bytes(table)
 
 
-# What some part of each run looks like, and prose hardly ever. To look through a translated text takes a tenth of the
-# time that a pattern takes, which every character has to pass.
+# Patterns that some part of each run matches, and prose hardly ever does. A search in a translated text takes a tenth
+# of the time of a pattern that has to visit every character.
 _CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
 _LONG = b"w" * RUN_SHORTEST
 _CODED_ALONE = bytes(byte if kind != ord(".") else ord(" ") for byte, kind in enumerate(_CODED))
@@ -54,7 +54,7 @@ _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
 _ROW = late(rb"hhs{1,2}(?:h{2,3}s{1,2}){3}")  # of hexadecimal or decimal numbers
 _BITS = _kinds(b="01")
-# Inner capitals, which base64 has everywhere: at the beginning of a long run, or in two neighboring pieces
+# Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
 _PIECES = late(rb"aU[aUw]{0,24}s{1,30}[aUw]{0,24}?aU")
@@ -64,7 +64,7 @@ _URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:
-    """What readable words the encoded runs of a text hold, encoded twice or once."""
+    """Yield the readable words in the encoded runs of a text; of each run, words that were encoded twice come first."""
     plain = _URL.sub(" ", text[:READ_MOST])
     for kind, decode in _possible_kinds(plain):
         for found in islice(kind.finditer(plain), RUNS_MOST):
@@ -74,23 +74,24 @@ def decoded_in(text: str) -> Iterator[str]:
 
 
 def _once_more(words: str) -> Iterator[str]:
-    """What is encoded in decoded words."""
+    """Yield the readable words in the encoded runs of decoded text."""
     for kind, decode in _possible_kinds(words) if len(words) >= RUN_SHORTEST else ():
         for found in islice(kind.finditer(words), RUNS_MOST):
             if (inner := _readable(decode(found[0]))) is not None:
                 yield inner
 
 
-# Words of orders to ignore or to conceal, as they look by rot13 and backwards
+# Words of orders to ignore or to conceal, and their forms in rot13 and backwards
 _KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
 _BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in _KEYWORDS)
 _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
 def turned(text: str) -> Iterator[str]:
-    """Yield the text backwards, by rot13, and with digits as letters, without what stands between single letters.
+    """Yield the text backwards, in rot13, and with leetspeak digits and spaced-out letters resolved.
 
-    Only where it then holds a word of orders more often than before: none of them leaves the trace of an encoding.
+    A form is yielded only if it has a word of orders more often than the text itself: none of these forms leaves the
+    trace of an encoding.
     """
     text = text[:READ_MOST].lower()
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
@@ -105,16 +106,16 @@ def turned(text: str) -> Iterator[str]:
 
 
 def may_be_coded(text: bytes) -> bool:
-    """True if a text, or a definition as JSON, could hold a run, by what is quick to look for."""
+    """Return True if a quick check finds that a text, or a definition as JSON, could hold an encoded run."""
     signs = _signs(text)
-    if signs == {"base64"}:  # long names are the usual reason: what they decode to tells
+    if signs == {"base64"}:  # usually from long names: the decoded text tells
         runs = [run for run in text.translate(_CODED_ALONE).split() if len(run) >= RUN_SHORTEST]
         return any(_readable(_of_base64(run.decode())) is not None for run in runs)
     return bool(signs)
 
 
 def _signs(text: bytes) -> set[str]:
-    """Return the signs of encodings that a text has."""
+    """Return the kinds of encoding for which a text shows signs."""
     signs = set[str]()
     if b"\\" in text and (b"\\x" in text or b"\\u" in text):
         signs.add("escapes")
@@ -141,18 +142,18 @@ def _signs(text: bytes) -> set[str]:
 
 
 def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], bytes]]]:
-    """Yield the kinds of encoding that a text may hold: a pattern takes ten times as long as a look."""
+    """Yield the kinds of encoding that a text may hold: a pattern takes ten times as long as this check."""
     if len(text) >= RUN_SHORTEST and (signs := _signs(text.encode("utf-8", "replace"))):
         yield from ((pattern, decode) for sign, pattern, decode in _KINDS if sign in signs)
 
 
 def may_be_turned(text: bytes) -> bool:
-    """True if a text, or a definition as JSON, could hold one of `turned`, by what is quick to look for."""
+    """Return True if a quick check finds that a text, or a definition as JSON, could hold a form of `turned`."""
     low = text.lower()
     for word in _UNREADABLE:
         if word in low:
             return True
-    if not low.isascii():  # a separator may be the dot in the middle
+    if not low.isascii():  # a separator may be the middle dot
         low = low.decode("utf-8", "replace").encode("ascii", "replace")
     kinds = low.translate(_SEPARATED)
     if b"ldl" in kinds:
@@ -195,7 +196,7 @@ def _of_base32(run: str) -> bytes:
 
 
 def _of_numbers(run: str) -> bytes:
-    """Letters by their numbers, in tens or in bits."""
+    """Decode letters written as numbers, decimal or binary."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]
@@ -208,7 +209,7 @@ def _of_hex(run: str) -> bytes:
 
 
 def _of_escapes(run: str) -> str:
-    import html  # two milliseconds of a start, for what is seldom met
+    import html  # takes 2 ms of a start, and is rarely needed
 
     plain = urllib.parse.unquote(html.unescape(run))
     return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", lambda found: _letter(int(found[1], 16)), plain)
@@ -223,7 +224,7 @@ def _letter(number: int) -> str:
 
 
 def _readable(data: bytes) -> str | None:
-    """The bytes as words; None when they are none."""
+    """Return the bytes as text, or None if they are not readable words."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

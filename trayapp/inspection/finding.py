@@ -1,4 +1,4 @@
-"""One finding: what was found in a definition, where, and how it is shown to a person."""
+"""One finding: what was found in a definition, where, and the text that a person sees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from trayapp.model.text import one_line, shortened
 
-Severity = Literal["high", "medium"]  # high: held back until approved; medium: told, and served
+Severity = Literal["high", "medium"]  # high: held back until approved; medium: served, and reported
 
 EVIDENCE_LONGEST = 240  # columns
 MARKED_LONGEST = 120
@@ -31,7 +31,7 @@ class Finding:
 
 
 def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:
-    """Return a finding with every foreign text cleaned and cut."""
+    """Return a finding with every text from a server cleaned and shortened."""
     said, part = _plain(evidence), _plain(marked)
     if len(said) > EVIDENCE_LONGEST and part in said:  # keep the found part in view
         said = said[max(0, said.index(part) - EVIDENCE_LONGEST // 3) :]
@@ -46,7 +46,7 @@ def finding(code: str, severity: Severity, where: str, reason: str, evidence: st
 
 
 def is_held(findings: tuple[Finding, ...]) -> bool:
-    """True if one of the findings is reason enough to hold the definition back."""
+    """Return True if one of the findings is reason enough to hold the definition back."""
     return any(found.severity == "high" for found in findings)
 
 

@@ -1,6 +1,6 @@
-"""Text that hides from people: characters that draw nothing or turn round what is drawn, escape sequences, look-alikes.
+"""Text that hides from people: invisible characters, changed text direction, escape sequences, look-alikes.
 
-Pure functions over one text. Never here: what the text means (orders), what it encodes (encoded).
+Pure functions over one text. Never here: what the text means (rules), what it encodes (encoded).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from trayapp.model.late import late
 
-STEGANOGRAPHY = 8  # invisible characters of one text, wherever they stand: enough for a letter in bits
-SELECTOR_RUN = 3  # variation selectors in a row; a character takes one
-FAR_AWAY = 120  # blanks or lines in a row behind which nobody looks for more text
+STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
+SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
+FAR_AWAY = 120  # blanks or lines in a row after which nobody expects more text
 
 BLANKS = b" " * (FAR_AWAY // 4)
 
@@ -23,20 +23,20 @@ _ZERO = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U0001d173-\U0001d17a"
 )
-_FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # of England and others
+_FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # flags of England and others
 _TAGS = late(f"[{_TAG}]+")
 _BIDI = late("[\u202a-\u202e\u2066-\u2069]")
 _OVERRIDES = late("[\u202d\u202e]")
 _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
-_SOFT = late("\u00ad")  # a place where a word may be broken: invisible by its purpose
-_JOINED = late("(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]")  # in emoji, Persian, Indic scripts
-# A zero-width space is where a line may be broken in scripts without blanks (Thai, Lao, Burmese, Khmer, Tai)
+_SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: meant to be invisible
+_JOINED = late("(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]")  # legitimate in emoji, Persian, Indic scripts
+# A zero-width space marks a possible line break in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai).
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf])\u200b(?!\u200b)"
 )
-_AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # where Latin text has no use for a joiner
+_AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # a joiner has no use in Latin text
 _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -47,10 +47,10 @@ _SUSPECTS = late(
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
-_PLAIN = bytes(range(0x20, 0x7F))  # of ASCII; deleted before that, which leaves little to look at
-_EMOJI = "\ufe0f"  # the selector that many emoji have
+_PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII; deleted first, so that little is left to check
+_EMOJI = "\ufe0f"  # the variation selector that many emoji have
 
-# Letters that look like one of ASCII (Unicode TR39, the ones that pass for it in a name): Cyrillic, Greek, others.
+# Letters that look like an ASCII letter (Unicode TR39, those that can pass for it in a name): Cyrillic, Greek, others.
 _ALIKE = dict(
     zip(
         "аеорсухѕіјһԁԛԝмтквнгАВЕКМНОРСТХЅІЈԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρυικτɡıℓօսոհցքզᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
@@ -59,18 +59,18 @@ _ALIKE = dict(
     )
 )
 
-_ALIKE_LETTERS = late(f"[{''.join(_ALIKE)}]")  # a search for them is a hundred times as fast as str.translate
+_ALIKE_LETTERS = late(f"[{''.join(_ALIKE)}]")  # a search for them is 100 times as fast as str.translate
 
 _LETTER = late("[A-Za-z]")
 _WORD = late(r"\w+")
-_MARKED = late("(?<=[A-Za-z])[\u0300-\u036f]+")  # marks over, under and through Latin letters
-# Letters in boxes, of which flags are made
+_MARKED = late("(?<=[A-Za-z])[\u0300-\u036f]+")  # combining marks over, under and through Latin letters
+# Boxed letters and regional indicators, of which flags are made
 _BOXED_LETTERS = late("[\U0001f130-\U0001f189\U0001f1e6-\U0001f1ff]")
 _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}
 
 
 class Hidden(NamedTuple):
-    """One kind of hiding in a text. `serious`: it has no honest use there."""
+    """One way in which a text hides something. `serious`: it has no honest use there."""
 
     code: str
     serious: bool
@@ -78,9 +78,9 @@ class Hidden(NamedTuple):
 
 
 def may_be_hidden(text: bytes, escaped: bytes) -> bool:
-    """True if something could hide in a definition as JSON, its blanks unescaped, by what is quick to look for.
+    """Return True if a quick check finds that something could hide in a definition as JSON, with its blanks unescaped.
 
-    `escaped` is the JSON as it was: indented manuals have many blanks, but few between two lines.
+    `escaped` is the original JSON: indented manuals have many blanks, but few between two lines.
     """
     if b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
         return True
@@ -94,7 +94,7 @@ def _has_suspects(text: str) -> bool:
 
 
 def hidden_in(text: str) -> Iterator[Hidden]:
-    """What of the text people do not see."""
+    """Yield the parts of a text that people do not see."""
     if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
     if (text.isascii() and text.isprintable()) or not _has_suspects(text):
@@ -138,7 +138,7 @@ def _invisible(text: str) -> Iterator[Hidden]:
 
 
 def bared(text: str) -> str:
-    """The text as a model reads it: what hides taken away, look-alikes as ASCII, tag characters as what they say."""
+    """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
     if text.isascii():
         return text
     plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
@@ -159,22 +159,22 @@ def _of_tag(letter: str) -> str:
 
 
 def _folded_if_mixed(word: re.Match[str]) -> str:
-    """In a text of another script its own words are no look-alikes."""
+    """Replace look-alikes in a word that also has ASCII letters: in other scripts, a script's own words are genuine."""
     return folded(word[0]) if _LETTER.search(word[0]) is not None else word[0]
 
 
 def is_mostly_ascii(text: str) -> bool:
-    """Whether most letters of a text are of ASCII: what looks like one of them there passes for it."""
+    """Return True if most letters of a text are ASCII, so that look-alikes in it pass for ASCII letters."""
     return 2 * sum(map(str.isalpha, text.encode("ascii", "ignore").decode())) > sum(map(str.isalpha, text))
 
 
 def folded(text: str) -> str:
-    """Look-alikes as the letters of ASCII for which they pass."""
+    """Return a text with look-alikes as the ASCII letters for which they pass."""
     return _ALIKE_LETTERS.sub(lambda found: _ALIKE[found[0]], text)
 
 
 def ascii_twin(name: str) -> str | None:
-    """The name of ASCII for which this one passes; None when it passes for none, being ASCII itself or honest text."""
+    """Return the ASCII name for which this one passes; None if it is ASCII itself or passes for none."""
     if name.isascii():
         return None
     twin = folded(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))

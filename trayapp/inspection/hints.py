@@ -1,4 +1,4 @@
-"""Find the rules that may apply to a sentence, by the hints of theirs that stand in it: few sentences hold any.
+"""Fast choice of the rules that may apply to a sentence, by their hints: few sentences hold any.
 
 Never here: the rules themselves (rules).
 """
@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from trayapp.inspection.rules import RULES, Rule
 
-WORDS_KEPT = 4096  # for which the hints in them are known: texts repeat most of their words
-WORD_LONGEST = 40  # characters of a kept one
-START = 3  # characters of a hint by which most of those that are in no text are passed over
+WORDS_KEPT = 4096  # words whose hints are cached: texts repeat most of their words
+WORD_LONGEST = 40  # characters of a cached word
+START = 3  # characters of a hint that are compared first: most hints in no text fail there
 
-# Hints of one word by their first three characters, and those that have fewer; hints of several words by the first one
+# One-word hints by their first three characters, shorter ones, and hints of several words by their first word
 _RULES_BY_HINT: dict[str, list[Rule]] = {}
 for _each in RULES:
     for _hint in _each.hints:
@@ -34,7 +34,7 @@ _ENDINGS = sorted({len(word) for word in _PHRASES})
 
 
 def hopeful_rules(low: str) -> Iterable[Rule]:
-    """Return the rules that may find something in a lower-case sentence: those with a hint that stands there."""
+    """Return the rules that may match a lower-case sentence: those with a hint in it."""
     found: dict[str, Rule] = {}
     for word in dict.fromkeys(low.split()):
         for hint, hinted in _known_hints_in(word) if len(word) <= WORD_LONGEST else _hints_in(word):
@@ -44,7 +44,7 @@ def hopeful_rules(low: str) -> Iterable[Rule]:
 
 
 def _hints_in(word: str) -> tuple[tuple[str | None, dict[str, Rule]], ...]:
-    """Return the rules with a hint that stands in a word (None), or begins there."""
+    """Return the rules with a hint inside a word (under None), or with a phrase that begins there (under it)."""
     starts = _STARTS.intersection(zip(word, word[1:], word[2:], strict=False))
     whole = [hint for start in starts for hint in _WORDS_BY_START[start] if hint in word]
     whole += [hint for hint in _SHORT_WORDS if hint in word]

@@ -1,9 +1,9 @@
-"""Inspect a definition, or any text of a server: what hides from people is held back, what reads like orders is told.
+"""Inspection of a definition or any text of a server: hidden content is held back, orders are reported.
 
-What hides is found before a tool is served; orders take three times as long, and may be looked for afterwards.
+Hidden content is searched before a tool is served. Orders take three times as long, and may be searched later.
 
 The same text always gives the same findings.
-Never here: what becomes of the tool (gateway/exposure/approvals), other servers' tools.
+Never here: how a finding is acted on (gateway/exposure/approvals), other servers' tools.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
-# What rules look through, in characters: the longest honest texts need two thirds of it, heaps of words of orders six
-# times as much.
+# Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts that
+# are heaps of words of orders need six times as much.
 LOOKED_LEAST = 25_000
 LOOKED_EACH = 3  # for each character of a definition
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
-LOOKED_BESIDE = 40  # what a look takes, however short the sentence
-QUOTED_MOST = 8  # quoted orders of one kind in a sentence; the next one counts
-QUOTE_NEAR = 50  # characters before a quotation in which an honest text says that it quotes
+LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
+QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
+QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
 _QUOTED = late(
     r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
     r"strings?|finds?|blocks?|matches|says?)\b[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
 _REST_OF_WORD = late(r"\w*")
 _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
-_TURNED = ("orders.override.", "orders.conceal.")  # nobody takes the trouble to write anything else backwards
+_TURNED = ("orders.override.", "orders.conceal.")  # only these are worth the trouble of writing backwards
 
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
-    """Return what is found in a definition: each code once, what is held back first."""
+    """Return the findings of a definition: each code once, those that hold it back first."""
     texts, name = texts_of(item), str(item.get("name", ""))
     concealed = find_concealed(texts, name) if may_conceal(item) else ()
     return merged(concealed, find_orders(texts))
 
 
 def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
-    """Return what is found in one text, such as a server's instructions."""
+    """Return the findings of one text, such as a server's instructions."""
     texts = [(where, text)]
     return merged(find_concealed(texts), find_orders(texts))
 
 
 def may_conceal(item: Item) -> bool:
-    """True if something could hide in a definition: in most of them nothing can, as a look at it as JSON tells."""
-    from trayapp.inspection import encoded  # loaded with the first look: no cached first list needs it
+    """Return True if something could hide in a definition. In most of them nothing can, as their JSON shows."""
+    from trayapp.inspection import encoded  # loaded with the first check: no cached first list needs it
 
     if not str(item.get("name", "")).isascii():
         return True
@@ -76,17 +76,17 @@ def may_conceal(item: Item) -> bool:
 
 
 def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
-    """Return what hides from people in these texts, by their places, and in a tool's name."""
+    """Return the hidden content in these texts, given with their places, and in a tool's name."""
     return _sorted([*_in_name(name), *_concealed(texts)])
 
 
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
-    """Return what reads like orders in these texts, by their places."""
+    """Return the orders in these texts, given with their places."""
     return _sorted(_orders(texts))
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return all findings: each code once, what is held back first."""
+    """Return all findings: each code once, those that hold a definition back first."""
     return _sorted([one for some in found for one in some])
 
 
@@ -121,11 +121,11 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 def _orders(
     texts: Sequence[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
 ) -> Iterator[Finding]:
-    """Yield the first finding of each rule. A known sentence, or one that stands there again, is not looked at.
+    """Yield the first finding of each rule. A known or repeated sentence is skipped.
 
-    A heap of words of orders is not looked through to its end: that is a finding, too.
+    Heaps of words of orders are not searched to their end: that is a finding, too.
     """
-    from trayapp.inspection import hints  # its rules: as above
+    from trayapp.inspection import hints  # loads the rules: as above
 
     done, seen = set[str](), set(known)
     left = LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)
@@ -154,7 +154,7 @@ def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> 
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
-    """Return the first match that is no quotation in a text about such texts, and not forbidden itself."""
+    """Return the first match that is not quoted as an example and not forbidden by its sentence."""
     for at, match in enumerate(pattern.finditer(low)):
         before = low[max(0, match.start() - QUOTE_NEAR) : match.start()]
         forbidden = match[0].startswith("without") and _FORBIDDEN.search(before) is not None
@@ -164,7 +164,7 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
 
 
 def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    """Find the first text that is an order once it is decoded."""
+    """Yield a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
     for place, text in texts:
@@ -174,7 +174,7 @@ def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 
 def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    """Find the first text that is an order once it is turned round."""
+    """Yield a finding for the first text that holds an order in a turned form."""
     for place, text in texts:
         if (order := next(_turned(text), None)) is not None:
             yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
@@ -182,7 +182,7 @@ def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 
 def _turned(text: str) -> Iterator[Finding]:
-    """Yield the orders that a text holds only once it is turned round."""
+    """Yield the orders that a text holds only in a turned form."""
     from trayapp.inspection import encoded
 
     if encoded.may_be_turned(text.encode("utf-8", "replace")):

@@ -1,8 +1,8 @@
-r"""Rules for text that reads like an order to a model: what each one finds, why, its source, its examples.
+r"""Rules for text that reads like an order to a model. Each has what it finds, the reason, its source, and examples.
 
-The text is lower-case and has one sentence a line (`inspection.text`). A rule never holds a tool back by itself,
+The text is in lower case and has one sentence per line (`inspection.text`). A rule never holds a tool back by itself,
 because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not find.
-Never here: hidden characters (hidden), encoded text (encoded), what becomes of a finding (gateway/exposure/approvals).
+Never here: hidden characters (hidden), encoded text (encoded), how a finding is acted on (gateway/exposure/approvals).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trayapp.model.late import late
 
-# Parts of patterns. A gap stays within a sentence; its limit bounds the time of a search.
+# Parts of patterns. A gap stays within a sentence; its limit bounds the search time.
 _GAP = r"[^\n]{0,60}?"
 _NEAR = r"[^\n]{0,30}?"
 _DONT = r"(?:do not|don't|dont|never|must not|mustn't|should not|shouldn't|shall not|need not|needn't|not to)"
@@ -86,7 +86,7 @@ _TALK_HINTS = (
     "conversation|chat|dialogue|message|prompt|transcript|context|said|typed|wrote|told|reasoning|thought|"
     "instructions|rules|guidelines|you know|shared|asked|everything|user's question|append to it"
 )
-# With a gap before it: a greedy one that ends at a known character takes a tenth of the time.
+# With a gap before it: a greedy gap that ends at a known character takes a tenth of the time.
 _GAP_FILE = rf"(?:[^\n]{{0,60}}?{_FILE_WORD}|[^\n]{{0,60}}{_DOT_FILE}|[^\n]{{0,60}}{_PATH})"
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
@@ -109,7 +109,7 @@ class Rule:
 
 
 _EDGE = r"\b"
-_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, classes of characters, structure
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, character classes, structure
 _INVARIANT = "Invariant Labs, MCP tool poisoning (2025)"
 _OWASP_INJECTION = "OWASP Top 10 for LLM applications, LLM01 prompt injection"
 _OWASP_LEAK = "OWASP Top 10 for LLM applications, LLM02 disclosure, LLM07 system prompt leakage"
@@ -119,14 +119,14 @@ _MCP = "MCP specification, security principles: consent and tool safety"
 
 
 def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, ...], found: str, honest: str) -> Rule:
-    """Return a rule; `patterns` are alternatives, `found` and `honest` hold one sentence a line."""
+    """Return a rule; `patterns` are alternatives, `found` and `honest` hold one sentence per line."""
     lines = [tuple(line.strip() for line in text.strip().splitlines()) for text in (found, honest)]
     pattern = late(_at_words("|".join(patterns)))
     return Rule(f"orders.{code}", reason, source, tuple(hints.split("|")), pattern, lines[0], lines[1])
 
 
 def _at_words(pattern: str) -> str:
-    """Return the same pattern, with one look for a word's edge before all alternatives that begin with one."""
+    """Return the same pattern, with one check for a word boundary before all alternatives that begin with one."""
     depth, begin, found = 0, 0, list[str]()
     for part in _PARTS.finditer(pattern):
         depth += {"(": 1, ")": -1}.get(part[0], 0)

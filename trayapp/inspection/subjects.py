@@ -1,6 +1,6 @@
-"""What of an offer is looked over, in one form: tools as they are, and what else a model or a person reads of a server.
+"""Subjects of inspection, in one form: tools, and the other texts of a server that a model or a person reads.
 
-Pure. Never here: judging it (approvals), what becomes of it.
+Pure. Never here: judging them (approvals), the consequences.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from trayapp.inspection.inspect import find_concealed, find_orders, may_conceal,
 from trayapp.inspection.text import texts_of
 from trayapp.model.offer import Item, Offer
 
-INSTRUCTIONS = "(instructions)"  # under which a server's instructions are looked over; a tool of that name is withheld
+INSTRUCTIONS = "(instructions)"  # the subject name of a server's instructions; a tool of that name is withheld
 
-# By the list of an offer: how a name begins under which one is looked over, and the member that names it.
+# By list of an offer: the prefix of its subject names, and the member that names an item.
 KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "prompts": ("(prompt) ", "name"),
@@ -24,31 +24,31 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
-SKILL = "(skill) "  # how a name begins under which a skill is looked over: as a tool is, a changed one waits
-# What of a prompt, resource, template or event reaches a model or a person; the URI becomes a tool's description.
+SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
+# Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
 def is_apart(name: str) -> bool:
-    """Whether a name stands for something else than a tool: what may differ from day to day, and is no call."""
+    """Return True for subjects other than tools and skills: they may change from day to day, and cannot be called."""
     return name == INSTRUCTIONS or name.startswith(_BEGINNINGS)
 
 
 def is_tool(name: str) -> bool:
-    """True unless a name stands for something else than a tool."""
+    """Return True if a name stands for a tool."""
     return not is_apart(name) and not name.startswith(SKILL)
 
 
 def subject_name(kind: str, item: Item) -> str | None:
-    """The name under which an entry of a list is looked over; None of one that nobody could ask for."""
+    """Return the subject name of an item of a list; None if it has no name or URI by which clients could ask for it."""
     beginning, member = (SKILL, "uri") if kind == "skills" else KINDS[kind]
     own = item.get(member)
     return f"{beginning}{own}" if isinstance(own, str) else None
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """The tools by name; of a name listed twice the first counts, and of one that stands for something else none."""
+    """Return the tools by name. Of equal names the first counts; a name reserved for another subject is left out."""
     tools: dict[str, Item] = {}
     for item in offer.tools:
         if isinstance(name := item.get("name"), str) and is_tool(name):
@@ -57,7 +57,7 @@ def tools_of(offer: Offer) -> dict[str, Item]:
 
 
 def skills_of(offer: Offer) -> dict[str, Item]:
-    """The skills in the form of a tool's definition. Their files count by their digests: other content is a change."""
+    """Return the skills in the form of a tool's definition. Their files count by digest: other content is a change."""
     found: dict[str, Item] = {}
     for item in offer.skills:
         said = item.get("frontmatter")
@@ -76,7 +76,7 @@ def _files(skill: Item) -> object:
 
 
 def apart_of(offer: Offer) -> dict[str, Item]:
-    """All else, in the form of a tool's definition."""
+    """Return the instructions and the entries of all other lists, in the form of a tool's definition."""
     found = dict(_listed(offer))
     if offer.instructions:
         found[INSTRUCTIONS] = {"name": INSTRUCTIONS, "description": offer.instructions}
@@ -94,19 +94,19 @@ def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
 
 
 def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return what is found in one subject."""
+    """Return the findings of one subject."""
     return merged(concealed_in(name, item), orders_in(name, item))
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return what hides from people in one subject: reason to hold it back."""
+    """Return the hidden content in one subject: reason to hold it back."""
     if not may_conceal(item):
         return ()
     return find_concealed(_texts_of(name, item), "" if is_apart(name) else str(item.get("name", "")))
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return what reads like orders in one subject: the user is told."""
+    """Return the orders in one subject, which are reported to the user."""
     return find_orders(_texts_of(name, item))
 
 

@@ -1,4 +1,4 @@
-"""The texts of a definition with their places, and a text as sentences, which is what rules look at."""
+"""The texts of a definition with their places, and a text split into sentences for the rules."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trayapp.model.offer import Item
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _FIELDS_SET = frozenset(FIELDS)
 READ_MOST = 100_000  # characters of one definition; the longest known honest one has 15,000
-TOGETHER = 600  # characters of a sentence that are looked at together
-REACH = 200  # characters that a rule spans: parts of a longer sentence overlap by as many
+TOGETHER = 600  # characters of a sentence that are searched together
+REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
 _END = late(r"[.!?] |[。！？] ?")
 _MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
@@ -45,7 +45,7 @@ def _cut(line: str) -> Iterator[str]:
 
 
 def _parts(said: str) -> Iterator[str]:
-    """Yield a sentence, in parts that overlap if it is very long: a rule takes the longer the farther it can see."""
+    """Yield a sentence, in overlapping parts if it is very long: a rule takes longer the further it can see."""
     begin = 0
     while len(said) - begin > TOGETHER:
         yield said[begin : begin + TOGETHER]
@@ -54,7 +54,7 @@ def _parts(said: str) -> Iterator[str]:
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Join wrapped lines. A line break ends a sentence at a blank line, behind a mark or before a list item."""
+    """Join wrapped lines. A line break ends a sentence at a blank line, after punctuation or before a list item."""
     parts: list[str] = []
     for line in lines:
         plain = " ".join(line.split())
@@ -68,7 +68,7 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def texts_of(item: Item) -> list[tuple[str, str]]:
-    """Return each text of a definition once, with its place; names of parameters included, whatever the depth."""
+    """Return each text of a definition once, with its place; names of parameters included, at any depth."""
     first: dict[str, str] = {}
     beside = sorted(item.keys() - _FIELDS_SET)
     for field in (*FIELDS, *beside):
@@ -78,7 +78,7 @@ def texts_of(item: Item) -> list[tuple[str, str]]:
 
 
 def _note_texts(value: Any, field: str, first: dict[str, str]) -> None:
-    """Note where each text stands first."""
+    """Record where each text appears first."""
     todo: list[tuple[str, Any]] = [(field, value)]
     while todo:
         place, value = todo.pop()
