@@ -252,7 +252,7 @@ def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
 
 
 def _as_json(change: Change, world: ClientsContext) -> dict[str, Any]:
-    """`{"name", "title", "state", "file", "reason", "profile", "changed", "diff", "needs", "restores"}`.
+    """`{"name", "title", "state", "file", "reason", "profile"?, "changed", "diff", "needs", "restores"}`.
 
     `needs`: what is left to do, "" = nothing; `restores`: whether the file has its very bytes of before.
     """
@@ -270,7 +270,7 @@ def _needs(change: Change) -> str:
 def _state_json(state: ClientStatus) -> dict[str, Any]:
     return {
         "name": state.name, "title": state.title, "state": state.state, "file": str(state.file), "reason": state.reason,
-        "profile": state.profile,
+        **({"profile": state.profile} if state.profile else {}),
     }  # fmt: skip
 
 

@@ -41,12 +41,12 @@ def lines(found: dict[str, Any]) -> list[str]:
         said.append(f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; ")
         said[-1] += f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
     most = [f"{one_line(one['name'])} {tokens(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
-    return [*said, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found["unused"])]
+    return [*said, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
 
 
-def _unused_lines(unused: dict[str, Any]) -> list[str]:
+def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
     """The tools that nobody called for a month, or as long as there is a history; none without a history."""
-    if not unused["tools"]:
+    if unused is None or not unused["tools"]:  # None: a gateway of before
         return []
     tools = unused["tools"]
     span = ago(time.time() - unused["since"])

@@ -31,4 +31,4 @@ class _Late:
 
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a lazy `re.compile`, for patterns that take more than half a millisecond."""
-    return _Late(pattern, flags)  # it has a pattern's methods, by name
+    return _Late(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name

@@ -29,6 +29,7 @@ class Said:
 
     title: str
     hint: str = ""
+    changed: bool = True  # False: pages look as before
     wrong: bool = False
     text: str = ""
     url: str = ""
@@ -195,7 +196,9 @@ async def connect(host: PanelHost, form: Form) -> Said:
     row = rows[0]
     diff = "\n".join(row.get("diff", []))
     if dry:
-        return Said(f"This would change in {row.get('file', '')}" if diff else "Nothing would change", text=diff)
+        return Said(
+            f"This would change in {row.get('file', '')}" if diff else "Nothing would change", text=diff, changed=False
+        )
     word = "Connected" if on else "Disconnected"
     return Said(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
 

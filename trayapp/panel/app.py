@@ -142,7 +142,9 @@ class Panel:
             said = await action(self._host, Form(values))
         except (MultiMcpError, RpcError) as error:
             said = said_of(error)
-        await reply.html(render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")])
+        await reply.html(
+            render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")] if said.changed else []
+        )
 
     async def _send_static(self, name: str, reply: PanelResponse) -> None:
         known = self._static.get(name)

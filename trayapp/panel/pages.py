@@ -184,7 +184,7 @@ async def server(page: Page) -> Context:
         raise MultiMcpError(f"No server is named {name[:200]}", "It may have been removed")
     # A server that only a project defines runs as NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
-    rows = await page.host.ask(control.LIST, asked)
+    rows = await page.host.ask(control.LIST, {**asked, "classes": True})
     tools = fitting(rows, page.query.get("q", ""))
     tried = page.query.get("tool", "")
     described: Context | None = None

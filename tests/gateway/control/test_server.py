@@ -66,6 +66,8 @@ async def test_a_list_is_the_rows_of_all_servers_or_of_one(tmp_path: Path) -> No
         assert await asked(made, control.LIST, server="b") == rows[1:]
         assert await asked(made, control.LIST, server=None) == rows
         assert rows[0].keys() == {"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}
+        (row,) = await asked(made, control.LIST, server="a", classes=True)
+        assert (row["class"], row["ask"]) == ("write", False)
 
 
 @pytest.mark.parametrize("method", [control.LIST, control.REFRESH, control.RECONNECT, control.CALL])

@@ -139,7 +139,7 @@ class CatalogRequests:
             self._note_unknown(
                 seen_by.view, [name for name in names if name in missing or _fails_to_list(seen_by.view, name)]
             )
-            return tool_rows(seen_by.view.catalog, server)
+            return tool_rows(seen_by.view.catalog, server, classes=asked.get("classes") is True)
 
     async def _offer(self, asked: Asked) -> Any:
         async with self._session_view(asked, complete=False) as seen_by:

@@ -15,13 +15,17 @@ from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import Item, Offer
 
 
-def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]:
-    """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description", "class", "ask"}` for
-    each tool.
+def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = False) -> list[dict[str, Any]]:
+    """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
 
-    `ask`: the user is asked before a call through `mcp`. `server`: only this server's tools.
+    `server`: only this server's tools. `classes`: with `"class"`, and `"ask"`: True if the user is asked before a call
+    through `mcp`.
     """
-    rows = [_row(known, key, tool) for key, tool in known.tools.items() if server in (None, key[0])]
+    rows = [
+        _row(known, key, tool) | (_class_of(known, key, tool) if classes else {})
+        for key, tool in known.tools.items()
+        if server in (None, key[0])
+    ]
     names = [name for name in known.config.servers if server in (None, name)]
     return rows + [_gone_row(known, name, tool) for name in names for tool in known.gone_of(known.config.servers[name])]
 
@@ -29,8 +33,6 @@ def tool_rows(known: Catalog, server: str | None = None) -> list[dict[str, Any]]
 def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
     server, name = key
     description = tool.item.get("description")
-    tool_class = classify(tool.item).tool_class
-    mode = ask_mode(known.config.settings, known.config.servers.get(server), name)
     return {
         "server": server,
         "name": name,
@@ -39,15 +41,19 @@ def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
         "stale": False,
         "withheld": tool.withheld,
         "description": description if isinstance(description, str) else "",
-        "class": tool_class,
-        "ask": asks_first(mode, tool_class, listed=False),
     }
+
+
+def _class_of(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
+    tool_class = classify(tool.item).tool_class
+    mode = ask_mode(known.config.settings, known.config.servers.get(key[0]), key[1])
+    return {"class": tool_class, "ask": asks_first(mode, tool_class, listed=False)}
 
 
 def _gone_row(known: Catalog, server: str, tool: str) -> dict[str, Any]:
     switch = (known.config.servers[server].tools or {})[tool]
     row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
-    return {**row, "withheld": None, "description": "", "class": "", "ask": False}
+    return {**row, "withheld": None, "description": ""}
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
