@@ -1,7 +1,7 @@
-"""The session bus: one connection, read by one thread, which answers for our objects and tells of replies and signals.
+"""The session bus: one connection, and one thread that reads it.
 
-Never here: what an object says (sni, notifications), work that takes time: whatever is called from here must return
-at once.
+That thread answers calls to our objects, and passes on replies and signals. Everything called on it must return at
+once.
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ from jeepney.wrappers import DBusErrorResponse
 log = logging.getLogger(__name__)
 BUS = "org.freedesktop.DBus"
 ERROR = f"{BUS}.Error"
-WELCOME_S = 5.0  # for the bus to let us in, at a login that keeps the machine busy
-JOIN_S = 2.0  # for the reading thread to end; it only ever waits for the bus
+WELCOME_S = 5.0  # until the bus accepts the connection, at a login that keeps the machine busy
+JOIN_S = 2.0  # until the reading thread ends; it never waits for anything but the bus
 
 Body = tuple[Any, ...]
 Answer = tuple[str, Body]  # D-Bus signature and values
-Method = tuple[str, Callable[..., Answer]]  # the signature that a call must have, and what answers it
+Method = tuple[str, Callable[..., Answer]]  # the signature that a call must have, and the function that answers it
 
 
 class NoBusError(Exception):
-    """There is no session bus, or it does not let us in."""
+    """There is no session bus, or it refuses the connection."""
 
 
 class _UnknownPropertyError(LookupError):
-    """Panels ask for properties of many kinds of items; the error's name tells them that this is no failure."""
+    """An unknown property. Panels ask for properties of many kinds of items; the error's name marks it as harmless."""
 
 
 class BusObject(Protocol):
-    """Something of ours on the bus: one interface with read-only properties."""
+    """One of our objects on the bus: one interface with read-only properties."""
 
     interface: str
     description: str  # introspection XML of the interface
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
-        """Name -> D-Bus signature and value."""
+        """Return the D-Bus signature and the value of each property, by name."""
 
     def methods(self) -> Mapping[str, Method]:
-        """Name -> method; it is called on the reading thread."""
+        """Return the methods by name. They are called on the reading thread."""
 
 
 def session_address(environ: Mapping[str, str]) -> str:
-    """Where the session bus listens: DBUS_SESSION_BUS_ADDRESS, else systemd's place. Raises NoBusError."""
+    """Return the address of the session bus: DBUS_SESSION_BUS_ADDRESS, or systemd's default. Raises NoBusError."""
     if address := environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return address
     folder = environ.get("XDG_RUNTIME_DIR")
@@ -74,9 +74,9 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 
 class SessionBus:
-    """A connection to the session bus. All methods may be called from any thread.
+    """A connection to the session bus. All methods may be called from any thread, unless they say otherwise.
 
-    It is broad because calls, answers and signals share the one connection.
+    The class is broad because calls, answers and signals share the one connection.
     """
 
     def __init__(self, connection: DBusConnection) -> None:
@@ -94,7 +94,7 @@ class SessionBus:
 
     @classmethod
     def open(cls, address: str | None = None) -> SessionBus:
-        """Connect to that address, without one to the session's own. Raises NoBusError."""
+        """Connect to that address or, without one, to the session's own bus. Raises NoBusError."""
         try:
             return cls(open_dbus_connection(address or session_address(os.environ), auth_timeout=WELCOME_S))
         except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
@@ -103,13 +103,13 @@ class SessionBus:
             raise NoBusError(f"refused: {type(error).__name__}") from error
 
     def close(self) -> None:
-        """End the connection; the bus takes back everything that was ours. Not from the reading thread."""
+        """End the connection; the bus releases everything that was ours. Do not call this from the reading thread."""
         if not self.gone.is_set():
             self._connection.interrupt()
         self._thread.join(JOIN_S)
 
     def on_gone(self, ending: Callable[[], None]) -> None:
-        """Call `ending` once, on the reading thread, when the connection has ended; at once if it has."""
+        """Call `ending` once, on the reading thread, when the connection ends; at once if it has already ended."""
         with self._lock:
             if not self.gone.is_set():
                 self._endings.append(ending)
@@ -119,7 +119,7 @@ class SessionBus:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
-        """Send a method call; `on_reply` gets the answer or error on the reading thread, None if the bus is gone."""
+        """Send a method call. `on_reply` gets the answer or error on the reading thread; None if the bus is gone."""
         serial = next(self._connection.outgoing_serial)
         if on_reply is not None:
             with self._lock:
@@ -136,8 +136,8 @@ class SessionBus:
     ) -> Body | None:
         """Return the values of the answer to a method call; None for an error, no answer in time, or no bus.
 
-        `on_values` gets them first, also if they come too late, on the reading thread. Raises RuntimeError on the
-        reading thread, which would wait for itself.
+        `on_values` gets them first, on the reading thread, even if they are late. Raises RuntimeError on the reading
+        thread, which would wait for itself.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("the thread that reads the bus must not wait for it")
@@ -160,29 +160,29 @@ class SessionBus:
         self._objects[path] = thing
 
     def withdraw(self, path: str) -> None:
-        """Answer calls to that object path no more."""
+        """Stop answering calls to that object path."""
         self._objects.pop(path, None)
 
     def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:
-        """Send a signal of our object; without a bus nothing happens."""
+        """Send a signal of our object; without a bus, do nothing."""
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
 
     # -- listening -------------------------------------------------------------------------------------------------
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` for each such signal, on the reading thread. Anyone may send one: check who did."""
+        """Call `heard` for each such signal, on the reading thread. Anyone can send one: check the sender."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 
     def follow(self, name: str, on_owner: Callable[[str], None]) -> None:
-        """Call `on_owner` with the unique name of who owns `name`, "" for nobody: now, and at each change.
+        """Call `on_owner` with the unique name of the owner of `name`, "" for none: now and after each change.
 
-        On the reading thread.
+        It is called on the reading thread.
         """
         told: list[str] = []
 
         def owned_by(owner: str) -> None:
-            if told != [owner]:  # a change that was on its way before the question is in the answer too
+            if told != [owner]:  # a change may arrive both as a signal and in the answer
                 told[:] = [owner]
                 on_owner(owner)
 
@@ -241,7 +241,7 @@ class SessionBus:
     def _guarded(self, job: Callable[[], object]) -> None:
         try:
             job()
-        except Exception:  # the boundary of a message: the next one has to be read
+        except Exception:  # the boundary of a message: the next one must still be read
             log.exception("a message of the session bus could not be taken")
 
     def _answer(self, message: Message) -> None:
@@ -273,7 +273,7 @@ class SessionBus:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"unknown: {error}",))
 
     def _method(self, path: str, interface: str | None, member: str) -> Method | None:
-        """What answers such a call; the interface may be left out (D-Bus specification)."""
+        """Return the method for such a call. The interface may be missing (D-Bus specification)."""
         thing = self._objects.get(path)
         own: Mapping[str, Mapping[str, Method]] = {
             f"{BUS}.Peer": {"Ping": ("", lambda: ("", ()))},
@@ -298,7 +298,7 @@ class SessionBus:
 
 
 def connect(quietly: bool = False) -> SessionBus | None:
-    """The session bus; None, with the reason in the log (unless `quietly`), where there is none."""
+    """Connect to the session bus. If there is none, log the reason (at debug level if `quietly`) and return None."""
     try:
         return SessionBus.open()
     except NoBusError as error:
@@ -335,7 +335,7 @@ def _property_methods(thing: BusObject) -> dict[str, Method]:
 
 
 def values(reply: Message | None) -> Body | None:
-    """What a method returned; None for an error or no answer."""
+    """Return the values that a method returned; None for an error or no answer."""
     if reply is None or reply.header.message_type is not MessageType.method_return:
         return None
     body: Body = reply.body
@@ -345,5 +345,5 @@ def values(reply: Message | None) -> Body | None:
 def method_call(
     name: str, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()
 ) -> Message:
-    """A call of somebody's method: bus name, object path, interface, member."""
+    """Build a call to another program's method: bus name, object path, interface, member."""
     return new_method_call(DBusAddress(path, bus_name=name, interface=interface), member, signature, body)

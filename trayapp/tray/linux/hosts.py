@@ -1,7 +1,4 @@
-"""Who could show an icon here, and which way is taken.
-
-Never here: the protocols (sni, xembed), what is shown.
-"""
+"""The programs that can show an icon here, and the choice between them."""
 
 from __future__ import annotations
 
@@ -10,15 +7,18 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["sni", "xembed"]
 KINDS: tuple[Kind, ...] = ("sni", "xembed")
-# At login the panel may start after us; the poorer way, or telling that there is none, waits that long for it.
+# At login the panel may start after the tray. XEmbed, and the notice that nothing shows icons, wait this long for it.
 PANEL_WAIT_S = 10.0
-STARTED_WAIT_S = 3.0  # the same for one that a person started, or the file of a window manager together with its bar
-DOCK_WAIT_S = 1.0  # for an XEmbed tray that is there to take the icon, before it is told that nobody does
+STARTED_WAIT_S = 3.0  # the same if a person started the tray, or a window manager's file started it and the bar
+DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
 
 
 class Step(NamedTuple):
-    """What to do now: `way` to take (None: none, yet), whether to tell that `nobody` shows icons if so it is, and in
-    how many seconds to ask again if nothing happens before (None: never).
+    """The next step of the search.
+
+    - `way`: the kind of host to use; None: none yet.
+    - `nobody`: True if it is time to tell the user, should nothing show the icon.
+    - `wait_s`: the seconds until the next question if nothing happens before; None: no limit.
     """
 
     way: Kind | None
@@ -27,22 +27,22 @@ class Step(NamedTuple):
 
 
 class Search:
-    """Decides, by what is there and how long it has been missing. Never asks or waits itself.
+    """Decides by the hosts that exist, and by how long none has existed. It never asks or waits itself.
 
-    `now` is any clock that only goes forward, in seconds.
+    `now` is the seconds of any clock that only goes forward.
     """
 
     def __init__(self, bus: bool, display: bool, now: float, panel_wait_s: float = PANEL_WAIT_S) -> None:
         self._bus, self._display = bus, display
         self._alone_since = now
         self._watcher = False
-        # XEmbed is tried as soon as no better way is to be expected; what nobody can ever show is told at once.
+        # XEmbed is tried once no better host can be expected. If nothing can ever show icons, the user is told at once.
         self._xembed_after_s = panel_wait_s if bus else 0.0
         self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
 
     def step(self, watcher: bool, now: float) -> Step:
-        """What to do; `watcher`: whether a panel that speaks StatusNotifierItem is there."""
-        if self._watcher and not watcher:  # a panel that was there starts again, which takes one some seconds
+        """Return the next step; `watcher`: True if there is a panel that supports StatusNotifierItem."""
+        if self._watcher and not watcher:  # the panel is restarting, which takes some seconds
             self._alone_since = now
             self._xembed_after_s, self._told_after_s = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
         self._watcher = watcher
@@ -55,8 +55,8 @@ class Search:
 
 
 def may_have_xembed(environ: Mapping[str, str]) -> bool:
-    """Whether to look for an XEmbed tray at all.
+    """Return True if it makes sense to look for an XEmbed tray.
 
-    Under Wayland there is none worth it: its panels speak StatusNotifierItem, and asking would start Xwayland.
+    Not under Wayland: panels there support StatusNotifierItem, and the question would start Xwayland.
     """
     return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")

@@ -1,7 +1,4 @@
-"""The icon on Linux: StatusNotifierItem where a panel speaks it, XEmbed where only that is, nothing until one comes.
-
-Never here: the protocols (sni, xembed), what is shown (view), what a click does.
-"""
+"""The icon on Linux: over StatusNotifierItem if a panel supports it, else over XEmbed, else waiting for either."""
 
 from __future__ import annotations
 
@@ -19,26 +16,29 @@ from trayapp.tray.linux.sni import Face
 from trayapp.tray.toolkit import BaseIcon, Menu
 
 log = logging.getLogger(__name__)
-# Between two looks for a session bus where there is none: a login that goes on after us, or a container's. A look
-# costs one system call.
+# The time between two looks for a missing session bus: a login may still be in progress, or this is a container.
+# A look costs one system call.
 BUS_WAIT_S = 10.0
 
 
 class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
-    """pystray's interface, over whatever shows icons here.
+    """pystray's interface, over any host that shows icons.
 
-    `icon` may be a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
-    `bus`: the session bus if it is open already; else run() connects, and where there is none it looks for one every
-    `bus_wait_s`: one that it found is handed to `on_bus`. `on_no_host` is called at most once, on a thread of its own:
-    when nobody shows icons `panel_wait_s` after the start, or at once where nobody can. run() goes on then too, and
-    ends at stop(), or with the bus: the user has logged out. Handlers of the menu run on the thread of the bus or the
-    display, and return at once.
+    - `icon`: a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
+    - `bus`: the session bus if it is already open. Otherwise run() connects and, without a bus, looks for one every
+      `bus_wait_s`.
+    - `on_bus`: gets the bus that run() connected to.
+    - `on_no_host`: called at most once, on its own thread: if nothing shows icons `panel_wait_s` after the start, or at
+      once if nothing ever can.
 
-    It is broad because pystray's interface is.
+    run() also goes on without a host. It ends at stop(), or with the bus, when the user has logged out. Handlers of the
+    menu run on the thread of the bus or the display, and must return at once.
+
+    The class is broad because pystray's interface is.
     """
 
     kinds: tuple[Kind, ...] = KINDS
-    on_open: Callable[[], None] | None = None  # the menu is opened; returns at once, as the menu's handlers do
+    on_open: Callable[[], None] | None = None  # called when the menu opens; must return at once, as handlers do
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         self._attention = self._watcher = self._docked = self._ended = False
         self._changed = threading.Condition()
 
-    # -- what there is besides pystray's interface --------------------------------------------------------------------
+    # -- additions to pystray's interface -----------------------------------------------------------------------------
 
     @property
     def host(self) -> Kind | None:
-        """The way on which somebody shows the icon now."""
+        """Return the kind of host that shows the icon now."""
         return "sni" if self._watcher else "xembed" if self._docked else None
 
     @property
     def attention(self) -> bool:
-        """Whether panels are asked not to hide the icon among the unimportant ones."""
+        """True if panels are asked not to hide the icon among the unimportant ones."""
         return self._attention
 
     @attention.setter
@@ -96,7 +96,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         self._end()
 
     def _show(self) -> None:
-        self._visible = True  # pystray sets it after this, but a host that is found meanwhile has to see it
+        self._visible = True  # pystray sets it after this call, but a host found meanwhile must see it
         if self._sni is not None:
             self._sni.title(self.title)
             self._sni.attention(self._attention)
@@ -151,7 +151,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         return "xembed" in self.kinds and may_have_xembed(os.environ)
 
     def _find_bus(self, quietly: bool) -> None:
-        """Be on the session bus, if there is one."""
+        """Connect to the session bus, if there is one."""
         if self._own_bus and "sni" in self.kinds:
             self._bus = connect(quietly)
             if self._bus is not None and self._on_bus is not None:
@@ -162,10 +162,10 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._sni = Face(self._bus, self.name, Menu.SEPARATOR, *clicks)
 
     def _find_late_bus(self) -> None:
-        """Look again; on a bus that is there now show what is shown already."""
+        """Look for a bus again. If there is one now, show on it what is already shown elsewhere."""
         self._find_bus(quietly=True)
         shown = None
-        while self._sni is not None and shown is not self._icon:  # once again if it became another one meanwhile
+        while self._sni is not None and shown is not self._icon:  # again if the icon changed meanwhile
             shown = self._icon
             self._update_icon()
             self._update_menu()
@@ -191,7 +191,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._changed.notify_all()
 
     def _follow_hosts(self) -> None:
-        """Take the best way at every change until the end."""
+        """Use the best host after every change, until the end."""
         search = Search(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
         while not self._ended:
             watcher = self._watcher
@@ -213,7 +213,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:
             self._xembed = made = self._make_xembed()
-            if made is not None:  # once again, because what changed since it was made went past it
+            if made is not None:  # set again: changes since its construction missed it
                 made.icon, made.title, made.visible = self._icon, self.title, self._visible
         elif kind != "xembed" and self._xembed is not None:
             docked, self._xembed = self._xembed, None
@@ -221,22 +221,22 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._docked_is(False)
 
     def _make_xembed(self) -> Any:
-        """The icon in an XEmbed tray, docked as soon as there is one; None without a display that lets us in."""
+        """Return the icon for an XEmbed tray, which docks as soon as there is one; None if no display accepts us."""
         try:
             from trayapp.tray.linux import xembed  # opens the display
 
             made = xembed.DockedIcon(
                 self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone
             )
-        except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
-            log.info("no X display: %s", repr(error))  # a kept record must not keep the sockets of the attempt
+        except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
+            log.info("no X display: %s", repr(error))  # repr: a kept log record must not keep the attempt's sockets
             return None
         made.start()
         return made
 
     def _display_gone(self) -> None:
         if self._bus is None:
-            self._end()  # nothing else tells of the end of the session
+            self._end()  # nothing else reports the end of the session
 
     def _say_if_alone(self) -> None:
         if self.host is None and self._on_no_host is not None:
@@ -252,20 +252,20 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
 
 def _handle(handler: Callable[[], object]) -> None:
-    """Call a handler on the thread of the bus or the display. It returns at once: long work has its own thread."""
+    """Call a handler on the thread of the bus or the display. It must return at once: long work has its own thread."""
     try:
         handler()
-    except Exception:  # the boundary of a click: the next one has to work
+    except Exception:  # the boundary of a click: the next one must still work
         log.exception("A click failed")
 
 
 class SniIcon(LinuxIcon):
-    """Only by StatusNotifierItem."""
+    """An icon on StatusNotifierItem only."""
 
     kinds: tuple[Kind, ...] = ("sni",)
 
 
 class XembedIcon(LinuxIcon):
-    """Only by XEmbed."""
+    """An icon on XEmbed only."""
 
     kinds: tuple[Kind, ...] = ("xembed",)

@@ -1,6 +1,6 @@
-"""Notifications by org.freedesktop.Notifications, one for each cause, with actions where the server has them.
+"""Notifications over org.freedesktop.Notifications: one per cause, with actions if the server supports them.
 
-Rules: freedesktop.org "Desktop Notifications". Never here: when to notify, and in which words.
+Rules: freedesktop.org "Desktop Notifications".
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from trayapp.tray.linux.bus import Body, SessionBus, method_call
 log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
-ANSWER_WAIT_S = 3.0  # a server that the bus has to start first takes a second or two
-SERVER_DECIDES = -1  # how long it is shown
+ANSWER_WAIT_S = 3.0  # a server that the bus must start first takes a second or two
+SERVER_DECIDES = -1  # how long the notification stays
 PICTURE_PX = 64
-CLICKED = "default"  # the specification's name of a click on the notification itself
+CLICKED = "default"  # the specification's name for a click on the notification itself
 
 OnAction = Callable[[str], object]
 
 
 @dataclass(slots=True)
 class _Shown:
-    """A notification that the server has, or was just asked to have."""
+    """A notification that the server shows, or was just asked to show."""
 
     number: int
     on_action: OnAction | None
@@ -38,9 +38,10 @@ class _Shown:
 
 
 class Notifier:
-    """Notifications of one application. Its methods run on any thread but the bus's own, for whose answers they wait.
+    """The notifications of one application. Call its methods from any thread but the bus's own: they wait for its
+    answers.
 
-    `on_action` runs on the bus's own thread and returns at once.
+    `on_action` runs on the bus's own thread and must return at once.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Notifier:
             self.join(bus)
 
     def join(self, bus: SessionBus) -> None:
-        """Show them there: for a bus that is found later. Once."""
+        """Show notifications on this bus. For a bus that is found late; call this only once."""
         bus.follow(SERVER, self._server_is)
         bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
         bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
@@ -76,11 +77,14 @@ class Notifier:
         *,
         clickable: bool = True,
     ) -> bool:
-        """Show a notification in the place of the one with the same `key`, if that is still there.
+        """Show a notification in place of the one with the same `key`, if that is still there.
 
-        `actions`: (id, label) of buttons, where the server has any; `on_action` gets the id chosen, that of the first
-        for a click on the notification itself if it is `clickable`. `urgent`: it stays until it is dismissed. False:
-        nobody shows it.
+        - `actions`: (id, label) of each button; ignored if the server has no buttons.
+        - `on_action`: gets the id of the chosen button. If the notification is `clickable`, a click on it chooses the
+          first.
+        - `urgent`: the notification stays until it is dismissed.
+
+        Return False if nothing shows it.
         """
         if self._bus is None:
             return False
@@ -94,7 +98,7 @@ class Notifier:
             return self._show(self._bus, key, body, lambda number: _Shown(number, on_action, first))
 
     def close(self, key: str) -> None:
-        """Take the notification back, if it is still shown."""
+        """Withdraw the notification, if it is still shown."""
         shown = self._shown.pop(key, None)
         if shown is not None and self._bus is not None:
             self._bus.call(_call("CloseNotification", "u", (shown.number,)))
@@ -102,7 +106,7 @@ class Notifier:
     # -- asking the server -----------------------------------------------------------------------------------------
 
     def _ask_capabilities(self, bus: SessionBus) -> frozenset[str] | None:
-        """What the server can, asked once for each server; the question starts one that waits to be started."""
+        """Return the server's capabilities, asked once per server. D-Bus may first start the server."""
         if self._capabilities is None:
             answer = bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
             if answer is None:
@@ -141,22 +145,22 @@ class Notifier:
         }
         if self._picture is not None:
             rgba = at_size(self._picture, PICTURE_PX).tobytes()
-            # width, height, bytes a row, alpha, bits a sample, samples a pixel
+            # width, height, bytes per row, alpha, bits per sample, samples per pixel
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
         return hints
 
     def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _Shown]) -> bool:
-        """Send Notify and wait. The number is noted on the bus's thread, where a click may follow at once."""
+        """Send Notify and wait. The id is stored on the bus's thread: a click may follow there at once."""
 
         def note(answer: Body) -> None:
             self._shown[key] = made(answer[0])
 
         return bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
-    # -- what the server tells; on the bus's thread ----------------------------------------------------------------
+    # -- the server's signals, on the bus's thread -----------------------------------------------------------------
 
     def _server_is(self, owner: str) -> None:
-        if owner != self._server:  # another server knows nothing of the old one's notifications
+        if owner != self._server:  # a new server does not know the old one's notifications
             self._server, self._capabilities = owner, None
             self._shown.clear()
 

@@ -1,6 +1,6 @@
-"""Text that Paste finds on an X display: this process owns the selection, so that no other program is needed (ICCCM 2).
+"""Text for pasting on an X display. This process owns the selection, so no other program is needed (ICCCM 2).
 
-Never here: Wayland, macOS and Windows (service/clipboard).
+Wayland, macOS and Windows are in service/clipboard.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ log = logging.getLogger(__name__)
 SELECTION = "CLIPBOARD"
 TEXTS = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT", "STRING")
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, OSError)
-LONGEST = 200_000  # bytes: more would have to be handed over in parts
+LONGEST = 200_000  # bytes; a longer text would need an incremental transfer
 
 
 def own(text: str, environ: Mapping[str, str]) -> bool:
-    """Offer `text` until another program copies something; False where no display lets us in."""
+    """Offer `text` until another program copies something. Return False if no display accepts us or it is too long."""
     data = text.encode()
     if not environ.get("DISPLAY") or len(data) > LONGEST:
         return False
     try:
         owner = _Owner(environ["DISPLAY"], data)
-    except Exception as error:  # noqa: BLE001 (the boundary of a library that raises what it likes, by the display)
-        log.info("The selection cannot be owned: %s", repr(error))  # a kept record must not keep its sockets
+    except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
+        log.info("The selection cannot be owned: %s", repr(error))  # repr: a kept log record must not keep sockets
         return False
     threading.Thread(target=owner.serve, name="selection", daemon=True).start()
     return True
 
 
 class _Owner:
-    """One text on one display, on a connection of its own. Raises what python-xlib does."""
+    """One text on one display, on a connection of its own. Raises the exceptions of python-xlib."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self._data = data
@@ -55,7 +55,7 @@ class _Owner:
             raise OSError("the selection has another owner")
 
     def serve(self) -> None:
-        """Answer who pastes, until somebody else owns the selection or the display is gone."""
+        """Answer paste requests until another program owns the selection or the display is gone."""
         with suppress(*X_ERRORS):  # the display may go away at any moment
             while True:
                 event = self._display.next_event()
@@ -67,7 +67,7 @@ class _Owner:
             self._display.close()
 
     def _answer(self, event: Any) -> None:
-        place = event.property or event.target  # clients of before ICCCM name no property
+        place = event.property or event.target  # obsolete clients (before ICCCM) name no property
         if event.target == self._targets:
             event.requestor.change_property(place, Xlib.Xatom.ATOM, 32, [self._targets, *self._texts])
         elif event.target in self._texts:

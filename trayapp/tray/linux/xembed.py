@@ -1,8 +1,9 @@
-"""The icon in trays that know only XEmbed (i3bar, tint2, polybar): pystray's xorg backend with what it lacks.
+"""The icon in trays that support only XEmbed (i3bar, tint2, polybar): pystray's xorg backend with its gaps filled.
 
-It lacks: clicks (it never asks for them), docking when the tray starts after us, a background that shows through, and
-an end when the display goes away. Import it where an X display is: pystray opens one on import.
-Rules: freedesktop.org "System Tray Protocol", "XEmbed". Never here: whether this way is taken (hosts).
+The gaps: clicks (it never asks for them), docking if the tray starts later, a transparent background, and an end when
+the display goes away. Import this module only if there is an X display: pystray opens it on import.
+
+Rules: freedesktop.org "System Tray Protocol", "XEmbed".
 """
 
 from __future__ import annotations
@@ -25,22 +26,25 @@ from trayapp.tray.artwork import Artwork, at_size
 
 log = logging.getLogger(__name__)
 EVENTS = Xlib.X.ExposureMask | Xlib.X.StructureNotifyMask | Xlib.X.ButtonPressMask
-CLICKS = (1, 3)  # left; right too, because there is no menu to show
+CLICKS = (1, 3)  # left; also right, because there is no menu to show
 ALL_PLANES = 0xFFFFFFFF
-DEPTH = 24  # bits a pixel that the background can be read and mixed with; in memory they take BYTES_A_PIXEL
-DEEP = 32  # bits a pixel with alpha
+DEPTH = 24  # bits per pixel at which the background can be read and mixed; in memory a pixel takes BYTES_A_PIXEL
+DEEP = 32  # bits per pixel, with alpha
 BYTES_A_PIXEL = 4
-WAKES = 4096  # bytes, read at once: one a job
+WAKES = 4096  # bytes to read at once; there is one per job
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
 
 
 class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
-    """An icon without menu. `on_click` is called on the thread that reads the display, so is `on_docked` with whether
-    a tray shows the icon, and `on_gone` when the display went away.
+    """An icon without a menu.
 
-    All of pystray's methods and properties may be used from any thread; they do not wait for the display.
+    - `on_click`: called on the thread that reads the display.
+    - `on_docked`: called on that thread with True if a tray shows the icon, False if not.
+    - `on_gone`: called on that thread when the display went away.
 
-    It is broad because pystray's interface is.
+    All methods and properties of pystray may be used from any thread. They do not wait for the display.
+
+    The class is broad because pystray's interface is.
     """
 
     _systray_manager: Any
@@ -65,27 +69,32 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._message_handlers[Xlib.X.ClientMessage] = self._on_message
 
     def start(self) -> None:
-        """Read the display on a thread of its own; the icon is shown once it is made `visible`."""
+        """Read the display on a separate thread. The icon appears once it is made `visible`."""
         self._woken, self._wake = os.pipe()
         self._running = True
         self._thread = threading.Thread(target=self._run, name="xembed", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Take the icon away and end that thread, soon."""
+        """Remove the icon and end that thread, without waiting for it."""
         if self._running:
             self._stop()
 
     # -- between threads -------------------------------------------------------------------------------------------
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
-        """pystray's own waits for the display's thread, for ever if that has ended."""
+        """Queue calls of these methods. pystray's own version waits for the display's thread: forever, if that has
+        ended.
+        """
         self._manager = self._display.intern_atom("MANAGER")
         for method in methods:
             setattr(self, method.__name__, self._in_loop(method))
 
     def _in_loop(self, method: Callable[[], None]) -> Callable[[], None]:
-        """Queue it. The display is touched by its own thread alone: once gone, python-xlib holds up all others."""
+        """Return a method that queues the given one for the display's thread.
+
+        No other thread touches the display: once it is gone, python-xlib blocks all others.
+        """
 
         def queued() -> None:
             self._jobs.append(method)
@@ -98,7 +107,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _on_message(self, event: Any) -> None:
         if event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
             if self._systray_manager is not None and self._systray_manager.id != event.data[1][2]:
-                self._systray_manager = None  # another one takes over
+                self._systray_manager = None  # another tray takes over
             self._dock_window()
 
     def _run(self) -> None:
@@ -108,7 +117,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         except X_ERRORS as error:
             log.info("the display is gone: %s", repr(error))
             gone = True
-        except Exception:  # the boundary of this icon: whatever python-xlib met, the app goes on without it
+        except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app goes on without the icon
             log.exception("the icon in the XEmbed tray is lost")
         self._end()
         self._tell(False)
@@ -126,7 +135,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _mainloop(self) -> None:
         while True:
             self._display.flush()
-            # Asked last before waiting: flushing, too, may have read events that the socket will not tell of again.
+            # Check this last before waiting: flushing may read events, too, and the socket will not report those again.
             if not self._jobs and not self._display.pending_events():
                 if self._woken in select.select([self._display, self._woken], [], [])[0]:
                     os.read(self._woken, WAKES)
@@ -136,7 +145,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
                 return
 
     def _handle(self, event: Any) -> bool:
-        """Do what the event asks for; False: stop() was called, and the icon is gone."""
+        """Handle an event. Return False if stop() was called and the icon is gone."""
         if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
             if not self._stopping:
                 self._start_anew()
@@ -145,14 +154,14 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         return True
 
     def __del__(self) -> None:
-        """pystray's own waits for a thread."""
+        """Do nothing: pystray's own waits for a thread."""
 
     def _stop(self) -> None:
         self._stopping = True
         super()._stop()
 
     def _start_anew(self) -> None:
-        """A tray that was killed took our window with it."""
+        """Create a new window: a tray that was killed took ours with it."""
         self._systray_manager = None
         self._window = self._create_window()
         self._gc = self._window.create_gc()
@@ -162,7 +171,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     # -- docking ---------------------------------------------------------------------------------------------------
 
     def _create_window(self) -> Any:
-        # Trays announce themselves to the root window (System Tray Protocol), so nothing has to ask again and again.
+        # Trays announce themselves to the root window (System Tray Protocol), so polling is not needed.
         self._display.screen().root.change_attributes(event_mask=Xlib.X.StructureNotifyMask)
         window = super()._create_window()
         window.change_attributes(event_mask=EVENTS)
@@ -170,14 +179,14 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         return window
 
     def _create_deep_window(self, visual: int) -> Any:
-        """A window whose pixels have alpha, for trays that mix them with what is behind."""
+        """Create a window with alpha, for trays that blend icons with their background."""
         root = self._display.screen().root
         window = root.create_window(
             *(-1, -1, 1, 1, 0, DEEP),
             visual=visual,
             colormap=root.create_colormap(visual, Xlib.X.AllocNone),
             background_pixel=0,
-            border_pixel=0,  # needed: the default is the parent's, which has another depth
+            border_pixel=0,  # required: the default is the parent's, which has another depth
             event_mask=EVENTS,
         )
         window.set_wm_class(f"{self.name}SystemTrayIcon", self.name)
@@ -190,7 +199,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._dock_window()
 
     def _update_title(self) -> None:
-        # pystray's own fails on letters that are not in Latin-1.
+        # pystray's own fails on characters outside Latin-1.
         utf8 = self._display.intern_atom("UTF8_STRING")
         self._window.change_property(self._display.intern_atom("_NET_WM_NAME"), utf8, 8, self.title.encode())
         self._window.set_wm_name(self.title.encode("ascii", "replace").decode())
@@ -216,7 +225,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._tell(self._systray_manager is not None)
 
     def _deep_visual(self, manager: Any) -> int:
-        """The visual that the tray wants icons to have, if it is one with alpha that we can draw in; else 0."""
+        """Return the visual that the tray wants icons to have, if it has alpha and we can draw in it; else 0."""
         wanted = manager.get_full_property(self._display.intern_atom("_NET_SYSTEM_TRAY_VISUAL"), Xlib.X.AnyPropertyType)
         depths = self._display.screen().allowed_depths
         deep = {visual.visual_id for depth in depths if depth.depth == DEEP for visual in depth.visuals}
@@ -257,11 +266,11 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _draw_flat(self, width: int, height: int) -> None:
         picture = self._on(self._background(width, height))
-        picture.tostring = picture.tobytes  # what python-xlib still calls it
+        picture.tostring = picture.tobytes  # python-xlib still uses the old name
         self._window.put_pil_image(self._gc, 0, 0, picture)
 
     def _on(self, background: Any) -> Any:
-        """The icon in the middle of the background."""
+        """Draw the icon in the middle of the background."""
         side = min(background.size)
         icon = at_size(self._icon, side)
         place = tuple((length - side) // 2 for length in background.size)
@@ -272,9 +281,10 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         return background
 
     def _background(self, width: int, height: int) -> Any:
-        """What the tray has painted there: X draws it for windows that ask for their parent's background.
+        """Return the tray's background: X draws it for windows that ask for their parent's background.
 
-        Black in trays of another depth than ours, where X refuses that; asked for once docked, or it refuses docking.
+        It is black in trays of another depth than ours, where X refuses that. Ask only after docking: otherwise X
+        refuses to dock.
         """
         try:
             with _xorg.display_manager(self._display):

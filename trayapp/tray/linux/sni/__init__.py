@@ -1,4 +1,4 @@
-"""The icon as StatusNotifierItem with a menu by com.canonical.dbusmenu, over the session bus.
+"""The icon as a StatusNotifierItem with a com.canonical.dbusmenu menu, over the session bus.
 
 Rules: freedesktop.org "Status Notifier Item"; libdbusmenu's dbus-menu.xml. Never here: pystray's classes, X.
 """

@@ -1,4 +1,4 @@
-"""The two interfaces as introspection XML, for panels that look before they ask. Never here: what answers."""
+"""The introspection XML of the two interfaces, for panels that read it before they call."""
 
 from __future__ import annotations
 

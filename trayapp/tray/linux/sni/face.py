@@ -1,7 +1,4 @@
-"""The item and its menu together, registered with whatever panel there is, again whenever one starts.
-
-Never here: how they are said on the bus (item, menu), pystray's classes.
-"""
+"""The item and its menu together, registered with every panel that starts."""
 
 from __future__ import annotations
 
@@ -26,11 +23,14 @@ MENU_PATH = "/StatusNotifierItem/Menu"
 
 
 class Face:
-    """An icon that panels show which speak StatusNotifierItem. All methods may be called from any thread.
+    """An icon for panels that support StatusNotifierItem. All methods may be called from any thread.
 
-    `on_activate`, `on_click` (with the pystray item) and `on_open` (the menu is about to be shown) are called on the
-    thread that reads the bus; `on_watcher` too: True when there is somebody to show the icon, False when not, first for
-    the present state.
+    The callbacks run on the thread that reads the bus:
+
+    - `on_activate`: the icon was clicked.
+    - `on_click`: a menu item was clicked; gets the pystray item.
+    - `on_open`: the menu is about to be shown.
+    - `on_watcher`: True if a panel can show the icon, False if not; first called with the present state.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Face:
             self._register()
 
     def picture(self, artwork: Artwork) -> None:
-        """Show another picture; of two at once the later one counts."""
+        """Show another picture. Of two concurrent calls, the later one wins."""
         ticket = next(self._tickets)
         drawn = tuple(pixmaps(artwork))
         with self._lock:
@@ -82,7 +82,7 @@ class Face:
         self._menu.show(menu)
 
     def close(self) -> None:
-        """Take item and menu off the bus. Panels notice at the end of the connection: the protocol has no goodbye."""
+        """Remove item and menu from the bus. Panels notice when the connection ends: the protocol cannot unregister."""
         self.show(False)
         self._menu.close()
         self._bus.withdraw(ITEM_PATH)
@@ -95,7 +95,7 @@ class Face:
         self._on_watcher(bool(owner))
 
     def _register(self) -> None:
-        """By object path, as libayatana does: a bus name trips GNOME's AppIndicator extension, which loses the icon."""
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses icons with a bus name."""
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))

@@ -1,7 +1,4 @@
-"""org.kde.StatusNotifierItem: picture, title, tooltip and status on the bus, and clicks on the icon itself.
-
-Never here: the menu, who shows the item (face), pystray's classes.
-"""
+"""org.kde.StatusNotifierItem: picture, title, tooltip, and status on the bus, and clicks on the icon itself."""
 
 from __future__ import annotations
 
@@ -15,14 +12,15 @@ from trayapp.tray.linux.bus import Answer, Method, SessionBus
 from trayapp.tray.linux.sni import description
 
 ITEM = "org.kde.StatusNotifierItem"
-# A tooltip may hold markup (specification), but panels differ: XFCE shows none with <br>, Plasma shows "&amp;" as it
-# stands where there is nothing like "<", and joins the lines where there is. What has none of it looks right on all.
+# A tooltip may hold markup (specification), but panels differ. XFCE shows no tooltip that contains <br>. Plasma shows
+# "&amp;" literally in a text without anything like "<", and joins the lines of a text that has it. Text without any of
+# these characters looks right everywhere.
 PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What of the item can be seen. `title`: lines, the first of them the headline."""
+    """The visible state of the item. `title`: lines, with the headline first."""
 
     pixmaps: tuple[Pixmap, ...] = ()
     title: str = ""
@@ -31,7 +29,7 @@ class Look:
 
     @property
     def status(self) -> str:
-        """One of the specification's three."""
+        """Return one of the specification's three values."""
         return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
 
 
@@ -48,7 +46,7 @@ class ItemService:
         self._lock = threading.Lock()
 
     def show(self, **changes: Any) -> None:
-        """Change fields of the Look, and tell panels of what is different. From any thread."""
+        """Change fields of the Look, and signal the differences to panels. Call this from any thread."""
         with self._lock:
             before, self._look = self._look, replace(self._look, **changes)
             for member, signature, body in _signals(before, self._look):
@@ -72,7 +70,7 @@ class ItemService:
             "AttentionIconName": ("s", ""),
             "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
             "AttentionMovieName": ("s", ""),
-            "IconAccessibleDesc": ("s", headline),  # libayatana's, read out by GNOME
+            "IconAccessibleDesc": ("s", headline),  # libayatana's, read aloud by GNOME
             "AttentionAccessibleDesc": ("s", headline),
             "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
             "ItemIsMenu": ("b", False),

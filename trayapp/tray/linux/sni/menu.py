@@ -1,7 +1,4 @@
-"""com.canonical.dbusmenu: what panels ask about the menu, and what they are told (libdbusmenu, dbus-menu.xml).
-
-Never here: what a click does, pystray's classes.
-"""
+"""com.canonical.dbusmenu: the panels' requests about the menu, and the signals to them (libdbusmenu, dbus-menu.xml)."""
 
 from __future__ import annotations
 
@@ -27,14 +24,15 @@ from trayapp.tray.linux.sni.tree import (
 
 MENU = "com.canonical.dbusmenu"
 ALL_LEVELS = -1
-VERSION = 3  # of the protocol, as libdbusmenu says
+VERSION = 3  # of the protocol, as in libdbusmenu
 REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
 NOTHING = Difference([], [], [])
 
 
 class MenuService:
-    """The menu on the bus. `on_click` gets the item clicked, `on_open` is called when a panel opens the menu; both on
-    the thread that reads the bus.
+    """The menu on the bus. `on_click` gets the clicked item; `on_open` is called when a panel opens the menu.
+
+    Both are called on the thread that reads the bus.
     """
 
     interface = MENU
@@ -58,9 +56,9 @@ class MenuService:
         self._repeat: threading.Timer | None = None
 
     def show(self, menu: Iterable[Any] | None) -> None:
-        """Show the items of a pystray menu as they are now. From any thread; of two at once the later one counts."""
+        """Show the items of a pystray menu as they are now, from any thread. Of concurrent calls, the latest wins."""
         ticket = next(self._tickets)
-        # Without the lock: what computes a text may wait for a thread that wants to show something too.
+        # Without the lock: the code that computes a text may wait for a thread that wants to show something, too.
         read = entries(menu or (), self._separator)
         with self._lock:
             if ticket < self._shown_ticket:
@@ -76,24 +74,24 @@ class MenuService:
                 self._repeat_soon()
 
     def close(self) -> None:
-        """Tell panels nothing more."""
+        """Cancel the pending repetition of signals."""
         with self._lock:
             if self._repeat is not None:
                 self._repeat.cancel()
 
     def _tell(self, told: Difference) -> None:
-        """Tell panels of each submenu that changed: KDE reads one level only, from the parent that it is told."""
+        """Signal each submenu that changed: KDE reads only one level, from the parent in the signal."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
         for parent in told.parents:
             self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, parent))
 
     def _repeat_soon(self) -> None:
-        """Say it again after a burst, because a panel may have missed it.
+        """Repeat the signals after a burst, because a panel may have missed some.
 
-        GNOME's extension may take an older answer for newer than a signal. KDE drops the first signal of a layout that
+        GNOME's extension may take an older answer for newer than a signal. KDE drops the first layout signal that
         follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The kind of
-        an item is not repeated: it never changes, and GNOME's extension folds an open submenu when it is told again.
+        an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open submenu.
         """
         if self._repeat is not None:
             self._repeat.cancel()
@@ -107,7 +105,7 @@ class MenuService:
             nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
             self._tell(Difference([number for number in known if number in self._unread], nodes, []))
 
-    # -- what panels ask -------------------------------------------------------------------------------------------
+    # -- the panels' requests --------------------------------------------------------------------------------------
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         return {
@@ -143,7 +141,7 @@ class MenuService:
         return "v", (self._known()[number].properties[name],)
 
     def _event(self, number: int, kind: str, data: object, timestamp: int) -> Answer:
-        # What is gone is no error for the panel: it showed an older menu than ours, and has been told.
+        # A missing item is not the panel's error: it showed an older menu, and has already been told about the change.
         self._clicked(number, kind)
         return "", ()
 
@@ -153,7 +151,7 @@ class MenuService:
             self._clicked(number, kind)
         unknown = [number for number, *_ in events if number not in known]
         if events and len(unknown) == len(events):
-            raise LookupError("all of the items")  # as dbus-menu.xml wants it
+            raise LookupError("all of the items")  # as dbus-menu.xml requires
         return "ai", (unknown,)
 
     def _about_to_show(self, number: int) -> Answer:
@@ -184,7 +182,7 @@ class MenuService:
 
 
 def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
-    """(ia{sv}av), each child boxed in a variant; `depth` levels of children, ALL_LEVELS without end."""
+    """Return an (ia{sv}av), with each child boxed in a variant. `depth`: the levels of children, or ALL_LEVELS."""
     below = node.children if depth else ()
     return (
         node.number,

@@ -1,9 +1,10 @@
-"""A menu as a tree of numbered nodes, and what changed from one to the next: values and pure functions.
+"""A menu as a tree of numbered nodes, and the difference between two trees: values and pure functions.
 
-A number belongs to what an item means (its key, or its text, below its parent's), never to its place: what a panel
-shows may be older than what we know, and a click on it must do what was shown, or nothing. It also belongs to the kind
-of item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it first sees a number.
-Never here: D-Bus messages, what a click does.
+A number belongs to the meaning of an item (its key or its text, below its parent's), never to its position. A panel may
+show an older menu than ours, and a click on it must do what was shown, or nothing.
+
+A number also belongs to the kind of an item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it
+first sees a number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 ROOT = 0
-REMEMBERED = 1000  # numbers of items that are gone: a menu whose texts hold counters makes new ones all day
+REMEMBERED = 1000  # numbers of removed items: a menu with counters in its texts creates new ones all day
 
 KIND = ("type", "children-display", "toggle-type")
 
@@ -24,7 +25,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """What a menu item says, read once; `item` is the pystray item that a click calls."""
+    """The content of a menu item, read once. `item`: the pystray item that a click calls."""
 
     key: str
     properties: Properties
@@ -33,18 +34,18 @@ class MenuEntry:
 
     @property
     def kind(self) -> str:
-        """Return what panels build for it once and for all: a submenu, a check mark, a separator or a plain entry."""
+        """Return the part that panels build only once: a submenu, a check mark, a separator, or a plain entry."""
         return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
 
     @property
     def clickable(self) -> bool:
-        """Whether a click does something: no separator, not disabled, no way to a submenu."""
+        """True if a click does something: not for separators, disabled entries, and submenus."""
         return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
 
 
 @dataclass(frozen=True, slots=True)
 class MenuNode:
-    """An entry with its number."""
+    """A menu entry with its number."""
 
     number: int
     properties: Properties
@@ -52,7 +53,7 @@ class MenuNode:
 
 
 class Numbers:
-    """Gives each key its number, the same each time, and none ever to two keys."""
+    """Gives each key its number: always the same one, and never one number to two keys."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()
@@ -66,13 +67,13 @@ class Numbers:
         return self._known[key]
 
     def forget(self, shown: int) -> None:
-        """Drop the oldest keys that none of the `shown` latest questions was about, beyond REMEMBERED."""
+        """Drop the oldest keys beyond REMEMBERED, but none of those that the `shown` latest lookups were about."""
         while len(self._known) > shown + REMEMBERED:
             self._known.popitem(last=False)
 
 
 def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
-    """What the items of a pystray menu say now; this calls whatever computes their texts."""
+    """Read the items of a pystray menu as they are now. This calls the functions that compute their texts."""
     return tuple(_entry(item, separator) for item in menu)
 
 
@@ -90,7 +91,7 @@ def _entry(item: Any, separator: Any) -> MenuEntry:
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: Numbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
-    """The tree below ROOT, and the entries by their numbers."""
+    """Return the tree below ROOT, and the entries by number."""
     shown: dict[int, MenuEntry] = {}
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
     numbers.forget(len(shown))
@@ -103,7 +104,7 @@ def _nodes(
     seen: dict[str, int] = {}
     nodes = []
     for entry in menu:
-        seen[entry.key] = seen.get(entry.key, 0) + 1  # separators, and twins that nobody gave a key
+        seen[entry.key] = seen.get(entry.key, 0) + 1  # tells separators apart, and siblings without a key of their own
         key = (*parent, entry.key, seen[entry.key], entry.kind)
         number = numbers[key]
         shown[number] = entry
@@ -112,7 +113,7 @@ def _nodes(
 
 
 def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
-    """Yield the node and those below it; `depth`: as many levels of them are looked into, -1 without end."""
+    """Yield the node and those below it. `depth`: the number of levels to visit, or -1 for all."""
     if depth:
         yield node
         for child in node.children:
@@ -120,13 +121,15 @@ def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
 
 
 def without_kind(properties: Properties) -> Properties:
-    """Return those properties that can change while an item keeps its number."""
+    """Return the properties that can change while an item keeps its number."""
     return {name: value for name, value in properties.items() if name not in KIND}
 
 
 class Difference(NamedTuple):
-    """What panels have to be told. `parents`: nodes of both trees whose own children came, went or moved, outermost
-    first. `changed` and `removed`: properties of nodes that are in both trees, by number.
+    """The changes to report to panels.
+
+    `parents`: nodes of both trees whose own children were added, removed, or moved, outermost first. `changed` and
+    `removed`: properties by number, for nodes that are in both trees.
     """
 
     parents: list[int]
@@ -135,7 +138,7 @@ class Difference(NamedTuple):
 
 
 def difference(old: MenuNode, new: MenuNode) -> Difference:
-    """Compare two trees; two nodes of one number are taken for the same item."""
+    """Compare two trees. Nodes with the same number are the same item."""
     before = {node.number: node for node in walk(old)}
     parents, changed, removed = [], [], []
     for node in walk(new):
