@@ -63,11 +63,12 @@ def mark_of(what: str) -> str:
 
 def program_of(file: Path) -> str:
     """A module without its comments and docstrings: those are in no picture."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for node in ast.walk(ast.parse("\n".join(lines))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            del node.body[0]
-    return ast.dump(tree)
+            first = node.body[0]
+            lines[first.lineno - 1 : first.end_lineno] = [""] * len(lines[first.lineno - 1 : first.end_lineno])
+    return "\n".join(filter(None, (re.sub(r"(?:^|\s+)#.*$", "", line).rstrip() for line in lines)))
 
 
 def stale() -> list[str]:
