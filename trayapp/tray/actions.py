@@ -308,7 +308,7 @@ class Actions:
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
 
     def _take_out(self, key: str) -> Notice:
-        """Remove servers from the AI tools' files that multi-mcp also has.
+        """Remove from the AI tools' files the servers that multi-mcp also has.
 
         Raise MultiMcpError if the list changed after it was shown: the user's yes does not cover the difference.
         """

@@ -2,7 +2,7 @@
 
 There are six kinds, distinguished by shape as well as by color, for dark panels, light panels, and unknown ones.
 
-They are drawn on demand, not at build time: XEmbed trays and Windows ask for any size, and a resized picture loses the
+They are drawn on demand, not at build time. XEmbed trays and Windows ask for any size, and a resized picture loses the
 sharp edges that `vector.scaled` produces. Drawing one takes 1 to 4 ms, once.
 """
 

@@ -38,10 +38,10 @@ class _Shown:
 
 
 class Notifier:
-    """The notifications of one application. Call its methods from any thread but the bus's own: they wait for its
-    answers.
+    """The notifications of one application.
 
-    `on_action` runs on the bus's own thread and must return at once.
+    Call its methods from any thread but the bus's own: they wait for its answers. `on_action`
+    runs on the bus's own thread and must return at once.
     """
 
     def __init__(

@@ -83,9 +83,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     # -- between threads -------------------------------------------------------------------------------------------
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
-        """Queue calls of these methods. pystray's own version waits for the display's thread: forever, if that has
-        ended.
-        """
+        """Queue calls of these methods. pystray's own waits for the display's thread: forever, if that has ended."""
         self._manager = self._display.intern_atom("MANAGER")
         for method in methods:
             setattr(self, method.__name__, self._in_loop(method))

@@ -3,7 +3,7 @@
 A number belongs to the meaning of an item (its key or its text, below its parent's), never to its position. A panel may
 show an older menu than ours, and a click on it must do what was shown, or nothing.
 
-A number also belongs to the kind of an item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it
+A number also belongs to the kind of an item. libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it
 first sees a number.
 """
 
