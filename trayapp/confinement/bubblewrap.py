@@ -1,6 +1,6 @@
-"""bubblewrap: the same policy by namespaces, where Landlock is missing or a program needs Unix sockets of its own.
+"""bubblewrap: enforces the same policy with namespaces, if Landlock is missing or a program needs its own Unix sockets.
 
-Never here: whether it is used (ways).
+Never here: the decision to use it (ways).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from trayapp.config.environment import own_environment
 from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
 from trayapp.confinement.policy import Policy, Program
 
-CHECK_S = 1.5  # it takes 10 ms
+CHECK_S = 1.5  # the check takes 10 ms
 
 
 @cache
 def fault() -> str:
-    """Return why bubblewrap cannot be used here, "" if it can. Blocks the first time."""
+    """Return why bubblewrap cannot be used here, or "" if it can. Blocks on the first call."""
     program = _program()
     if program is None:
         return "bubblewrap is not installed"
@@ -32,13 +32,16 @@ def fault() -> str:
 
 
 def _program() -> str | None:
-    import shutil  # with its archives it is half of what a first confined start loads
+    import shutil  # with its archive modules it is half of what a first confined start loads
 
     return shutil.which("bwrap")
 
 
 def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
-    """Return what runs the program in namespaces of its own. `filter_fd`: where bubblewrap reads the seccomp filter."""
+    """Return the command line that runs the program in its own namespaces.
+
+    `filter_fd`: the descriptor from which bubblewrap reads the seccomp filter.
+    """
     words = [_program() or "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--dev", "/dev", "--proc", "/proc"]
     words += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--dir", program.home, "--dir", program.cwd]
@@ -46,10 +49,10 @@ def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
         words.append("--unshare-net")
     for path in LINUX_SYSTEM:
         words += [] if path.startswith("/proc/") else ["--ro-bind-try", path, path]
-    # An inner folder after the outer one: the later wins.
+    # Inner folders after outer ones: the later mount takes precedence.
     given = dict.fromkeys(policy.read, "--ro-bind-try") | dict.fromkeys(policy.write, "--bind-try")
     for path in sorted(given, key=len):
         if path not in LINUX_SYSTEM and path not in LINUX_DEVICES and not path.startswith(("/proc", "/dev/null")):
             words += [given[path], path, path]
-    words += ["--remount-ro", "/"]  # what is written elsewhere fails, instead of being lost
+    words += ["--remount-ro", "/"]  # a write anywhere else fails, instead of being lost
     return [*words, "--chdir", program.cwd, "--seccomp", str(filter_fd), "--", *program.argv]

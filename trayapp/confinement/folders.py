@@ -1,4 +1,4 @@
-"""Our own folders, which no confined server gets, and the two in them that are made for each one."""
+"""Our own folders, which no confined server may access, and the two folders that are made for each server."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def scratch_folder(server: str, environ: Mapping[str, str]) -> str:
-    """Return the folder in which a confined server has its cache and its temporary files."""
+    """Return the folder for a confined server's cache and temporary files."""
     return str(find_paths(environ).cache_dir / FOLDER / quote(server, safe=" "))
 
 
 def make_scratch(folder: str) -> tuple[str, str]:
-    """Make the folders for a server's cache and its temporary files; return both. Raises OSError.
+    """Make the folders for a server's cache and its temporary files. Return both. Raises OSError.
 
-    Temporary files live as long as the gateway; those of gateways that are gone are removed.
+    Temporary files live as long as the gateway; those of gateways that have ended are removed.
     """
     cache, temporary = Path(folder, "cache"), Path(folder, "tmp")
     for path in (cache, temporary):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for left in temporary.iterdir():
         if not left.name.isdecimal() or (int(left.name) != os.getpid() and not _runs(int(left.name))):
-            import shutil  # with its archives it is half of what a first confined start loads
+            import shutil  # with its archive modules it is half of what a first confined start loads
 
             shutil.rmtree(left, ignore_errors=True)
     mine = temporary / str(os.getpid())

@@ -1,6 +1,6 @@
 """Landlock: confines the calling thread, and all that it starts, to paths, ports and its own processes.
 
-The system calls by number; libc has no wrappers. Reference: man 7 landlock, include/uapi/linux/landlock.h.
+System calls are made by number, since libc has no wrappers. Reference: man 7 landlock, include/uapi/linux/landlock.h.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Iterable
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 VERSION_FLAG = 1
 PATH_BENEATH, NET_PORT = 1, 2
-LEAST_ABI = 6  # Linux 6.12: signals and abstract sockets have a scope; before, a server could end the gateway
+LEAST_ABI = 6  # Linux 6.12: scopes for signals and abstract sockets; without them a server could kill the gateway
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 REMOVE_DIR, REMOVE_FILE = 16, 32
 MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_SYM = 128, 256, 512, 1024, 4096
 REFER, TRUNCATE, IOCTL_DEV = 8192, 16_384, 32_768
-ALL_FILE_RIGHTS = (1 << 16) - 1  # with making devices, which nobody gets: root could open a disk by one
+ALL_FILE_RIGHTS = (1 << 16) - 1  # with making device nodes, which is never granted: root could open a disk with one
 READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = (
     READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
@@ -38,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def abi() -> int:
-    """Return the version of Landlock that this kernel offers; 0: none, or it is switched off."""
+    """Return the Landlock version of this kernel; 0 if there is none or it is disabled."""
     if _libc is None:
         return 0
     return max(0, int(_libc.syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
@@ -55,10 +55,10 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable[str], ports: list[int] | None) -> None:
-    """Confine the calling thread for good; what it starts inherits that. Raises OSError: then start nothing.
+    """Confine the calling thread permanently; all that it starts inherits this. Raises OSError: then start nothing.
 
-    `read`, `write`: folders with all in them, or files; what is not there is left out. `devices`: files to read and
-    write, without making or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
+    `read`, `write`: files, or folders with all their contents; missing ones are skipped. `devices`: files to read and
+    write, without creating or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
     """
     assert _libc is not None
     network = 0 if ports is None else BIND_TCP | CONNECT_TCP
@@ -79,9 +79,9 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 
 
 def scope_thread() -> None:
-    """Keep the calling thread, and all that it starts, from abstract sockets and signals of others; files stay open.
+    """Cut the calling thread, and all that it starts, off from outside abstract sockets and signals; files stay open.
 
-    Where Landlock has no scopes it does nothing but forbid new privileges. Raises OSError.
+    If Landlock has no scopes, it only forbids new privileges. Raises OSError.
     """
     assert _libc is not None
     if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
@@ -98,7 +98,7 @@ def scope_thread() -> None:
 
 def _allow_path(ruleset: int, path: str, rights: int) -> None:
     try:
-        # Paths are real ones. A link in the last place was put there since they were looked at: it opens nothing.
+        # Paths are real paths. A link as the last component was put there after the check: it grants nothing.
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
@@ -119,7 +119,7 @@ def _add_rule(ruleset: int, kind: int, rule: bytes) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Drop what root may do beyond files of its own; for everybody else there is nothing to drop."""
+    """Drop root's privileges over files of other users; other users have none to drop."""
     assert _libc is not None
     if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")

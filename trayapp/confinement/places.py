@@ -1,6 +1,6 @@
-"""Where systems, toolchains and secrets lie: what every confined program may read, and what none gets by accident.
+"""Locations of systems, toolchains and secrets: what every confined program may read, and what none gets by accident.
 
-Never here: one server's own folders (policy), looking whether something is there.
+Never here: one server's own folders (policy), checking that something exists.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ LINUX_SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
     "/home/linuxbrew", "/sys", "/var/cache/fontconfig", "/var/lib/ca-certificates", "/var/lib/snapd",
     "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system",
-    # Of /proc what tells of the machine. A program's own entry has the same place as everybody's: no rule divides them.
+    # Files in /proc about the machine. A program's own entry cannot be granted: rules go by path, and all have one
+    # path.
     "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/uptime",
     "/proc/version", "/proc/vmstat",
 )  # fmt: skip
@@ -24,7 +25,7 @@ DARWIN_SYSTEM = (
 )  # fmt: skip
 DARWIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper")
 
-# Below the home folder: programs that developers install there, and caches of packages that were already fetched.
+# Below the home folder: programs that developers install there, and caches of already fetched packages.
 TOOLCHAINS = (
     ".local/bin", ".local/lib", ".local/share/uv", ".local/share/pipx", ".local/share/fnm", ".local/share/mise",
     ".local/share/pnpm", ".local/share/virtualenv", ".local/pipx", ".nvm", ".fnm", ".volta", ".asdf", ".pyenv",
@@ -34,9 +35,9 @@ TOOLCHAINS = (
     "miniforge3", "mambaforge", "bin",
     "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
 )  # fmt: skip
-# Settings without which these programs stop; beside them lie credentials, and hooks that must not be written.
+# Settings without which these programs fail; beside them are credentials, and hooks that must not be written.
 READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
-# Below the home folder: never part of a folder that a server is given; only by its own name in `read` or `write`.
+# Below the home folder: never granted with a folder around them, only by their own name in `read` or `write`.
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
     ".password-store", ".pki", ".mozilla", ".thunderbird", ".var", "snap", ".config/gcloud", ".config/gh",
@@ -51,7 +52,7 @@ SECRETS = (
     "Library/Keychains", "Library/Cookies", "Library/LaunchAgents", "Library/Safari", "Library/Mail",
     "Library/Messages", "Library/Application Support",
 )  # fmt: skip
-# Variables that lead to sockets of the desktop, and to keys: a program without them does not try.
+# Variables that lead to sockets of the desktop, and to keys: without them a program does not try.
 LEADING_OUT = (
     "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "DISPLAY",
     "WAYLAND_DISPLAY", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "DOCKER_HOST",
@@ -60,7 +61,7 @@ TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
 def system_paths() -> tuple[str, ...]:
-    """Return what every confined program may read of this system."""
+    """Return the system paths that every confined program may read."""
     return DARWIN_SYSTEM if sys.platform == "darwin" else LINUX_SYSTEM
 
 
@@ -70,19 +71,20 @@ def device_paths() -> tuple[str, ...]:
 
 
 def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that give a program a cache of its own, below `folder`.
+    """Return the variables that give a program its own cache, below `folder`.
 
-    Package caches are among them: others run what lies in the user's, so that no confined program may write there.
+    They cover package caches, too: other programs run what is in the user's caches, so no confined program may write
+    there.
     """
     home = environ.get("HOME") or os.path.expanduser("~")
     own = {
         "XDG_CACHE_HOME": folder,
         "npm_config_cache": f"{folder}/npm",
         "UV_CACHE_DIR": f"{folder}/uv",
-        "UV_TOOL_DIR": f"{folder}/uv-tools",  # uvx writes there before it looks
+        "UV_TOOL_DIR": f"{folder}/uv-tools",  # uvx writes there before it checks
         "PIP_CACHE_DIR": f"{folder}/pip",
     }
     browsers = f"{environ.get('XDG_CACHE_HOME') or f'{home}/.cache'}/ms-playwright"
     if "PLAYWRIGHT_BROWSERS_PATH" not in environ and os.path.isdir(browsers):
-        own["PLAYWRIGHT_BROWSERS_PATH"] = browsers  # found by way of XDG_CACHE_HOME otherwise
+        own["PLAYWRIGHT_BROWSERS_PATH"] = browsers  # otherwise found through XDG_CACHE_HOME
     return own

@@ -1,13 +1,13 @@
-"""What one server's program may reach: from its `confine`, working folder and arguments to real paths.
+"""The policy of one server's program: from its `confine`, working folder and arguments to real paths.
 
-Looks at the file system and changes nothing. Never here: how it is enforced.
+Reads the file system and changes nothing. Never here: enforcement.
 
-Decided:
-- The home folder, and what lies above it, is no working folder that a server gets: it is merely where servers
-  without `cwd` run.
-- A folder that holds secrets is given without them: each of its other entries, as they are now.
-- Below the home folder nothing whose name begins with a dot is part of a folder above it.
-- A link inside of a folder that the server may write never leads to more: the server could have made it.
+Decisions:
+- The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
+  there.
+- A folder that holds secrets is granted without them: each of its other entries, as they are at the start.
+- Entries of the home folder whose names begin with a dot are never granted with a folder above them.
+- A link inside a folder that the server may write never grants more: the server could have made it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
 from trayapp.model.confine import Confine
 
-MOST_ENTRIES = 2000  # of a folder that is given piece by piece; more would make every start slow
+MOST_ENTRIES = 2000  # of a folder that is granted entry by entry; more would slow down every start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
 _PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
 _PARTS = re.compile(r"[=,]")
@@ -29,9 +29,10 @@ _PARTS = re.compile(r"[=,]")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is to be confined: `argv[0]` is absolute, `env` is its environment.
+    """The program to confine: `argv[0]` is absolute, `env` is its environment.
 
-    `own`: folders of ours, which nobody gets; `scratch`: the folders made for this server (temporary files, cache).
+    `own`: our own folders, which are never granted. `scratch`: the folders made for this server (temporary files,
+    cache).
     """
 
     server: str
@@ -41,7 +42,7 @@ class Program:
     own: tuple[str, ...]
     scratch: tuple[str, ...]
 
-    home: str = field(init=False)  # real
+    home: str = field(init=False)  # a real path
 
     def __post_init__(self) -> None:
         home = os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
@@ -50,33 +51,33 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Real paths of files, or of folders with all in them, and the way into the network."""
+    """Real paths of files, or of folders with all their contents, and the network access."""
 
-    read: tuple[str, ...]  # and run
-    write: tuple[str, ...]  # and read
+    read: tuple[str, ...]  # includes execute
+    write: tuple[str, ...]  # includes read
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # what nobody should be given on the word of a server
+    secrets: tuple[str, ...] = ()  # what a server's own word must never be a reason to grant
 
     @property
     def roots(self) -> list[str]:
-        """All that is given, outer folders first."""
+        """Return all granted paths, outer folders first."""
         return sorted((*self.write, *self.read, *self.devices), key=len)
 
     def is_secret(self, path: str) -> bool:
-        """True if that real path is a secret, lies in one or holds one."""
+        """Return True if a real path is a secret, is inside one or holds one."""
         return any(is_inside(path, one) or is_inside(one, path) for one in self.secrets)
 
     def allows(self, path: str, *, write: bool) -> bool:
-        """True if that real path is in reach."""
+        """Return True if access to a real path is granted."""
         if path in self.devices or any(is_inside(path, one) for one in self.write):
             return True
         return not write and any(is_inside(path, one) for one in self.read)
 
 
 class LinkToSecretError(Exception):
-    """A file in reach is also a secret: a hard link. `path`: where it lies, `secret`: what it is."""
+    """A granted file is also a secret: a hard link. `path`: its granted name, `secret`: its other name."""
 
     def __init__(self, path: str, secret: str) -> None:
         super().__init__(f"{path} is {secret} (a hard link)")
@@ -85,7 +86,7 @@ class LinkToSecretError(Exception):
 
 
 def make_policy(confine: Confine, program: Program) -> Policy:
-    """Return what the program may reach. Raises LinkToSecretError."""
+    """Return what the program may access. Raises LinkToSecretError."""
     grants = _Grants(program)
     for path in (*confine.write, *confine.read):
         grants.name(_at(path, program))
@@ -110,25 +111,25 @@ def make_policy(confine: Confine, program: Program) -> Policy:
 
 
 class _Grants:
-    """Turns folders that were named into those that are given."""
+    """Turns the folders that were named into those that are granted."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         home = program.home
         secrets = {os.path.join(home, name) for name in SECRETS} | set(program.own)
-        # By both of their names; most are not there, and have one.
+        # By both of their names; most do not exist, and have one.
         self.secrets = secrets | {os.path.realpath(one) for one in secrets if os.path.lexists(one)}
         self._named: set[str] = set()  # by their own names in `read` and `write`
-        self._writable: list[tuple[str, str]] = []  # as named, and what that is
+        self._writable: list[tuple[str, str]] = []  # the path as named, and its real path
 
     def name(self, path: str) -> None:
-        """Note a path that the entry gives by its own name."""
+        """Record a path that servers.yaml grants by its own name."""
         self._named.add(os.path.realpath(path))
 
     def given(self, paths: Iterable[str]) -> list[str]:
-        """Return what is given of these paths, real ones, in order."""
+        """Return the real paths that are granted for these paths, in order."""
         found: list[str] = []
-        for path in sorted(set(paths), key=len):  # an outer folder before those in it
+        for path in sorted(set(paths), key=len):  # an outer folder before those inside it
             real = os.path.realpath(path)
             if not os.path.exists(real) or self._is_secret(real) or self._leads_out(path, real):
                 continue
@@ -151,20 +152,20 @@ class _Grants:
         return real
 
     def _is_secret(self, real: str) -> bool:
-        """True if the path is a secret or lies in one, and is not named itself."""
+        """Return True if the path is a secret or inside one, and is not named itself."""
         while real not in self.secrets and real not in self._named and real != "/":
             real = os.path.dirname(real)
         return real in self.secrets and real not in self._named
 
     def _leads_out(self, path: str, real: str) -> bool:
-        """True if a link inside of a folder that the server may write leads out of it."""
+        """Return True if a link inside a folder that the server may write leads out of it."""
         path = os.path.normpath(path)
         return any(
             is_inside(path, named) and path != named and not is_inside(real, folder) for named, folder in self._writable
         )
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
-        """Yield the folder, or, where it holds secrets, each of its entries that is none and holds none."""
+        """Yield the folder or, if it holds secrets, each of its entries that is not a secret and holds none."""
         home = self._program.home
         holds_home = is_inside(home, folder)
         if not holds_home and not any(is_inside(one, folder) for one in self.secrets if one not in self._named):
@@ -186,7 +187,7 @@ class _Grants:
 
 
 def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
-    """Yield the files and folders that the arguments name, and whether each is a program's text."""
+    """Yield the files and folders that the arguments name, and whether each is source code."""
     for word in program.argv[1:]:
         for part in {word, *_PARTS.split(word)}:
             path = _at(part.removeprefix("file://"), program)
@@ -204,7 +205,7 @@ def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
 
 
 def _code_root(path: str, home: str) -> str:
-    """Return the folder that a program's text needs: its project, else where it lies; never the home folder."""
+    """Return the folder that source code needs: its project, else the folder it is in; never the home folder."""
     start = folder = os.path.dirname(path)
     above, installed, _ = path.partition("/node_modules/")
     if installed:  # packages read each other
@@ -217,7 +218,7 @@ def _code_root(path: str, home: str) -> str:
 
 
 def _root_of(program: str, home: str) -> str:
-    """Return what an installed program needs besides itself: the folder above `bin`, else that of its text."""
+    """Return what an installed program needs besides itself: the folder above `bin`, else that of its code."""
     folder = os.path.dirname(program)
     above = os.path.dirname(folder)
     installed = os.path.basename(folder) == "bin" and not _holds(above, home)
@@ -227,7 +228,7 @@ def _root_of(program: str, home: str) -> str:
 
 
 def _is_shared(folder: str) -> bool:
-    """True for /tmp and the like: others have files there."""
+    """Return True for /tmp and the like, where other users have files, too."""
     try:
         return bool(os.stat(folder).st_mode & stat.S_ISVTX)
     except OSError:
@@ -235,9 +236,9 @@ def _is_shared(folder: str) -> bool:
 
 
 def _refuse_linked_secrets(given: Sequence[str], program: Program) -> None:
-    """Look for secrets that have a second name inside of what is given.
+    """Search the granted paths for a second name of a secret. Raises LinkToSecretError.
 
-    A kernel goes by the name that is opened. Secret files have one name: only where one has more is the search made.
+    The kernel checks the name that is opened. Secret files usually have one name: the search runs only if one has more.
     """
     linked: dict[tuple[int, int], str] = {}
     for name in (*(os.path.join(program.home, name) for name in SECRETS), *program.own):
@@ -254,7 +255,7 @@ def _refuse_linked_secrets(given: Sequence[str], program: Program) -> None:
 
 
 def _files_of(path: str, levels: int | None) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield regular files at a path and below it, so many levels down; links are not followed."""
+    """Yield the regular files at a path and up to `levels` below it (None: no limit); links are not followed."""
     try:
         facts = os.lstat(path)
         if stat.S_ISREG(facts.st_mode):
@@ -267,22 +268,22 @@ def _files_of(path: str, levels: int | None) -> Iterator[tuple[str, os.stat_resu
 
 
 def _at(path: str, program: Program) -> str:
-    """Return a path of the entry as an absolute one; links are still in it."""
+    """Return a path from servers.yaml as an absolute one; links are not resolved."""
     if path == "~" or path.startswith("~/"):
         path = program.home + path[1:]
     return os.path.normpath(os.path.join(program.cwd, path))
 
 
 def _real(paths: Iterable[str]) -> list[str]:
-    """Return those that are there, without links; a link that is one of the system's counts by both of its names."""
+    """Return the real paths of those that exist."""
     return [os.path.realpath(path) for path in paths if os.path.exists(path)]
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """True if a path is the folder or lies in it."""
+    """Return True if a path is the folder or is inside it."""
     return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
 def _holds(folder: str, home: str) -> bool:
-    """True if a folder is the home folder or lies above it."""
+    """Return True if a folder is the home folder or is above it."""
     return is_inside(home, os.path.realpath(folder))

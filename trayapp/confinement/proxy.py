@@ -1,6 +1,6 @@
-"""An HTTP proxy for one confined server: it connects to the hosts of its `confine`, and names every other.
+"""An HTTP proxy for one confined server: it connects to the hosts of its `confine`, and reports every other host.
 
-Speaks CONNECT (what HTTPS uses) and plain requests. Never here: looking into what passes.
+Speaks CONNECT (for HTTPS) and plain requests. Never here: inspecting what passes through.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 HEAD_BYTES = 65_536
-HEAD_S = 30.0  # for a program to say where it wants to go
+HEAD_S = 30.0  # for a program to send its request
 CONNECT_S = 30.0
 CHUNK = 65_536
 _LOCAL_NAMES = ("localhost",)
 
 
 class HostProxy:
-    """Serves one server's programs on a port of the loopback. `refused` hears each host that is not allowed."""
+    """Serves one server's programs on a loopback port. `refused` is called with each host that is not allowed."""
 
     def __init__(self, hosts: tuple[str, ...], refused: Callable[[str], None]) -> None:
         self._hosts = tuple(host.strip("[]").rstrip(".").lower() for host in hosts)
@@ -29,13 +29,13 @@ class HostProxy:
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Begin, and return the port."""
+        """Start the proxy and return its port."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=HEAD_BYTES)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def close(self) -> None:
-        """End, with all that passes."""
+        """Stop the proxy and all its connections."""
         assert self._server is not None
         self._server.close()
         for task in self._open:
@@ -43,7 +43,7 @@ class HostProxy:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     def allows(self, host: str) -> bool:
-        """True if a host is among those that the server may reach."""
+        """Return True if the server may reach a host."""
         host = host.strip("[]").rstrip(".").lower()
         return any(
             host.endswith(one[1:]) and len(host) > len(one) - 1 if one.startswith("*.") else host == one
@@ -57,7 +57,7 @@ class HostProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
-            pass  # one connection that went wrong is that program's own matter
+            pass  # a failed connection concerns only that program
         finally:
             self._open.discard(task)
             writer.close()
@@ -81,7 +81,7 @@ class HostProxy:
         try:
             if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            else:  # one request a connection: the next one might name another host
+            else:  # one request per connection: the next one might name another host
                 path = (whole.path or "/") + (f"?{whole.query}" if whole.query else "")
                 kept = [line for line in rest.split(b"\r\n") if line and not _is_of_the_hop(line)]
                 lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close", b"", b""]
@@ -91,7 +91,7 @@ class HostProxy:
             far_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a host, never to this machine by way of a name that somebody else points here."""
+        """Connect to a host, but never to this machine through a foreign name that points here."""
         async with asyncio.timeout(CONNECT_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             error: OSError = OSError(f"no address for {host}")
@@ -107,12 +107,12 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """True unless a name leads to this machine that is not a name of it."""
+    """Return False if a host name that does not stand for this machine resolves to it."""
     if host in _LOCAL_NAMES:
         return True
     with suppress(ValueError):
         ipaddress.ip_address(host)
-        return True  # written as an address
+        return True  # given as an address
     where = ipaddress.ip_address(address.partition("%")[0])
     where = getattr(where, "ipv4_mapped", None) or where
     return not (where.is_loopback or where.is_link_local or where.is_unspecified)
@@ -130,7 +130,7 @@ async def _refuse(writer: asyncio.StreamWriter, status: str, words: str) -> None
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy one direction to its end."""
+    """Copy one direction until it ends."""
     while data := await reader.read(CHUNK):
         writer.write(data)
         await writer.drain()
@@ -139,7 +139,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def proxy_environment(port: int) -> dict[str, str]:
-    """Return the variables that lead programs to the proxy; Node's own fetch needs the last."""
+    """Return the variables that make programs use the proxy; Node's own fetch needs the last one."""
     address = f"http://127.0.0.1:{port}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     return {**dict.fromkeys(names, address), "NO_PROXY": "", "no_proxy": "", "NODE_USE_ENV_PROXY": "1"}

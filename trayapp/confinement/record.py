@@ -1,7 +1,7 @@
-"""What a confined server was refused, and the line of servers.yaml that would allow it.
+"""The accesses that a confined server was refused, and the line of servers.yaml that would allow each.
 
-Kernels tell an ordinary user nothing of what they refused. So this is read where it is said: a program's own error
-messages, its requests for sockets, the hosts that it asked the proxy for. `multi-mcp confine` sees every file.
+The kernel does not tell an ordinary user what it refused. Other sources do: a program's own error messages, its
+requests for sockets, the hosts that it asked the proxy for. `multi-mcp confine` sees every file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trayapp.confinement.trace import Trace
 from trayapp.model.confine import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
-MOST = 50  # refusals that are kept of a server; a program that goes through a whole disk names thousands
+MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
 LINE_BYTES = 4096
 Access = Literal["read", "write", "network", "sockets"]
 NETWORK = "the network"
@@ -34,13 +34,13 @@ _WRITES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One thing that a server wanted and did not get: a path, a host, or NETWORK."""
+    """One access that a server wanted and did not get: a path, a host, or NETWORK."""
 
     access: Access
     what: str
 
     def allowed_in(self, confine: Confine, home: str) -> Confine:
-        """Return the `confine` that would allow it, too."""
+        """Return `confine`, extended to allow this access."""
         if self.access == "sockets":
             return replace(confine, sockets=True)
         if self.access == "network":
@@ -55,26 +55,26 @@ class Refusal:
 
 
 def _grant(path: str, home: str) -> str:
-    """Return what has to be written to: a file is made, and replaced, in its folder."""
+    """Return the path to grant for a write: usually the folder, in which files are created and replaced."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     return path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
 
 
 def _is_there(path: str, *, write: bool) -> bool:
-    """True if the user could do it."""
+    """Return True if the user has this access."""
     if write:
         return os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK)
     return os.access(path, os.R_OK)
 
 
 def shorten(path: str, home: str) -> str:
-    """Return a path as a person writes it."""
+    """Return a path with `~` for the home folder."""
     return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
 
 
 @dataclass
 class Record:
-    """One server's confinement, as it is: `way` is "" until it runs, "open" where it runs without (`confine: try`)."""
+    """One server's confinement status: `way` is "" until it runs, and "open" if it runs unconfined (`confine: try`)."""
 
     server: str
     confine: Confine
@@ -89,13 +89,13 @@ class Record:
     _rest: bytes = b""
 
     def add(self, refusal: Refusal) -> None:
-        """Keep a refusal; the first of its kind is told."""
+        """Keep a refusal, and report the first of its kind."""
         if refusal not in self.refusals and len(self.refusals) < MOST:
             self.refusals[refusal] = None
             self.heard(refusal)
 
     def read(self, data: bytes) -> None:
-        """Look through what the server printed on stderr."""
+        """Search the server's stderr output for refusals."""
         if not self._rest and not _REFUSED.search(data) and data.endswith(b"\n"):
             return
         *lines, rest = (self._rest + data).split(b"\n")
@@ -105,7 +105,7 @@ class Record:
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        """Note what a message is about: of its paths those out of reach, else the last one, if it is only read."""
+        """Record a message's paths that are not granted; if there are none, its last one if that is read-only."""
         policy = self.policy
         if policy is None:
             return
@@ -119,9 +119,9 @@ class Record:
             self.add(Refusal("write", paths[-1]))
 
     def traced(self) -> tuple[list[str], list[str]]:
-        """Return the folders that a trial read in and the files that it wrote; note what of it was refused, in order.
+        """Return the folders that a trial read in and the files that it wrote; record its refusals in order.
 
-        What is not there was not refused: programs look in many places.
+        A file that does not exist was not refused: programs look in many places.
         """
         read: dict[str, None] = {}
         written: list[str] = []
@@ -135,12 +135,12 @@ class Record:
                     read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
             elif _is_there(path, write=writes):
                 refusal = Refusal("write" if writes else "read", path)
-                self.refusals.pop(refusal, None)  # said on stderr, too: its place is here
+                self.refusals.pop(refusal, None)  # stderr reported it, too: this is its place in the order
                 self.add(refusal)
         return sorted(read), sorted(written)
 
     def line(self, refusal: Refusal) -> str:
-        """Return what was refused in words, with the line of servers.yaml that would allow it."""
+        """Return a refusal in words, with the line of servers.yaml that would allow it."""
         what = shorten(refusal.what, self.home)
         verb = {"read": "reading ", "write": "writing ", "network": "reaching ", "sockets": "using "}[refusal.access]
         allow = written(refusal.allowed_in(self.confine, self.home))
@@ -148,7 +148,7 @@ class Record:
         return f"Refused {verb}{what}{doubt}. To allow it: {allow}"
 
     def status(self) -> ConfinementStatus:
-        """Return it for the snapshot."""
+        """Return the status for the snapshot."""
         refused = tuple(
             RefusedAccess(
                 refusal.access,
@@ -161,7 +161,8 @@ class Record:
         return ConfinementStatus(self.way, self.why_open, refused)
 
     def remedy(self) -> Confine:
-        """Return the `confine` that would allow what was refused last: what a program that ended could not do without.
+        """Return the `confine` that would allow the last refused access: what a program that ended could not do
+        without.
 
         Never a secret.
         """
@@ -173,7 +174,7 @@ class Record:
         return next((one for one in wanted if one != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
-        """True if a server's own word is no reason to allow it: its message may be there to be believed."""
+        """Return True if a server's own word is no reason to allow it: the message may be meant to mislead."""
         paths = refusal.access in ("read", "write") and self.policy is not None
         return paths and self.policy is not None and self.policy.is_secret(refusal.what)
 
@@ -184,7 +185,7 @@ def written(confine: Confine) -> str:
 
 
 def _flow(value: object) -> str:
-    """Return plain values as YAML on one line; JSON's quotes where a word would not be read as itself."""
+    """Return a plain value as YAML on one line, in JSON quotes where a bare word would be read as another type."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

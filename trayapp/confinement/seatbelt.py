@@ -1,7 +1,8 @@
-"""macOS: the policy as a profile for sandbox-exec (its language is Scheme-like; Apple's own profiles lie in
-/System/Library/Sandbox/Profiles).
+"""macOS: the policy as a profile for sandbox-exec.
 
-Never here: running it. The profile is text, so that it can be tested anywhere.
+The profile language is Scheme-like; Apple's own profiles are in /System/Library/Sandbox/Profiles.
+
+Never here: running it. The profile is text, so it can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _BASE = """(version 1)
 
 
 def profile(policy: Policy, port: int | None) -> str:
-    """Return the profile. `port`: of the proxy, the only way out where the hosts are listed."""
+    """Return the profile. `port`: the proxy's, the only way out if hosts are listed."""
     lines = [_BASE.rstrip()]
     lines += [f"(allow file-read* file-map-executable {_place(path)})" for path in policy.read]
     lines += [f"(allow file-read* file-write* file-map-executable {_place(path)})" for path in policy.write]
     lines += [f"(allow file-read* file-write-data (literal {_quoted(path)}))" for path in policy.devices]
-    # Later rules win: a secret in a folder that is given stays one.
+    # Later rules take precedence: a secret in a granted folder stays a secret.
     named = {*policy.read, *policy.write}
     lines += [
         f"(deny file-read-data file-write* {_place(path)})"

@@ -1,7 +1,7 @@
-"""seccomp: refuses system calls by which a confined program would reach what Landlock does not cover.
+"""seccomp: refuses system calls with which a confined program could reach what Landlock does not cover.
 
-That is: other kinds of sockets, namespaces, io_uring, tracing, kernel keys, System V memory. A filter is a short
-program of classic BPF; it sees numbers and registers, never what a pointer points to.
+These concern other kinds of sockets, namespaces, io_uring, tracing, kernel keys, System V memory. A filter is a short
+program of classic BPF. It sees numbers and registers, never the memory behind a pointer.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Literal
 
 from trayapp.confinement.landlock import system_call
 
-Sockets = Literal["all", "none", "asked"]  # of the Internet: allowed, refused, decided by the gateway for each
+Sockets = Literal["all", "none", "asked"]  # Internet sockets: allowed, refused, or decided by the gateway one by one
 
 # -- numbers: linux/audit.h, linux/seccomp.h, asm/unistd.h ------------------------------------------------------------
 
 ALLOW, ERROR, NOTIFY, KILL = 0x7FFF0000, 0x00050000, 0x7FC00000, 0x80000000
 SET_FILTER, NEW_LISTENER = 1, 8
-X32_BIT = 0x40000000  # a second set of numbers of the same calls
+X32_BIT = 0x40000000  # a second set of numbers for the same calls
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 
-# name -> number on x86_64, on aarch64 (-1: not there)
+# name -> number on x86_64, on aarch64 (-1: does not exist)
 REFUSED = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "perf_event_open": (298, 241), "bpf": (321, 280),
@@ -44,23 +44,23 @@ REFUSED = {
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-UNKNOWN = {  # as if the kernel had none: programs know that and take an older way
+UNKNOWN = {  # as if the kernel had none: programs then use an older call
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "clone3": (435, 435),  # its flags lie in memory, where a filter cannot see them
+    "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 CONNECT, LISTEN = (42, 203), (50, 201)
 SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
 PRLIMIT, SETPRIORITY, IOCTL = (302, 261), (141, 140), (16, 29)
-TRACED = {  # what opens or changes files by name
+TRACED = {  # calls that open or change files by name
     "open": (2, -1), "creat": (85, -1), "openat": (257, 56), "mkdir": (83, -1), "mkdirat": (258, 34),
     "unlink": (87, -1), "unlinkat": (263, 35), "rmdir": (84, -1), "rename": (82, -1), "renameat": (264, 38),
     "renameat2": (316, 276),
 }  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-NEW_TIME = 0x80  # means something else to clone
-TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: keys typed into a terminal
-FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not see
+NEW_TIME = 0x80  # has another meaning in clone
+TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing keys into a terminal
+FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not cover
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
 STREAM, SEQPACKET, TYPE_MASK, NONBLOCK = 1, 5, 0xF, 0o4000
 TCP = 6
@@ -73,7 +73,7 @@ _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, v
 
 
 def machine() -> str:
-    """Return the architecture that system calls are numbered for, "" where we do not know them."""
+    """Return the architecture that system calls are numbered for, or "" if it is unknown."""
     name = os.uname().machine if sys.platform == "linux" else ""
     return name if name in ARCHITECTURES and sys.maxsize > 2**32 else ""
 
@@ -81,9 +81,9 @@ def machine() -> str:
 def filter_program(
     name: str, internet: Sockets, *, unix: bool = False, tell: bool = False, trace: bool = False
 ) -> bytes:
-    """Return the filter for an architecture. `unix`: sockets of the file system may be made.
+    """Return the filter for an architecture. `unix`: Unix sockets may be made.
 
-    `tell`: the gateway hears of Unix sockets that are refused; `trace`: of every file that is opened or changed.
+    `tell`: refused Unix sockets are reported to the gateway; `trace`: every file that is opened or changed, too.
     """
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM
@@ -96,7 +96,7 @@ def filter_program(
     program += _call(
         UNSHARE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES | NEW_TIME), (_RETURN, 0, 0, refuse)]
     )
-    for call, argument in ((PRLIMIT[at], 0), (SETPRIORITY[at], 1)):  # of another process
+    for call, argument in ((PRLIMIT[at], 0), (SETPRIORITY[at], 1)):  # for another process
         program += _call(call, [*_argument(argument), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, refuse)])
     keys = [step for key in TERMINAL_INPUT for step in ((_JUMP_EQUAL, 0, 1, key), (_RETURN, 0, 0, refuse))]
     program += _call(IOCTL[at], [*_argument(1), *keys])
@@ -104,7 +104,7 @@ def filter_program(
     for number in (pair[at] for pair in TRACED.values() if trace and pair[at] >= 0):
         program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, NOTIFY)]
     pair = [*_argument(0), (_JUMP_EQUAL, 1, 0, UNIX), (_RETURN, 0, 0, no_socket)]
-    if not unix:  # a pair of datagram sockets can be connected again, to any path
+    if not unix:  # a pair of datagram sockets can be reconnected to any path
         pair += [*_argument(1), (_AND, 0, 0, TYPE_MASK), (_JUMP_EQUAL, 2, 0, STREAM), (_JUMP_EQUAL, 1, 0, SEQPACKET)]
         pair += [(_RETURN, 0, 0, no_socket)]
     program += _call(SOCKETPAIR[at], pair)
@@ -114,7 +114,7 @@ def filter_program(
 
 
 def proxy_program(name: str) -> bytes:
-    """Return the filter around bubblewrap where hosts are listed: the gateway makes each socket, connected already."""
+    """Return the filter around bubblewrap if hosts are listed: the gateway makes each socket, already connected."""
     at = list(ARCHITECTURES).index(name)
     rules = [*_argument(0), (_JUMP_EQUAL, 0, 1, INET), (_RETURN, 0, 0, NOTIFY)]
     rules += [(_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ERROR | errno.EACCES)]
@@ -123,7 +123,7 @@ def proxy_program(name: str) -> bytes:
 
 
 def _numbers_of(name: str) -> list[_Instruction]:
-    """Refuse calls by the numbers of another architecture, and load the number."""
+    """Return the steps that refuse calls of another architecture and load the call's number."""
     program: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),
@@ -136,7 +136,7 @@ def _numbers_of(name: str) -> list[_Instruction]:
 
 
 def _no_other_way(at: int) -> list[_Instruction]:
-    """Refuse what a socket that may reach the proxy could do instead: connect by its first data, or listen."""
+    """Return the steps that refuse ways out besides the proxy: connecting with the first data, and listening."""
     refuse = (_RETURN, 0, 0, ERROR | errno.EACCES)
     program = _call(LISTEN[at], [refuse])
     for call, flags in ((SENDTO, 3), (SENDMSG, 2), (SENDMMSG, 3)):
@@ -149,12 +149,12 @@ def _packed(program: list[_Instruction]) -> bytes:
 
 
 def _argument(number: int) -> list[_Instruction]:
-    """Load an argument's lower half: all that these calls look at."""
+    """Return the step that loads an argument's lower half, the only half that these calls use."""
     return [(_LOAD, 0, 0, _ARGUMENTS + 8 * number)]
 
 
 def _call(number: int, steps: list[_Instruction]) -> list[_Instruction]:
-    """What to do for one call; what falls through is allowed."""
+    """Return the steps for one call; a call that passes them all is allowed."""
     inside = [*steps, (_RETURN, 0, 0, ALLOW)]
     return [(_JUMP_EQUAL, 0, len(inside), number), *inside]
 
@@ -164,28 +164,28 @@ def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> lis
     rules = [*family]
     if unix:
         rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
-    elif tell:  # libc looks for its name service by a socket that does not block: that is no wish of the program's
+    elif tell:  # libc looks for its name service with a non-blocking socket: the program did not ask for that
         asks = [*_argument(1), (_AND, 0, 0, NONBLOCK), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, NOTIFY)]
         rules += [(_JUMP_EQUAL, 0, len(asks) + 1, UNIX), *asks, (_RETURN, 0, 0, refuse)]
     if internet == "all":
         rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ALLOW)]
     elif internet == "asked":
         rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, NOTIFY)]
-    # Netlink tells of this machine's own addresses (protocol 0); the others speak to other programs or set something.
+    # Netlink protocol 0 gives this machine's own addresses; the others reach other programs or change settings.
     rules += [(_JUMP_EQUAL, 0, 3, NETLINK), *_argument(2), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, ALLOW)]
     return [*rules, (_RETURN, 0, 0, refuse)]
 
 
 class _Program(ctypes.Structure):
-    """struct sock_fprog."""
+    """The kernel's struct sock_fprog."""
 
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
 def install(program: bytes, *, listen: bool) -> int:
-    """Have the calling thread, and all that it starts, obey the filter. Raises OSError.
+    """Install the filter for the calling thread and all that it starts. Raises OSError.
 
-    Return the file descriptor on which NOTIFY is heard (it is closed on exec), -1 without `listen`.
+    Return the descriptor for NOTIFY requests (it is closed on exec), or -1 without `listen`.
     """
     wanted = _Program(len(program) // 8, program)
     flags = NEW_LISTENER if listen else 0

@@ -1,10 +1,10 @@
-"""Answers what a confined program asks of us: Internet sockets above all, none or such as reach the proxy alone.
+"""Answers to a confined program's requests: Internet sockets above all, either none or ones that reach the proxy alone.
 
-A socket bound to the loopback device leads nowhere else, and nobody without privileges can bind it to another
-(SO_BINDTODEVICE); of the loopback's ports Landlock leaves the proxy's. Where there is no Landlock, the program has no
-network of its own: each socket that it gets is connected to the proxy already, and its `connect` does nothing. What
-the program asks for stands in registers, so that it cannot change between the look and the answer. Without the
-gateway every request fails.
+A socket that is bound to the loopback device reaches nothing else, and binding it to another device takes privileges
+(SO_BINDTODEVICE). Of the loopback ports, Landlock allows only the proxy's. Without Landlock, the program has its own
+network namespace: each socket that it gets is already connected to the proxy, and its `connect` does nothing. The
+arguments of a request are in registers, so they cannot change between check and answer. Without the gateway every
+request fails.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _BIND_TO_DEVICE = 25
 
 
 class SocketRequests:
-    """Listens on one program's `listener` until the last of its processes has ended, on the running event loop.
+    """Answers requests from one program's `listener` on the running event loop until its last process has ended.
 
-    `port`: of the proxy, if there is one: TCP sockets to it are handed out, `connected` to it or not yet. `refused`
-    hears of others, True for a Unix socket. `trace`: what hears of files, in a trial.
+    `port`: the proxy's, if there is one. TCP sockets for it are handed out, already connected if `connected`. `refused`
+    is called for other sockets, with True for a Unix socket. `trace` records files, in a trial.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SocketRequests:
         self._loop.add_reader(listener, self._serve)
 
     def close(self) -> None:
-        """End: whoever asks from now on is refused."""
+        """Stop answering: later requests are refused."""
         if self._listener >= 0:
             self._loop.remove_reader(self._listener)
             os.close(self._listener)
@@ -70,15 +70,15 @@ class SocketRequests:
         if not events:
             return
         if not events[0][1] & select.POLLIN:
-            self.close()  # nobody is left who could ask
+            self.close()  # no process is left that could ask
             return
-        import fcntl  # for programs whose network is limited
+        import fcntl  # only for programs with limited network
 
         request = bytearray(_REQUEST.size)
         try:
             fcntl.ioctl(self._listener, _RECEIVE, request)
         except OSError:
-            return  # it was killed meanwhile
+            return  # the program was killed meanwhile
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
         if self._trace is not None and call not in SOCKET:
             self._trace.note(pid, call, arguments)
@@ -91,7 +91,7 @@ class SocketRequests:
             return
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
         tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
-        with suppress(OSError):  # it was killed meanwhile
+        with suppress(OSError):  # the program was killed meanwhile
             if not (self._port and tcp and self._hand_out(number, family, kind)):
                 fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, -errno.EACCES, 0))
                 if family == socket.AF_UNIX or not self._port:
@@ -106,7 +106,7 @@ class SocketRequests:
             return False
         with made:
             if self._connected:
-                made.setblocking(False)  # the proxy is served by this very thread
+                made.setblocking(False)  # this same thread serves the proxy
                 made.connect_ex(("127.0.0.1", self._port))
                 os.set_blocking(made.fileno(), not kind & _NONBLOCK)
             else:

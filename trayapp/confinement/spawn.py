@@ -1,8 +1,10 @@
-"""Starts a confined program from a thread that has confined itself: no launcher process, nothing run between fork and
-exec, and so hardly later than another program.
+"""Starts a confined program from a thread that has confined itself.
 
-Landlock, seccomp and no_new_privs hold for the thread that asks for them and for what it starts. The thread ends when
-the program has started; the rest of the gateway is as free as before.
+There is no launcher process and nothing runs between fork and exec, so a start takes hardly longer than an unconfined
+one.
+
+Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The thread ends
+when the program has started; the rest of the gateway stays unconfined.
 """
 
 from __future__ import annotations
@@ -23,23 +25,23 @@ from trayapp.confinement.seccomp import filter_program, install, machine, proxy_
 
 
 class ConfinementFailedError(OSError):
-    """The kernel refused to confine: the program was not started."""
+    """The kernel refused the confinement: the program was not started."""
 
 
 def spawn_confined(
     policy: Policy, port: int | None, options: dict[str, Any], *, trace: bool = False
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program confined by `policy`. `port`: of the proxy, the only way out where the network is limited.
+    """Start a program confined by `policy`. `port`: the proxy's, the only way out if the network is limited.
 
-    Return the process, and the descriptor on which it asks for sockets (in a `trace` for files, too; -1: it cannot).
-    Raises OSError for a program that cannot be started, ConfinementFailedError where it would not be confined.
+    Return the process, and the descriptor of its requests for sockets (with `trace` for files, too); -1 if there is
+    none. Raises OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
     """
     program = filter_program(machine(), "all" if policy.network is True else "asked", tell=True, trace=trace)
     needs_answers = trace or isinstance(policy.network, tuple)
     silent = None if needs_answers else filter_program(machine(), "all" if policy.network is True else "none")
     if trace:
-        # Between fork and exec nobody can answer: Python waits, and nothing may be opened to look for descriptors.
-        # All of ours are closed on exec anyway.
+        # Between fork and exec nobody can answer requests: Python waits, and closing descriptors would open a folder to
+        # list them. All of ours are closed on exec anyway.
         options = {**options, "close_fds": False}
 
     def confine() -> int:
@@ -51,9 +53,9 @@ def spawn_confined(
 
 
 def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start bubblewrap, which confines its program, kept from what shares the network of this machine.
+    """Start bubblewrap, which confines its program, cut off from abstract sockets and signals of this machine.
 
-    `proxied`: the program has no network of its own and asks for its sockets. Returns and raises as `spawn_confined`.
+    `proxied`: the program has no network of its own and requests its sockets. Returns and raises as `spawn_confined`.
     The thread lives as long as bubblewrap, which dies with its parent: for the kernel that is the thread.
     """
 
@@ -65,7 +67,7 @@ def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subproc
 
 
 def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program from a thread that confined itself; `confine` returns where the program asks for sockets."""
+    """Start a program from a thread that confines itself; `confine` returns the descriptor of its requests."""
     found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
 
     done = threading.Event()
@@ -76,7 +78,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
         finally:
             done.set()
         if stays and found and isinstance(found[0], tuple):
-            with suppress(ChildProcessError):  # the loop was quicker
+            with suppress(ChildProcessError):  # the event loop already reaped it
                 os.waitid(os.P_PID, found[0][0].pid, os.WEXITED | os.WNOWAIT)
 
     def attempt() -> None:
@@ -87,7 +89,12 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
             except OSError as error:
                 raise ConfinementFailedError(error.errno, error.strerror) from error
             found.append((subprocess.Popen(**options), listener))
-        except (OSError, ValueError, TypeError, subprocess.SubprocessError) as error:  # told to who waits
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            subprocess.SubprocessError,
+        ) as error:  # raised by the caller
             if listener >= 0:
                 os.close(listener)
             found.append(error)
@@ -102,7 +109,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
 
 
 def _install(program: bytes, silent: bytes | None) -> int:
-    """Install a filter and return where it asks; -1 where somebody above us already listens (some containers do)."""
+    """Install a filter and return its listener, or -1 if a parent already has one (as in some containers)."""
     try:
         return install(program, listen=True)
     except OSError as error:
@@ -112,7 +119,7 @@ def _install(program: bytes, silent: bytes | None) -> int:
 
 
 class ConfinedTransport(BaseSubprocessTransport):
-    """asyncio's transport of a child process whose start `spawn` does; its end is seen on a pidfd."""
+    """asyncio's transport for a child process that `spawn` starts; a pidfd reports its end."""
 
     def __init__(self, spawn: Callable[[dict[str, Any]], subprocess.Popen[bytes]], *args: Any, **kwargs: Any) -> None:
         self._spawn = spawn
@@ -129,7 +136,7 @@ class ConfinedTransport(BaseSubprocessTransport):
         assert self._proc is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
-        code = self._proc.wait()  # at once: it has ended
+        code = self._proc.wait()  # does not block: it has ended
         self._process_exited(code)
 
 
@@ -139,7 +146,7 @@ async def open_confined(
     argv: Sequence[str],
     **options: Any,
 ) -> None:
-    """Start a program as `loop.subprocess_exec` does, its three streams as pipes. Raises as `spawn` does."""
+    """Start a program like `loop.subprocess_exec`, with pipes for its three streams. Raises what `spawn` raises."""
     loop = asyncio.get_running_loop()
     waiter = loop.create_future()
     pipe = subprocess.PIPE

@@ -1,6 +1,6 @@
-"""One confined start: policy made, way chosen, proxy and socket requests served as long as the server runs.
+"""One confined start: makes the policy, chooses the way, and serves proxy and socket requests while the server runs.
 
-A confinement that cannot be set up raises; only `confine: try` goes on without, and says so.
+A confinement that cannot be set up raises; only `confine: try` continues without one, and reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CannotConfineError(ConnectFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a confined start needs besides the launch. `said`: variables that the entry itself sets."""
+    """The inputs of a confined start besides the launch. `said`: variables that servers.yaml sets itself."""
 
     record: Record
     own: tuple[str, ...]
@@ -44,14 +44,14 @@ class Confinement:
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a confined program: caches of its own, no way to the desktop that it was not given."""
+    """Return the environment of a confined program: its own caches, and no ungranted way to the desktop."""
     ours = cache_environment(os.path.join(confinement.scratch, "cache"), env)
     kept = {name: value for name, value in env.items() if name not in LEADING_OUT or name in confinement.said}
     return kept | {name: value for name, value in ours.items() if name not in confinement.said}
 
 
 class ConfinedStart:
-    """How to start one confined program. `argv` and `env` are those of its launch until it runs in something."""
+    """Starts one confined program. `argv` and `env` are those of its launch, until a wrapper changes them."""
 
     def __init__(self, record: Record, policy: Policy | None, way: Way | None, program: Program) -> None:
         self._record = record
@@ -63,7 +63,7 @@ class ConfinedStart:
         self._stack = AsyncExitStack()
 
     async def prepare(self, stack: AsyncExitStack) -> None:
-        """Make what has to be there before the program starts."""
+        """Make the folders and services that have to exist before the program starts."""
         self._stack = stack
         if self._policy is None:
             return
@@ -77,7 +77,7 @@ class ConfinedStart:
             self._variables |= proxy_environment(self._port)
 
     async def start(self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], **options: Any) -> None:
-        """Start it as `loop.subprocess_exec` does. Raises OSError, CannotConfineError."""
+        """Start the program like `loop.subprocess_exec`. Raises OSError, CannotConfineError."""
         argv, env = self._program.argv, env | self._variables
         if self._policy is not None and self._way == "landlock":
             await self._start_in_thread(protocol, argv, env, options)
@@ -144,7 +144,7 @@ class ConfinedStart:
 
 
 def _filter_pipe(policy: Policy) -> int:
-    internet: seccomp.Sockets = "none" if policy.network is False else "all"  # a list: the filter around it asks
+    internet: seccomp.Sockets = "none" if policy.network is False else "all"  # with a list, the filter around it asks
     reader, writer = os.pipe()
     os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets))
     os.close(writer)

@@ -1,7 +1,7 @@
-"""Which files a program opens or changes, by name: for a trial, in which the gateway is asked at every such call.
+"""Trace of the files that a program opens or changes by name, for a trial: every such call asks the gateway.
 
-Never here: allowing or refusing anything. A name is read from the program's memory, which it could change meanwhile:
-good enough for a proposal, not for a limit.
+Never here: allowing or refusing anything. A name is read from the program's memory, which could change meanwhile: good
+enough for a proposal, not for a limit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from trayapp.confinement.seccomp import TRACED, machine
 PATH_BYTES = 4096
 MOST = 5000  # files that are kept
 _WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
-_OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program looks there, and does without
+_OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program looks there, and works without
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# name -> the arguments that hold the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
+# name -> the arguments with the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
 _ARGUMENTS = {
     "open": (-1, 0, 1), "creat": (-1, 0, -1), "openat": (0, 1, 2), "mkdir": (-1, 0, -1), "mkdirat": (0, 1, -1),
     "unlink": (-1, 0, -1), "unlinkat": (0, 1, -1), "rmdir": (-1, 0, -1), "rename": (-1, 1, -1),
@@ -25,7 +25,7 @@ _ARGUMENTS = {
 
 
 class Trace:
-    """The files of one trial: real paths, True where one was to be written."""
+    """The files of one trial: real paths, True if the program opened one for writing."""
 
     def __init__(self) -> None:
         self.files: dict[str, bool] = {}
@@ -33,7 +33,7 @@ class Trace:
         self._calls = {numbers[at]: _ARGUMENTS[name] for name, numbers in TRACED.items() if numbers[at] >= 0}
 
     def note(self, pid: int, number: int, arguments: Sequence[int]) -> None:
-        """Keep what a call is about. What cannot be read is left out: its process may have ended."""
+        """Record the file of a call. A call that cannot be read is skipped: its process may have ended."""
         folder, path, flags = self._calls[number]
         try:
             name = _text(pid, arguments[path])
@@ -62,5 +62,5 @@ def _folder(pid: int, descriptor: int) -> str:
 
 
 def new_trace() -> Trace | None:
-    """Return a trace; None where nobody can be asked at every call."""
+    """Return a trace, or None if this system cannot ask at every call."""
     return Trace() if machine() else None

@@ -1,4 +1,4 @@
-"""Which way of confining this system offers, and why there is none. Looks only; see doctor."""
+"""The way of confining that this system offers, or why there is none. It changes nothing; doctor uses it, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Way = Literal["landlock", "bubblewrap", "sandbox-exec"]
 
 
 class NoWayError(Exception):
-    """Nothing here can confine a program like that. `reason` follows "Cannot confine NAME: "."""
+    """This system cannot confine such a program. `reason` follows "Cannot confine NAME: "."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -25,7 +25,7 @@ INSTALL = "Install bubblewrap (the package bubblewrap)"
 
 
 def choose(network: bool | tuple[str, ...], sockets: bool) -> Way:
-    """Return the way for a program with these needs. Raises NoWayError. May block 1.5 s the first time."""
+    """Return the way for a program with these needs. Raises NoWayError. May block 1.5 s on the first call."""
     if sys.platform == "darwin":
         if os.path.exists(SANDBOX_EXEC):
             return "sandbox-exec"
