@@ -1,4 +1,4 @@
-"""The facts of a call that ended, as they are noted on its way out. Never here: anything that costs time."""
+"""The facts of a call that ended, as they are recorded with its answer. Never here: anything that costs time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not held until the row is made
+HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not kept until the row is made
 
 
 class EndedCall(NamedTuple):
-    """Facts of a call that ended, cheap to make. `ended` and `began` are seconds of time.perf_counter.
+    """Facts of a call that ended, cheap to make. `ended` and `began` are in seconds of time.perf_counter.
 
     `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, or its head, or a parsed
-    answer; None without one. `size`: bytes of the whole frame.
+    answer; None if there is none. `size`: bytes of the whole frame.
     """
 
     ended: float
@@ -27,14 +27,14 @@ class EndedCall(NamedTuple):
     params: Any
     answer: bytes | dict[str, Any] | None
     size: int
-    outcome: Outcome | None  # None: the answer says
+    outcome: Outcome | None  # None: read it from the answer
     error: str
     allowed: str
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who called: the client's name, its session and the folder that it works in."""
+    """The caller: the client's name, its session and the folder that it works in."""
 
     client: str
     session: str = ""
@@ -42,6 +42,6 @@ class Caller:
 
 
 def refused_call(began: float, caller: Any, server: str, params: Any, error: Exception) -> EndedCall:
-    """Return the facts of a tool's call that no server got. `params`: name and arguments."""
+    """Return the facts of a tool call that no server got. `params`: name and arguments."""
     words = str(getattr(error, "title", error))
     return EndedCall(perf_counter(), began, caller, server, "tools/call", params, None, 0, "failed", words, "")

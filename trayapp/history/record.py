@@ -16,7 +16,7 @@ from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 TEXT_MOST = 2_048  # characters of arguments and of a result
-SAMPLE = 256  # characters whose tokens are counted; the rest is estimated from them
+SAMPLE = 256  # characters whose tokens are counted; the rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
@@ -24,7 +24,7 @@ IS_ERROR = b'"isError":true'
 
 
 class Row(NamedTuple):
-    """One call as it is kept. `time`: Unix seconds at its end. `ms`: how long it took."""
+    """One call as it is kept. `time`: Unix seconds at its end. `ms`: its duration."""
 
     time: float
     client: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class RowMaker:
-    """Makes the rows of one batch. Texts that occur in several calls are redacted once; no batch knows the next."""
+    """Makes the rows of one batch. A text in several of its calls is redacted once; batches share nothing."""
 
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
@@ -107,7 +107,7 @@ def _json(value: Any) -> str:
 
 
 def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return an answer that is whole."""
+    """Return the parsed answer, or None if it was cut or is invalid."""
     if isinstance(answer, dict):
         return answer
     if answer is None or len(answer) >= HEAD_BYTES:
@@ -120,7 +120,7 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
-    """Return the result's JSON text, or the head of it, and the words of an error answer."""
+    """Return the result's JSON text, or the beginning of it, and the message of an error answer."""
     if answer is None:
         head = raw if isinstance(raw, bytes) else b""
         return head[max(0, head.find(b'"result":') + 9) :].decode("utf-8", "replace"), ""
@@ -139,7 +139,7 @@ def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) 
 
 
 def _first_words(answer: dict[str, Any] | None) -> str:
-    """Return the first text of a result."""
+    """Return the first text of a result, or ""."""
     content = (answer or {}).get("result", {}).get("content")
     for item in content if isinstance(content, list) else ():
         if isinstance(item, dict) and isinstance(item.get("text"), str):
@@ -149,10 +149,10 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value whose own texts are redacted: some secrets show only without JSON's escapes."""
+    """Return the JSON text of a value with its inner texts redacted: JSON's escapes hide some secrets."""
     if "\\" not in text:
         return text
-    left = [TEXT_MOST * 2]  # characters: what comes behind them is cut off anyway
+    left = [TEXT_MOST * 2]  # characters: anything after them is cut off anyway
 
     def safe(inner: Any) -> Any:
         if isinstance(inner, str):
@@ -169,7 +169,7 @@ def _safe(value: Any, text: str) -> str:
 
 
 def _safe_result(answer: dict[str, Any] | None, text: str) -> str:
-    """Return the text of a result for `_cut`. The head of a large one cannot be parsed: its escapes are undone."""
+    """Return the text of a result for `_cut`. A cut large one cannot be parsed, so its escapes are undone directly."""
     if answer is None:
         for escape, letter in _ESCAPES.items():
             text = text.replace(escape, letter)
@@ -178,14 +178,14 @@ def _safe_result(answer: dict[str, Any] | None, text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the first TEXT_MOST characters, redacted. A secret that the cut would halve is dropped with it."""
+    """Return the first TEXT_MOST characters, redacted. A secret that the cut would split is dropped."""
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)
     return safe if len(head) == len(text) and len(safe) <= TEXT_MOST else safe[:TEXT_MOST]
 
 
 def _tokens(sample: str, size: int) -> int:
-    """Estimate the tokens of a text of that size from its head."""
+    """Return an estimate of the tokens of a text of that size, from a sample of its beginning."""
     if not sample:
         return 0
     counted = tokens(sample)

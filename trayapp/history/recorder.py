@@ -1,7 +1,7 @@
-"""Writing the history beside the calls: the event loop notes what ended, a thread makes rows of it and writes them.
+"""Writes the history without delaying calls: the event loop records ended calls, a thread makes rows and writes them.
 
-A call pays for one tuple and one append. Nothing here can delay or fail one: what cannot be written is dropped and
-reported. Never here: SQL (store), what a row is (record).
+A call costs one tuple and one append. Nothing here can delay or fail a call: rows that cannot be written are dropped,
+and this is reported. Never here: SQL (store), what a row is (record).
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # from the end of a call to its row: the panel shows it at once, a killed gateway loses no more
-BREATH_ROWS = 20  # made between two breaths, in which calls come first
+BREATH_ROWS = 20  # rows made between two short sleeps, in which calls come first
 BATCHES_MOST = 50  # that wait for a slow disk; later calls are dropped
-RETRY_S = 5.0  # after a failure, so that a full disk is not tried with every call
+RETRY_S = 5.0  # after a failure, so that a full disk is not retried with every call
 
 Result = TypeVar("Result")
 
 
 class FactsOfCalls(Protocol):
-    """What only the gateway knows of a call."""
+    """The facts of a call that only the gateway knows."""
 
     def caller(self, caller: Any) -> Caller:
-        """Return who called."""
+        """Return the caller of a call."""
 
     def kind(self, server: str, tool: str) -> str:
-        """Return the class of a tool, "" if it is unknown."""
+        """Return the class of a tool, or "" if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """Calls since midnight, and how many of them failed."""
+    """The number of calls since midnight, and of those that failed."""
 
     day: int = 0
     calls: int = 0
@@ -61,7 +61,7 @@ class Recorder:
     `settings`: returns the current ones. `wrote` is called on the loop after calls were written. `changed`: after the
     problem changed.
 
-    It is broad because both of its sides, event loop and thread, share what is pending.
+    It is broad because both of its sides, event loop and thread, share the pending calls.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: FactsOfCalls) -> None:
@@ -77,16 +77,16 @@ class Recorder:
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
-        self.today: Today | None = None  # None: nobody has looked yet
+        self.today: Today | None = None  # None: not counted yet
         self.problem: Problem | None = None
 
     @property
     def enabled(self) -> bool:
-        """True if the settings want a history."""
+        """Return True if the settings enable the history."""
         return self._settings().enabled
 
     def note(self, call: EndedCall) -> None:
-        """Note a call that ended. Never blocks and never raises."""
+        """Record a call that ended. Never blocks and never raises."""
         if self._timer is None:
             if self._closed or not self._settings().enabled or self._waiting > BATCHES_MOST:
                 return
@@ -94,17 +94,17 @@ class Recorder:
         self._pending.append(call)
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` after calls were written. Return a function that ends it."""
+        """Call `listener` whenever calls were written. Return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     async def look(self) -> None:
-        """Count today's calls, if an earlier gateway has left a file."""
+        """Count today's calls, if an earlier gateway left a file."""
         if self.path.exists() and self.today is None:
             await self._in_thread(self._count_today)
 
     async def find(self, wanted: Filter) -> list[dict[str, Any]]:
-        """Return the newest calls that fit. Raises StorageError."""
+        """Return the newest calls that match. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().find(wanted))
 
     async def get(self, number: int) -> dict[str, Any] | None:
@@ -112,13 +112,13 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().get(number))
 
     async def per_minute(self, minutes: int) -> list[int]:
-        """Return the calls of each of the last minutes. Raises StorageError."""
+        """Return the number of calls in each of the last minutes. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return since when calls are known (0 = none is kept), and the tools called within that time, by server.
+        """Return the start of the known history (0: no calls) and the tools called within that time, as (server, tool).
 
-        A history that cannot be read knows no calls.
+        A history that cannot be read counts as empty.
         """
         try:
             return await self._in_thread(lambda: self._opened().used(time.time() - within_s))
@@ -126,7 +126,7 @@ class Recorder:
             return 0.0, set()
 
     async def clear(self) -> int:
-        """Delete everything. Return how many calls there were. Raises StorageError."""
+        """Delete all calls. Return how many there were. Raises StorageError."""
         self._flush()
         cleared = await self._in_thread(lambda: self._opened().clear())
         self.today = None
@@ -134,7 +134,7 @@ class Recorder:
         return cleared
 
     async def close(self) -> None:
-        """Write what is pending, and close the file. A call that ends later is not kept."""
+        """Write the pending calls and close the file. A call that ends later is not kept."""
         self._closed = True
         self._flush()
         if self._pool is not None:
@@ -165,7 +165,7 @@ class Recorder:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def _written(self, problem: Problem | None) -> None:
-        """Publish what the thread has done. Runs on the loop."""
+        """Publish the thread's result. Runs on the loop."""
         self._waiting -= 1
         if problem != self.problem:
             self.problem = problem
@@ -190,7 +190,7 @@ class Recorder:
         return settings.keep, settings.size
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Write calls: the boundary at which a fault of the history stops. `epoch`: Unix time of the clock's zero."""
+        """Write calls. This is the boundary for errors of the history. `epoch`: Unix time of the clock's zero."""
         problem = self.problem
         try:
             problem = self._write_rows(calls, epoch)
@@ -220,7 +220,7 @@ class Recorder:
             kind = kinds(call.server, tool) if call.method == "tools/call" else ""
             rows.append(maker.row(call, caller, epoch + call.ended, kind))
             if place % BREATH_ROWS == BREATH_ROWS - 1:
-                time.sleep(0.0002)  # the event loop takes the interpreter back
+                time.sleep(0.0002)  # lets the event loop take the interpreter
         file = self._opened()
         if self.today is None:
             self._count_today()
@@ -236,7 +236,7 @@ class Recorder:
         return self._aside_problem(file)
 
     def _current(self, moment: float) -> Today:
-        """Return today's counts, of a new day if one has begun."""
+        """Return today's counts; zero if a new day has begun."""
         day = time.localtime(moment).tm_yday
         return self.today if self.today is not None and self.today.day == day else Today(day)
 

@@ -1,6 +1,6 @@
-"""The file of the history: one SQLite database, bounded in age and size. One thread at a time.
+"""The file of the history: one SQLite database, limited in age and size. One thread at a time.
 
-Never here: threads, what a row is made of (record). SQLite's errors leave this module as StorageError.
+Never here: threads, the contents of a row (record). SQLite's errors leave this module as StorageError.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 
 FILE_NAME = "history.db"
-LOCKED_S = 1.0  # for another program's lock; then the file is set aside
-PRUNED_PART = 10  # a tenth of the rows goes when the file is full
-FULL = 0.95  # of the size: indexes and the log of changes need the rest
+LOCKED_S = 1.0  # to wait for another program's lock; then the file is set aside
+PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
+FULL = 0.95  # of the size: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
 DAY_S = 86_400.0
 LIST_MOST = 500
@@ -47,7 +47,7 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which calls are wanted; the newest first. `after`: only rows with a higher id. `before`: with a lower one."""
+    """The calls that are wanted, newest first. `after`: only rows with a higher id. `before`: with a lower one."""
 
     words: str = ""
     server: str = ""
@@ -61,14 +61,14 @@ class Filter:
 
 
 class HistoryFile:
-    """One history. `limits`: returns days and bytes to keep. Blocks. Raises StorageError."""
+    """One history file. `limits`: returns days and bytes to keep. Blocks. Raises StorageError."""
 
     def __init__(self, path: Path, limits: Callable[[], tuple[float, int]]) -> None:
         self.path = path
         self._limits = limits
         self._open: sqlite3.Connection | None = None
         self._pruned_at = 0.0
-        self.set_aside: Path | None = None  # where a file went that could not be used
+        self.set_aside: Path | None = None  # the new path of an unusable file
 
     def close(self) -> None:
         """Close the file."""
@@ -78,7 +78,7 @@ class HistoryFile:
                 opened.close()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add calls in the order of their ends; all of them or none. Make room first where there is none."""
+        """Add calls in the order of their ends, all or none. Make room first if the file is full."""
         with self._written() as file:
             self._make_room(file)
             first = (file.execute("SELECT max(id) FROM calls").fetchone()[0] or 0) + 1
@@ -90,9 +90,9 @@ class HistoryFile:
             file.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
-        """Return the newest calls that fit, without their texts."""
+        """Return the newest calls that match, without their texts."""
         match = _match(wanted.words)
-        # Calls with these words come newest first from their index: it is read no further than the limit.
+        # The index returns calls with these words newest first: it is read no further than the limit.
         table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
         where, values = _conditions(wanted, match, number)
         order = "ASC" if wanted.after else "DESC"
@@ -103,21 +103,21 @@ class HistoryFile:
         return rows[::-1] if wanted.after else rows
 
     def get(self, number: int) -> dict[str, Any] | None:
-        """Return one call with its texts; None if there is none of that id."""
+        """Return one call with its texts, or None if there is none with that id."""
         sql = f"SELECT calls.id, {', '.join(_COLUMNS)}, arguments, result FROM calls LEFT JOIN texts USING (id)"
         with self._read() as file:
             row = file.execute(f"{sql} WHERE calls.id = ?", (number,)).fetchone() if file is not None else None
         return dict(row) if row is not None else None
 
     def count_since(self, moment: float) -> tuple[int, int]:
-        """Return how many calls ended since then, and how many of them failed."""
+        """Return the number of calls that ended since then, and of those that failed."""
         sql = f"SELECT count(*), coalesce(sum(outcome IN ({_FAILED})), 0) FROM calls WHERE time >= ?"
         with self._read() as file:
             row = file.execute(sql, (moment,)).fetchone() if file is not None else (0, 0)
         return int(row[0]), int(row[1])
 
     def per_minute(self, moment: float, minutes: int) -> list[int]:
-        """Return the calls of each of the last minutes, the oldest first."""
+        """Return the number of calls in each of the last minutes, the oldest first."""
         counts = [0] * minutes
         sql = "SELECT cast((? - time) / 60 AS INTEGER) AS ago, count(*) FROM calls WHERE time > ? GROUP BY ago"
         with self._read() as file:
@@ -128,7 +128,8 @@ class HistoryFile:
         return counts
 
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return since when calls are known, `moment` at the earliest, and the tools called since, by server.
+        """Return the start of the known history, `moment` at the earliest, and the tools called since, as (server,
+        tool).
 
         Without any call the time is 0.
         """
@@ -140,7 +141,7 @@ class HistoryFile:
         return (max(float(first), moment) if first is not None else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
-        """Delete all calls, and what the file had of them. Return how many there were."""
+        """Delete the history file. Return how many calls it had."""
         with self._read() as file:
             count = int(file.execute("SELECT count(*) FROM calls").fetchone()[0]) if file is not None else 0
         self.close()
@@ -168,7 +169,7 @@ class HistoryFile:
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection | None]:
-        """Yield the file; None where there is none yet."""
+        """Yield the open file, or None if there is none yet."""
         with self._guarded():
             yield self._opened() if self._open is not None or self.path.exists() else None
 
@@ -203,7 +204,7 @@ class HistoryFile:
         return self._open
 
     def _set_aside(self) -> None:
-        """Move a file away that cannot be used, so that the next call begins a new one."""
+        """Move an unusable file aside, so that the next call starts a new one."""
         aside = self.path.with_name(f"{self.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.broken.db")
         for part in _parts(self.path):
             with suppress(OSError):
@@ -213,7 +214,7 @@ class HistoryFile:
     # -- bounds --------------------------------------------------------------------------------------------------
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Delete what is too old, once a while, and the oldest calls when the file is full."""
+        """Delete rows that are too old, from time to time, and the oldest ones if the file is full."""
         days, most = self._limits()
         now = time.time()
         if abs(now - self._pruned_at) > DAY_S / 24:
@@ -247,7 +248,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _is_unusable(error: sqlite3.Error) -> bool:
-    """True for a file that is no database or damaged, or that another program does not let go of."""
+    """Return True for a file that is damaged or not a database, or that another program keeps locked."""
     words = str(error)
     return isinstance(error, sqlite3.DatabaseError) and any(
         sign in words for sign in ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
@@ -285,9 +286,9 @@ def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]
 
 
 def _match(words: str) -> str:
-    """Return an FTS5 query for calls that have all these words; the last one may be the beginning of a word.
+    """Return an FTS5 query for calls that have all these words; the last one may be the start of a word.
 
-    A single Latin letter at the end is not looked for: nearly every call has a word that begins with it.
+    A single Latin letter at the end is ignored: nearly every call has a word that starts with it.
     """
     kept = "".join(letter if letter.isalnum() else " " for letter in words).split()[:8]
     if kept and len(kept[-1]) == 1 and kept[-1].isascii():
