@@ -1,6 +1,6 @@
-"""Read command lines: what starts a server itself, and what adds one to a client (`claude mcp add ...`).
+"""Reads command lines that start a server, or that add one to a client (`claude mcp add ...`).
 
-A shell would do more with a line than start one program. A line that needs a shell is refused, never guessed at.
+A shell would do more with a line than start one program. A line that needs a shell is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHELLS = frozenset(
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
-_PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, no redirection
+_PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, not a redirection
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)")
 
@@ -48,7 +48,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Return lines; one that ends within quotes goes on in the next."""
+    """Return the lines; a line that ends inside quotes continues on the next."""
     lines: list[str] = []
     for line in text.splitlines():
         if lines and _is_open(lines[-1]):
@@ -63,7 +63,7 @@ def _is_open(line: str) -> bool:
 
 
 def _with_variables(line: str) -> str:
-    """Return a line with the shell's `$NAME` as ours, `${NAME}`; in single quotes it is plain text."""
+    """Return a line with the shell's `$NAME` as our `${NAME}`; in single quotes it is plain text."""
     parts = re.split(r"('[^']*')", line)
     return "".join(
         part if part.startswith("'") else re.sub(r"(?<![\\$])\$([A-Za-z_]\w*)(?!:)", r"${\1}", part) for part in parts
@@ -71,7 +71,7 @@ def _with_variables(line: str) -> str:
 
 
 def is_command_line(text: str) -> bool:
-    """True if the first word of a text is a program that starts servers, or adds them to a client."""
+    """Return True if the first word of a text is a program that starts servers or adds them to a client."""
     first = _PROMPT.sub("", text.strip()).split(None, 1)[:1]
     if not first:
         return False
@@ -137,11 +137,11 @@ def _runs(words: Sequence[str], line: str) -> Source:
     return Source(name_for(entry), entry, "a command line", wanted(entry))
 
 
-# --- clients' own verbs
+# --- verbs of clients
 
 
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
-    """Read the words behind `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
+    """Read the words after `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
     if words[:1] == ["add-json"]:
         plain = _positional(words[1:], {"-s", "--scope"})
         if len(plain) != 2:
@@ -184,7 +184,7 @@ _MANY = frozenset((*_ENV, *_HEADER))  # take all words up to the next option: `-
 
 
 class _Options:
-    """Options and plain words of a client's `mcp add`; what stands behind `--` is plain."""
+    """Options and plain words of a client's `mcp add`; all words after `--` are plain."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.plain: list[str] = []
@@ -202,15 +202,15 @@ class _Options:
                     self._given[name].append(words.pop(0))
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
-                    words.remove("--")  # the first one ends the client's options, wherever it stands
-                self.plain += [word, *words]  # the server's own words
+                    words.remove("--")  # the first one ends the client's options, wherever it is
+                self.plain += [word, *words]  # words of the server's command
                 self._hoist()
                 return
             elif not word.startswith("-"):
                 self.plain.append(word)
 
     def _hoist(self) -> None:
-        """Take options behind a url for the client: `add NAME URL --header ...`."""
+        """Move options after a URL to the client's options: `add NAME URL --header ...`."""
         if len(self.plain) > 2 and _is_address(self.plain[1]):
             behind = _Options(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
             if behind is not None:
@@ -230,7 +230,7 @@ class _Options:
 
 
 def _is_address(word: str) -> bool:
-    """True for an address, and for an author's `<MCP URL>`."""
+    """Return True for an address, and for an author's placeholder `<MCP URL>`."""
     return (
         word.startswith(("http://", "https://"))
         or re.fullmatch(r"(?i)<[^<>]*\b(?:url|endpoint)\b[^<>]*>", word) is not None
@@ -270,7 +270,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
     return None
 
 
-# What a client does besides being asked to add a server; `claude mcp serve` and `codex mcp-server` are servers.
+# Other subcommands of a client than adding a server; `claude mcp serve` and `codex mcp-server` are servers.
 _OWN_VERBS = (["extensions"], ["extension"], ["plugin"], ["plugins"], ["skill"], ["skills"], ["login"], ["install"])
 _SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 

@@ -1,4 +1,4 @@
-"""Read servers out of configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
+"""Reads servers from configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trayapp.config.problems import Unparsable
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted
 
-# Keys that hold servers by name, and the client whose rules hold for what stands there.
+# Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {
     "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
     "amp.mcpServers": "amp", "extensions": "goose",
@@ -45,13 +45,13 @@ def _source(
     if made is None:
         raise UnclearSourceError(f"{name} is a part of the program that it was written for", "It is no MCP server")
     entry = made.entry if windows else without_cmd(made.entry)
-    if client == "cursor":  # seconds for some clients, milliseconds for others
+    if client == "cursor":  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     return Source(name or name_for(entry), entry, kind, wanted(entry), made.left_out)
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry that was written for Windows (`cmd /c npx ...`) as this system starts it."""
+    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form."""
     args = entry.get("args") or []
     if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
         return entry | {"command": args[1], "args": list(args[2:])}
@@ -59,7 +59,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> tuple[dict[str, Any], str]:
-    """Return what the text says, and its format. Raises UnclearSourceError."""
+    """Return the parsed text and its format. Raises UnclearSourceError."""
     text = text.strip().removesuffix(";")
     if text[:1] in '{"[' and not re.match(r"\[[\w.\"' -]+\]\s*(?:\n|$)", text):
         return _json(text), "JSON"
@@ -95,7 +95,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return an entry whose address stands one level deeper: `transport: {type, url}`."""
+    """Return an entry whose address is one level deeper (`transport: {type, url}`) in flat form."""
     inner = raw.get("transport") if isinstance(raw, Mapping) else None
     return (
         {**{key: value for key, value in raw.items() if key != "transport"}, **inner}
@@ -105,7 +105,7 @@ def _flat(raw: Any) -> Any:
 
 
 def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield name, raw entry and client of each server; "" for an entry without a name."""
+    """Yield the name, raw entry and client of each server; "" for an entry without a name."""
     if _is_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return
@@ -120,7 +120,7 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
 
 
 def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the first holder of servers, its key and what it holds."""
+    """Return the key and value of the first holder of servers, searching this many levels."""
     for key in _HOLDERS:
         inside = document.get(key)
         if isinstance(inside, Mapping) and inside and all(_is_server(raw) for raw in inside.values()):

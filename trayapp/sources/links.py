@@ -1,4 +1,4 @@
-"""Read install links of clients: their own schemes, and the web pages that lead to those.
+"""Reads install links of clients: their own URI schemes, and the web pages that redirect to them.
 
 Sources: cursor.com/docs/context/mcp/install-links, code.visualstudio.com/api/extension-guides/ai/mcp
 (vscode:mcp/install), lmstudio.ai/docs/app/mcp/deeplink, block.github.io/goose (goose://extension), kiro.dev/docs/mcp
@@ -25,7 +25,7 @@ _PAGES = re.compile(
 
 
 def is_link(text: str) -> bool:
-    """True if a text is an install link of a client, or of multi-mcp."""
+    """Return True if a text is an install link of a client or of multi-mcp."""
     scheme, mark, _ = text.strip().partition(":")
     return (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None
 
@@ -34,7 +34,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the server of an install link. Raises UnclearSourceError."""
     parts = urlsplit(text.strip())
     query = parse_qs(parts.query, keep_blank_values=True)
-    if parts.path.startswith("/redirect") and "url" in query:  # a page that leads to the scheme
+    if parts.path.startswith("/redirect") and "url" in query:  # a page that redirects to the scheme
         inner = query["url"][0]
         if not is_link(inner) or inner.startswith("https:"):
             raise UnclearSourceError("This link leads to no server", "Open it, and paste what it shows")
@@ -61,7 +61,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _decoded(text: str) -> str:
-    """Return JSON that stands in a query as it is, or as base64 (also of the URL's alphabet)."""
+    """Return the JSON of a query parameter, given as it is or in base64 (also in the URL-safe alphabet)."""
     text = text.strip()
     if text.startswith(("{", "%7B")):
         return unquote(text)

@@ -1,4 +1,4 @@
-"""Recognize the server that a text names, whatever its form. Nothing is started, fetched or written."""
+"""Recognizes the server that a text names, in any form. Nothing is started, fetched or written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(r"""\A\s*(?:[{"]|\[[\w."' -]+\]|(?:mcpServers|mcp_servers
 
 
 def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
-    """Return the servers that a text names, alternatives of a server.json best first. Raises UnclearSourceError."""
+    """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError."""
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
@@ -50,7 +50,7 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
 
 
 def is_registry_name(text: str) -> bool:
-    """True if a text is a name as the registry gives them: `io.github.user/server`, also with `@version`."""
+    """Return True if a text has the form of a registry name: `io.github.user/server`, optionally with `@version`."""
     return _REGISTRY_NAME.fullmatch(text.strip()) is not None
 
 

@@ -1,6 +1,6 @@
-"""Read `server.json`, the registry's description of a server (schema 2025-12-11 and the ones before it).
+"""Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier ones).
 
-One package or remote becomes an entry; several are alternatives, best first: those that are pinned to a version.
+A single package or remote becomes an entry. Several are alternatives, best first: those that are pinned to a version.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ CHOICES_MOST = 100
 
 
 def is_server_json(document: Mapping[str, Any]) -> bool:
-    """True if a document describes a server as the registry does; also inside of `{"server": ...}`."""
+    """Return True if a document describes a server in the registry's format, also inside `{"server": ...}`."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     return isinstance(one.get("name"), str) and any(isinstance(one.get(key), list) for key in ("packages", "remotes"))
 
 
 def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Source]:
-    """Return the ways in which a server can be had, best first. Raises UnclearSourceError."""
+    """Return the ways to get a server, best first. Raises UnclearSourceError."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     full = _text(one, "name")
@@ -59,7 +59,7 @@ Input = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    """The text of an input, and of each value that the user gives: its placeholder, its name, what is said of it."""
+    """The text of an input, and the placeholder, name and description of each value that the user has to give."""
 
     text: str
     asks: tuple[tuple[str, str, Input], ...] = ()
@@ -75,7 +75,7 @@ def _listed(part: Input, *keys: str) -> list[Input]:
 
 
 def _text(part: Input, *keys: str) -> str:
-    """Return the first of these that is a text, or a number or a switch as one."""
+    """Return the first of these values that is a text; numbers and booleans are converted."""
     for key in keys:
         value = part.get(key)
         if isinstance(value, bool):
@@ -97,7 +97,7 @@ def _package(part: Input) -> Way | None:
         return None
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
-        return None  # a server that is started by itself and then reached by its address
+        return None  # a server that is started separately and then reached by its address
     hint = _text(part, "runtimeHint", "runtime_hint")
     if hint in _HINTS:
         runner = hint
@@ -135,7 +135,7 @@ def _remote(part: Input) -> Way | None:
 
 
 def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
-    """Return an input's text; None for an optional one without a value. `empty`: what stands for a missing one."""
+    """Return an input's text, or None for an optional one without a value. `empty`: stands for a missing value."""
     text = _text(one, "value", "default")
     required = _is(one, "isRequired", "is_required")
     if not text:
@@ -148,7 +148,7 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
-    """Return a text with the values that are said of its variables; what is not said, the user gives."""
+    """Return a text with the known values of its variables filled in; the user gives the others."""
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
         said = inner.get(name)
@@ -170,7 +170,7 @@ def _variable(placeholder: str, name: str, said: Input, keys: Keys) -> Variable:
         placeholder,
         _text(said, "description"),
         secret=_is(said, "isSecret", "is_secret"),
-        # what stands in the middle of a text cannot be left out
+        # a value in the middle of a text cannot be left out
         required=_is(said, "isRequired", "is_required") or keys[0] in ("args", "url"),
         choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
     )
@@ -197,7 +197,7 @@ def _arguments(listed: Sequence[Input]) -> list[_Filled]:
 
 
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
-    """Put variables or headers into the entry; those without a value are wanted."""
+    """Put variables or headers into the entry, and add those without a value to `wants`."""
     values: dict[str, str] = {}
     for one in inputs:
         name = _text(one, "name")

@@ -1,4 +1,4 @@
-"""Define what a source names: servers in the keys of servers.yaml, and the values that the user still has to give."""
+"""A recognized source: servers in the keys of servers.yaml, and the values that the user still has to give."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trayapp.model.redact import redacted
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
 
-LARGEST = 1_000_000  # characters of what is pasted
+LARGEST = 1_000_000  # characters of pasted text
 LONGEST_NAME = 60
-# What authors write where a value of the reader's own belongs.
+# Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{1,80}> | \{\{[^{}]{1,80}\}\} | \[[^\[\]]{1,80}\] | \.\.\. | x{3,} | \*{3,} | changeme | todo
@@ -35,14 +35,14 @@ _GENERIC = re.compile(
 
 
 class UnclearSourceError(UsageError):
-    """Raised when a text names no server, or not surely one. Its hint says what to do."""
+    """Raised if a text names no server, or not clearly one. Its hint says what to do."""
 
     code = "unclear_source"
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is what stands there."""
+    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is the text to replace."""
 
     name: str
     keys: Keys
@@ -55,7 +55,8 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One server that was recognized. `kind`: what it was read from, for people; `left_out`: keys without meaning here.
+    """One server that was recognized. `kind`: the form it was read from, for people. `left_out`: keys that were
+    ignored.
 
     `entry` is in the keys of servers.yaml.
     """
@@ -70,7 +71,7 @@ class Source:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with `value` in the place of a variable's placeholder; without the variable for ""."""
+    """Return the entry with `value` in place of a variable's placeholder; without the variable if `value` is empty."""
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(entry[str(head)], variable.placeholder, value)}
@@ -96,7 +97,7 @@ def _replaced(text: str, placeholder: str, value: str) -> str:
 
 
 def wanted(entry: Entry) -> tuple[Variable, ...]:
-    """Return the placeholders of an entry, as authors write them, in the order in which they are asked for."""
+    """Return the placeholders of an entry, as authors write them, in the order in which the user is asked for them."""
     found: list[Variable] = []
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
@@ -141,7 +142,7 @@ def placeholder_in(text: str) -> str | None:
 
 
 def name_for(entry: Mapping[str, Any]) -> str:
-    """Return a name for a server that has none: by its package, its program or its address."""
+    """Return a name for a server that has none, from its package, program or address."""
     url = entry.get("url")
     if isinstance(url, str):
         return name_of_url(url)
@@ -172,7 +173,7 @@ _WITH_VALUE = {
 
 
 def package_of(words: list[str]) -> str:
-    """Return the package or image that a command line runs, "" if it runs none that can be told."""
+    """Return the package or image that a command line runs, or "" if it cannot be determined."""
     if not words:
         return ""
     program = PurePosixPath(words[0].replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
