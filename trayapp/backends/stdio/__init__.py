@@ -1,1 +1,1 @@
-"""MCP servers as processes: started, watched, and ended with all of their descendants."""
+"""MCP servers as child processes: started, watched, and ended with all of their descendants."""

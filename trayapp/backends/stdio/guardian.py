@@ -1,12 +1,13 @@
-"""Which processes belong to a server, and ending them: at a stop, at a start after a crash, and as a program.
+"""Find the processes that belong to a server and end them: at a stop, at a start after a crash, and as a program.
 
-As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends what that left.
-Standard library's smallest parts only, nothing of ours: the program must stay small. Never here: Windows (job objects).
+As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends its servers.
+It imports only the smallest parts of the standard library and nothing of ours: the program must stay small.
+Windows uses job objects instead (windows_jobs).
 
-A process belongs to a server by its session, by an environment variable, and on Linux by a tag: the soft value of a
-resource limit without any effect (RLIMIT_LOCKS, man 2 getrlimit), which all descendants inherit, whatever they do to
-their session, parent and environment. Somebody who has become a subreaper's child, in contrast, does not show whose it
-was. Elsewhere nothing of that kind is left: macOS shows sessions, groups and parents alone.
+A process belongs to a server by its session, by an environment variable, and on Linux by a tag. The tag is the soft
+value of a resource limit that has no effect (RLIMIT_LOCKS, man 2 getrlimit). All descendants inherit it, whatever they
+do to their session, parent and environment. A subreaper would not do: its adopted children do not show their origin.
+Other systems have no such tag: macOS shows only sessions, groups and parents.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ import signal
 import sys
 import time
 
-GRACE_S = 2.0  # as in the stop ladder: after stdin closed, and again after SIGTERM
+GRACE_S = 2.0  # as in the stop sequence: after stdin closed, and again after SIGTERM
 KILL_S = 0.5
-KILL_ROUNDS = 3  # a wrapper may start another process between the look and the kill
+KILL_ROUNDS = 3  # a wrapper may start another process between the listing and the kill
 POLL_S = 0.1
-ORDERLY = b"end\n"  # what a gateway writes that has stopped its servers itself
+ORDERLY = b"end\n"  # written by a gateway that has stopped its servers itself
 MARK = "MULTI_MCP_BACKEND"  # environment variable of every server process; descendants inherit it
 TAG_LIMIT = 10  # RLIMIT_LOCKS, which the standard library does not name
 TAG_LINE = b"Max file locks"  # the same in /proc/PID/limits
-TAG_NUMBER_BITS = 20  # of a tag: which server of its gateway; before them 41 bits of the gateway
-ENDED = " ended"  # behind the mark in the line that takes a server out again; no mark has a blank
-REGISTRY = ("backends-", ".tsv")  # name of a gateway's registry; between the two stands the gateway's own mark
+TAG_NUMBER_BITS = 20  # low bits of a tag: the server's number in its gateway; above them, 41 bits for the gateway
+ENDED = " ended"  # after the mark, in the line that removes a server; a mark contains no blank
+REGISTRY = ("backends-", ".tsv")  # file name of a gateway's registry, with the gateway's mark in between
 
 Identity = tuple[int, str]  # process id and start time: a reused id has another start time
-Kin = tuple[Identity, str]  # a server's first process, and the mark of all that descends from it; "...-" is a prefix
+Kin = tuple[Identity, str]  # a server's first process and the mark of all its descendants; "...-" is a prefix
 NOBODY: Identity = (0, "")
 
 
 def start_time(pid: int) -> str:
-    """When the process started, in the system's own terms; "" when there is none (a zombie counts as none)."""
+    """Return the process's start time in the system's format, or "" if there is no such process or it is a zombie."""
     if sys.platform == "linux":
         fields = _stat(pid)
         return "" if fields is None or fields[0] in ("Z", "X") else fields[19] + BOOT
@@ -46,7 +47,7 @@ def start_time(pid: int) -> str:
 
 
 def _boot() -> str:
-    """Linux counts start times from the boot: what an earlier boot wrote down must not fit anybody of this one."""
+    """Return a suffix for this boot: Linux counts start times from the boot, so earlier records must not match."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return "." + file.read(8)
@@ -58,13 +59,13 @@ BOOT = _boot()
 
 
 def alive(identity: Identity) -> bool:
-    """Whether that very process still runs."""
+    """Return True if that same process still runs."""
     pid, started = identity
     return bool(started) and start_time(pid) == started
 
 
 def tag_of(mark: str) -> int:
-    """The tag of a mark; of a prefix ("...-") without the number of a server. FNV-1a of the gateway's own part."""
+    """Return the tag of a mark (FNV-1a of the gateway's part), without a server number for a prefix ("...-")."""
     gateway, _, number = mark.rpartition("-")
     tag = 0xCBF29CE484222325
     for byte in gateway.encode():
@@ -73,10 +74,9 @@ def tag_of(mark: str) -> int:
 
 
 def family(kin: list[Kin]) -> list[Identity]:
-    """Every living process of the sessions that these leaders lead, and every one that carries one of these marks, or
-    the tag of one.
+    """Return every living process in the leaders' sessions, and every process with one of the marks or its tag.
 
-    Once a leader is gone its number may be somebody else's: then only mark and tag count.
+    Once a leader is gone, its process id may be reused: then only mark and tag count.
     """
     leaders = [leader[0] for leader, _ in kin if alive(leader)]
     if sys.platform != "linux":
@@ -100,14 +100,17 @@ def family(kin: list[Kin]) -> list[Identity]:
 
 
 def _ticks(started: str) -> int:
-    """The system's count in a start time on Linux, 0 when it is not known: who began earlier descends from nobody that
-    began then, and reading an environment is most of the work."""
+    """Return the tick count of a Linux start time, or 0 if unknown.
+
+    A process that started before a server cannot descend from it. Skipping it saves reading its environment, which is
+    most of the work.
+    """
     count = started.partition(".")[0]
     return int(count) if count.isascii() and count.isdecimal() else 0
 
 
 def send(identities: list[Identity], number: int) -> None:
-    """Signal each that is still the same process."""
+    """Signal each process whose id was not reused."""
     for pid, started in identities:
         if start_time(pid) == started:
             try:
@@ -117,9 +120,9 @@ def send(identities: list[Identity], number: int) -> None:
 
 
 def reap(registry: str) -> None:
-    """End all that a gateway left, and remove its registry. Takes up to 6 s.
+    """End all processes that a gateway left behind, and remove its registry. Takes up to 6 s.
 
-    The mark in the registry's name finds (on Linux) even what could not be written down.
+    On Linux, the mark in the registry's name also finds processes that could not be recorded.
     """
     mark = os.path.basename(registry).removeprefix(REGISTRY[0]).removesuffix(REGISTRY[1])  # noqa: PTH119
     all_of_it = [(NOBODY, mark + "-")] if "-" in mark else []
@@ -131,7 +134,7 @@ def reap(registry: str) -> None:
 
 
 def end(kin: list[Kin], patience_s: float) -> None:
-    """Wait `patience_s` for each to end by itself, then SIGTERM to all that is left of them, 2 s, SIGKILL."""
+    """Wait `patience_s` for all to end by themselves, then send the rest SIGTERM and, after 2 s, SIGKILL."""
     members = family(kin) if patience_s else []
     _wait_until_none_alive(members, patience_s)
     for number, seconds in ((signal.SIGTERM, GRACE_S), *[(signal.SIGKILL, KILL_S)] * KILL_ROUNDS):
@@ -143,17 +146,17 @@ def end(kin: list[Kin], patience_s: float) -> None:
 
 
 def line_of(kin: Kin, ended: bool = False) -> str:
-    """A server in the registry: a line when it was started, and one when it has ended.
+    """Return a server's line in the registry: one is written at its start, one with `ended` at its end.
 
-    The line break before it keeps a line that was cut off, by a full disk, from spoiling the next; such a line itself
-    fits no process, or one of the same gateway.
+    The leading line break protects the line from a previous one that a full disk cut off. A line that was cut off
+    matches no process, or one of the same gateway.
     """
     (pid, started), mark = kin
     return f"\n{pid}\t{started}\t{mark}{ENDED if ended else ''}\n"
 
 
 def read_registry(path: str) -> list[Kin]:
-    """The ((process id, start time), mark) of each server that has not ended; what cannot be read is left out."""
+    """Return ((process id, start time), mark) of each server that has not ended. Unreadable lines are skipped."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             rows = [line.rstrip("\n").split("\t") for line in file]
@@ -175,7 +178,7 @@ def _wait_until_none_alive(identities: list[Identity], seconds: float) -> None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on: state, ppid, pgrp, session, ...; the start time is [19]."""
+    """Return the fields of /proc/PID/stat from the third on: state, ppid, pgrp, session, ... The start time is [19]."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             return file.read().rpartition(")")[2].split()
@@ -192,7 +195,7 @@ def _carries(pid: int, marks: list[bytes], tags: set[int]) -> bool:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123
             variables = file.read().split(b"\0")
     except (OSError, IndexError):
-        return False  # another user's, or gone
+        return False  # gone, or owned by another user
     return any(
         variable == mark or (mark.endswith(b"-") and variable.startswith(mark))
         for variable in variables
@@ -201,7 +204,7 @@ def _carries(pid: int, marks: list[bytes], tags: set[int]) -> bool:
 
 
 def _family_by_ps(leaders: list[int]) -> list[Identity]:
-    """Where there is no /proc: the members of the leaders' sessions or groups, and all of their descendants."""
+    """Return the members of the leaders' sessions or groups and all their descendants. For systems without /proc."""
     import subprocess
 
     command = ["ps", "-axo", "pid=,ppid=,pgid=,sess="]
@@ -219,9 +222,9 @@ def _family_by_ps(leaders: list[int]) -> list[Identity]:
 
 
 def main(registry: str) -> None:
-    """Wait until the gateway at the other end of stdin is gone; unless it went in order, end what it left."""
+    """Wait until the gateway at the other end of stdin is gone. Unless it stopped cleanly, end its servers."""
     if os.fork():
-        os._exit(0)  # nobody's child: the gateway need not wait for us, nor its children be counted with us
+        os._exit(0)  # detach: the gateway must not wait for this process or count it among its children
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""npm's version numbers and ranges: whether a version satisfies `^1.2`, `~1`, `1.x`, `>=1 <3`, `1 - 2`, `a || b`.
+"""npm's version numbers and ranges: decide if a version satisfies `^1.2`, `~1`, `1.x`, `>=1 <3`, `1 - 2`, `a || b`.
 
-Never here: reading files, tags, registries. Source of the rules: https://github.com/npm/node-semver#ranges. What that
-page leaves to "loose" reading (`01.2.3`, `x.1`, `1.2-beta`) is no range here.
+Source of the rules: https://github.com/npm/node-semver#ranges. Texts that need its "loose" mode (`01.2.3`, `x.1`,
+`1.2-beta`) are not ranges here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version. Build metadata is not part of it: it has no rank."""
+    """A version. Build metadata is left out: it does not affect the order."""
 
     major: int
     minor: int
@@ -36,25 +36,25 @@ class Version:
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """Without the prerelease."""
+        """The three numbers, without the prerelease."""
         return self.major, self.minor, self.patch
 
     @property
     def key(self) -> Key:
-        """Orders versions: a prerelease comes before its release, numbers in it before words."""
+        """The sort key: a prerelease comes before its release, numbers in it before words."""
         words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in self.pre)
         return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """`version` on the right of `<`, `<=`, `>`, `>=` or `=`."""
+    """A comparison with `version` on the right of `<`, `<=`, `>`, `>=` or `=`."""
 
     operator: str
     version: Version
 
     def holds(self, version: Version) -> bool:
-        """Whether `version` may stand on the left."""
+        """Return True if the comparison holds with `version` on the left."""
         left, right = version.key, self.version.key
         return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right, "=": left == right}[
             self.operator
@@ -62,18 +62,18 @@ class Comparator:
 
 
 class NoRange(ValueError):
-    """The text is no range that we read."""
+    """The text is not a range that this module reads."""
 
 
 def read_version(text: str) -> Version | None:
-    """A full version, `v` or `=` before it allowed; None for anything else."""
+    """Return a full version, with an optional leading `v` or `=`, or None for any other text."""
     found = _FULL.fullmatch(text)
     pre = _prerelease(found["pre"]) if found else None
     return None if found is None or pre is None else Version(int(found[1]), int(found[2]), int(found[3]), pre)
 
 
 def is_range(text: str) -> bool:
-    """Whether npm would take the text for a range and not for a tag. A full version is a range too."""
+    """Return True if npm would read the text as a range and not as a tag. A full version is a range, too."""
     try:
         return bool(_alternatives(text))
     except NoRange:
@@ -81,9 +81,9 @@ def is_range(text: str) -> bool:
 
 
 def satisfies(version: Version, text: str) -> bool:
-    """Whether the version lies in the range; False for a text that is no range.
+    """Return True if the version is in the range; False if the text is not a range.
 
-    A prerelease does only where a comparator names a prerelease of the same three numbers.
+    A prerelease is in a range only if a comparator names a prerelease of the same three numbers.
     """
     try:
         return any(_all_hold(version, comparators) for comparators in _alternatives(text))
@@ -98,13 +98,13 @@ def _all_hold(version: Version, comparators: list[Comparator]) -> bool:
 
 
 def _prerelease(text: str | None) -> tuple[str, ...] | None:
-    """Its words; None where a number starts with a zero, which is no version."""
+    """Return the identifiers of a prerelease, or None if a number has a leading zero, which is invalid."""
     words = tuple(text.split(".")) if text else ()
     return None if any(word.isdigit() and word[0] == "0" and word != "0" for word in words) else words
 
 
 def _alternatives(text: str) -> list[list[Comparator]]:
-    """The sets of comparators between `||`. Raises NoRange."""
+    """Return the sets of comparators between `||`. Raises NoRange."""
     if len(text) > RANGE_LONGEST:
         raise NoRange(text)
     return [_comparators(part.strip()) for part in text.split("||")]
@@ -122,7 +122,7 @@ def _comparators(text: str) -> list[Comparator]:
 
 
 class _Partial:
-    """`1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`: the numbers that were given, the others are free."""
+    """A partial version: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. Numbers that are not given are free."""
 
     def __init__(self, text: str) -> None:
         found = _PARTIAL.fullmatch(text or "*")
@@ -138,7 +138,7 @@ class _Partial:
         self.lowest = Version(major, minor, patch, pre)
 
     def comparators(self, operator: str) -> list[Comparator]:
-        """What `operator` before it means."""
+        """Return the comparators that `operator` before this version means."""
         if operator in ("^", "~", "~>"):
             return self._from_to(self._fixed_by(operator))
         if self.given == 3:
@@ -156,7 +156,7 @@ class _Partial:
         }[operator]
 
     def _fixed_by(self, operator: str) -> int:
-        """How many of the leading numbers may not change."""
+        """Return how many of the leading numbers must not change."""
         if operator == "^":
             zeros = next((place for place, number in enumerate(self.lowest.numbers) if number), 2)
             return min(zeros + 1, self.given)
@@ -166,6 +166,6 @@ class _Partial:
         return [Comparator(">=", self.lowest), Comparator("<", self._after(fixed))] if fixed else []
 
     def _after(self, fixed: int) -> Version:
-        """The first version whose leading `fixed` numbers differ; its prereleases are not before it."""
+        """Return the lowest version, prereleases included, above all with the same leading `fixed` numbers."""
         numbers = [*self.lowest.numbers[: fixed - 1], self.lowest.numbers[fixed - 1] + 1, 0, 0][:3]
         return Version(numbers[0], numbers[1], numbers[2], ("0",))

@@ -1,10 +1,10 @@
-"""A server written as `npx PACKAGE` or `npm exec`, started without npm where npm's cache already has the package.
+"""Start a server written as `npx PACKAGE` or `npm exec` without npm if npm's cache already has the package.
 
-Never here: running npm or anything else, the layout of npm's cache (npx_cache). Whatever is not told for sure is None:
-then the command runs as written. Blocks on small files; callers use a thread.
+On any doubt the result is None, and the command runs as written. Functions block on small files; callers use a thread.
+The layout of npm's cache is in npx_cache.
 
-Decided: an exact version must be the cached one, a range must hold it; no version takes what npx cached for just that;
-of a tag (`latest`) npm decides once a day, and within that day what it cached then runs.
+Decided: an exact version must be the cached one, and a range must contain it. No version takes what npx cached for the
+package without a version. For a tag (`latest`), npm decides once a day; within that day the version it cached runs.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from trayapp.model.errors import StorageError
 
 log = logging.getLogger(__name__)
 
-TAG_FOR_S = 86_400.0  # npm is asked once a day what a tag means
-TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds of npm's last decision}; arguments never come here
-TAGS_LARGEST = 256 << 10  # bytes; an entry has some 40
+TAG_FOR_S = 86_400.0  # npm resolves a tag once a day
+TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds of npm's last decision}; never holds arguments
+TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
 
 _YES = ("-y", "--yes")
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
 _WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
 _TAG = re.compile(r"[A-Za-z][\w.~-]*", re.ASCII)
 _DEFAULT_TAG = "latest"
-_tags_change = threading.Lock()  # several servers may start at once, each in a thread of its own
+_tags_change = threading.Lock()  # several servers may start at once, each in its own thread
 
 
 @dataclass(frozen=True, slots=True)
 class NpxRequest:
-    """One use of npx. `words` is the package as written, `bin` the program of it that was named, None for its own."""
+    """A use of npx. `words` is the package as written; `bin` the program named, or None for the package's default."""
 
     words: str
     package: str
@@ -64,11 +64,11 @@ class NpxRequest:
 
     @property
     def tag(self) -> str | None:
-        """The tag that was written; a version or a range is none."""
+        """The tag as written, or None for a version or a range."""
         return None if self.wanted is None or is_range(self.wanted) else self.wanted
 
     def accepts(self, version: Version) -> bool:
-        """Whether that version may run; which one a tag means is npm's decision."""
+        """Return True if that version may run. Which version a tag means is npm's decision."""
         if self.wanted is None or self.tag is not None:
             return True
         exact = read_version(self.wanted)
@@ -78,10 +78,10 @@ class NpxRequest:
 def resolve_npx(
     argv: tuple[str, ...], env: Mapping[str, str], cache_dir: Path | None, now: float, cwd: str | None = None
 ) -> tuple[str, ...] | None:
-    """What to run instead of `argv`, program first, absolute; None: run it as written.
+    """Return the command to run instead of `argv`, with an absolute program path, or None to run it as written.
 
-    `env` and `cwd` are the server's, `cache_dir` our own cache folder (without it no tag is ever resolved), `now` Unix
-    seconds. Never raises for what it finds on disk.
+    `env` and `cwd` are the server's. `cache_dir` is our own cache folder; without it no tag is ever resolved. `now` is
+    in Unix seconds. Never raises because of the files on disk.
     """
     request = read_request(argv)
     if request is None:
@@ -103,12 +103,12 @@ def resolve_npx(
 
 
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
-    """What an argv asks npx for; None for forms that npm shall read itself (other flags, files, git, aliases)."""
+    """Return what an argv asks npx for, or None for forms left to npm (other flags, files, git, aliases)."""
     if argv[:1] == ("npx",):
         return _after_flags(list(argv[1:]), ("-p", "--package"))
     if argv[:2] == ("npm", "exec"):
         rest = list(argv[2:])
-        # Without `--` npm takes flags from anywhere in the line; and its `-p` is another one.
+        # Without `--`, npm takes flags from anywhere in the line. Its `-p` has another meaning.
         return _after_flags(rest, ("--package",)) if "--" in rest else None
     return None
 
@@ -144,7 +144,7 @@ def _request(package: str | None, rest: list[str]) -> NpxRequest | None:
 
 
 def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
-    """Whether a project around the working folder has the package, or settings of its own."""
+    """Return True if a project around the working folder has the package or its own settings."""
     try:
         folders = [cwd.resolve(), *cwd.resolve().parents]
     except (OSError, RuntimeError):
@@ -164,7 +164,7 @@ def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
 
 
 def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
-    """Whether the package, or a program of its name, is installed globally, or may be; `-p` does not look there."""
+    """Return True if the package or a program of its name is, or may be, installed globally. `-p` ignores those."""
     if request.bin is not None:
         return False
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
@@ -189,7 +189,7 @@ def _has(folder: Path, *names: str) -> bool:
 
 
 def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> bool:
-    """Whether npm decided within the last day; if not, it is about to, and that is noted."""
+    """Return True if npm resolved the tag within the last day. If not, npm is about to: record the time."""
     if cache_dir is None:
         return False
     path = cache_dir / TAGS_FILE
@@ -217,7 +217,7 @@ def _read_tags(path: Path) -> dict[str, float]:
 
 
 def _best(request: NpxRequest, npx: Path) -> Copy | None:
-    """The copy that npx would take: the one made for these words, else the newest that may run."""
+    """Return the copy that npx would use: the one made for these words, else the newest that may run, else None."""
     best: tuple[tuple[int, object, int], Copy] | None = None
     for copy in copies(npx, request.package, request.words):
         fit = _fit(request, copy)
@@ -232,7 +232,7 @@ def _best(request: NpxRequest, npx: Path) -> Copy | None:
 
 
 def _fit(request: NpxRequest, copy: Copy) -> int | None:
-    """How well the words for which the copy was made fit ours; None: not at all, npm would make another one."""
+    """Return how well the words for which the copy was made match the request, or None if npm would make a new copy."""
     if copy.hashed or copy.asked is None:
         return 2 if copy.hashed else 0
     if request.words in copy.asked:
@@ -256,7 +256,7 @@ def _argv(request: NpxRequest, copy: Copy, env: Mapping[str, str]) -> tuple[str,
 
 
 def _own_bin(package: str, bins: Mapping[str, str]) -> str | None:
-    """The bin that npm takes when none is named: the only one, or that of the package's name without its scope."""
+    """Return the default bin: the only one, else the one named like the package without its scope, else None."""
     if len(set(bins.values())) == 1:
         return next(iter(bins))
     name = package.rpartition("/")[2]

@@ -1,7 +1,7 @@
-"""What npm keeps on disk for npx: which packages lie there, for which words they were asked, which file a `bin` is.
+"""Read npm's cache for npx: the packages in it, the words that requested them, and the file of each `bin`.
 
-Never here: running anything, writing, reading more than a bounded number of small regular files.
-Source: npm's libnpmexec (folder `_npx/HASH`, HASH of the packages asked for; `_npx.packages` in its package.json).
+It reads only a bounded number of small regular files, and never writes or runs anything.
+Source: npm's libnpmexec (folder `_npx/HASH`, the hash of the requested packages; `_npx.packages` in its package.json).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, read_version
 
-MANIFEST_LARGEST = 1 << 20  # bytes; real ones have up to some 100 kB
+MANIFEST_LARGEST = 1 << 20  # bytes; real ones have up to about 100 kB
 NPMRC_LARGEST = 64 << 10
-ENTRIES_MOST = 1000  # folders in `_npx` that are looked at
-HEAD_BYTES = 256  # of a program: the kernel reads no longer shebang
+ENTRIES_MOST = 1000  # folders in `_npx` that are read
+HEAD_BYTES = 256  # of a program: the kernel's limit of a shebang
 MANIFEST = "package.json"
 
-# Settings of npm by which it runs something else than the package, or runs it otherwise; from a project or a shell.
+# npm settings, from a project or a shell, that make it run something else, or run the package differently.
 TELLING_SETTINGS = frozenset({"call", "node_options", "package", "script_shell", "workspace", "workspaces"})
 
 _NODE_SHEBANG = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+node|/[^ \t]*/node)[ \t\r]*")
@@ -35,38 +35,38 @@ _NODE_SHEBANG = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+node|/[^ \t]*/node)[ 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A package in npx's cache. `asked`: the words for which npm put it there, None when that is not known."""
+    """A package in npx's cache. `asked` holds the words for which npm installed it, or None if unknown."""
 
     folder: Path
     version: Version
-    bins: dict[str, str]  # name -> file, relative to the folder, as the package says
+    bins: dict[str, str]  # name -> file, relative to the folder, from its package.json
     asked: frozenset[str] | None
-    hashed: bool  # the entry's name is the hash of the words that we look for
+    hashed: bool  # True if the entry's name is the hash of the requested words
     modified_ns: int
 
 
 def settings_in(env: Mapping[str, str]) -> dict[str, str]:
-    """npm's settings in environment variables: `npm_config_NAME`, in any case, `-` as `_`."""
+    """Return npm's settings from environment variables: `npm_config_NAME`, in any case, `-` as `_`."""
     prefix = "npm_config_"
     return {k.lower().removeprefix(prefix).replace("-", "_"): v for k, v in env.items() if k.lower().startswith(prefix)}
 
 
 def npmrc(path: Path) -> dict[str, str]:
-    """The plain `name=value` lines of an npmrc; {} when there is none."""
+    """Return the plain `name=value` lines of an npmrc, or {} if there is no such file."""
     text = (read_small(path, NPMRC_LARGEST) or b"").decode(errors="replace")
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and line.strip()[:1] not in "#;")
     return {name.strip().replace("-", "_"): value.strip().strip("\"'") for name, _, value in pairs}
 
 
 def user_settings(env: Mapping[str, str], home: Path) -> dict[str, str]:
-    """npm's settings for a process with that environment: its variables, and the user's npmrc below them."""
+    """Return npm's settings for a process with that environment: the user's npmrc, overridden by its variables."""
     variables = settings_in(env)
     user_file = variables.get("userconfig")
     return {**npmrc(Path(user_file) if user_file else home / ".npmrc"), **variables}
 
 
 def npx_folder(settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> Path | None:
-    """Where npx keeps packages; None when that cannot be told for sure."""
+    """Return the folder in which npx keeps packages, or None if it is uncertain."""
     told = settings.get("cache")
     if not told:
         default = Path(env.get("LOCALAPPDATA", home), "npm-cache") if sys.platform == "win32" else home / ".npm"
@@ -76,18 +76,18 @@ def npx_folder(settings: Mapping[str, str], env: Mapping[str, str], home: Path) 
 
 
 def told_folder(told: str, home: Path) -> Path | None:
-    """A folder in npm's settings; None for one that only npm can find."""
+    """Return a folder named in npm's settings, or None if only npm can resolve it."""
     path = Path(str(home) + told[1:] if told.startswith("~/") else told)
     return path if path.is_absolute() and "${" not in told else None
 
 
 def entry_name(words: str) -> str:
-    """The folder that npm makes in `_npx` for one package asked for by `words` (`demo`, `demo@1`)."""
+    """Return the name of the folder in `_npx` for one package requested as `words` (`demo`, `demo@1`)."""
     return hashlib.sha512(words.encode()).hexdigest()[:16]
 
 
 def copies(npx: Path, package: str, words: str) -> Iterator[Copy]:
-    """The usable copies of a package, that of the very `words` first. Entries that npm is writing are left out."""
+    """Yield the usable copies of a package, first the one of exactly these `words`. Skip entries being written."""
     first = entry_name(words)
     for name in chain((first,), _entries(npx, first)):
         copy = _copy(npx / name, package, hashed=name == first)
@@ -96,7 +96,7 @@ def copies(npx: Path, package: str, words: str) -> Iterator[Copy]:
 
 
 def _entries(npx: Path, but: str) -> Iterator[str]:
-    """The folders' names, read when the first one is wanted: mostly the copy of the very words is there."""
+    """Yield the folders' names. They are read only on demand: usually the copy of the exact words exists."""
     try:
         with os.scandir(npx) as found:
             names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
@@ -124,14 +124,17 @@ def _copy(entry: Path, package: str, *, hashed: bool) -> Copy | None:
 
 
 def _complete(entry: Path, folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Whether what the package needs lies there too: npm writes the entry's own package.json last, or was ended."""
+    """Return True if the package's dependencies are there, too.
+
+    npm writes the entry's own package.json last, so a missing one may mean that npm was interrupted.
+    """
     needs = manifest.get("dependencies")
     places = (entry / "node_modules", folder / "node_modules")
     return all(any(exists(place / name) for place in places) for name in (needs if isinstance(needs, dict) else ()))
 
 
 def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] | None:
-    """For which words of this package npm made an entry; empty when it is there for another one's sake only."""
+    """Return the words for which npm installed this package: empty if only as a dependency, None if unknown."""
     if manifest is None:
         return None
     note = manifest.get("_npx")
@@ -143,7 +146,7 @@ def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] |
 
 
 def without_version(words: str) -> str:
-    """`@scope/name@1` -> `@scope/name`."""
+    """Return the package name without its version: `@scope/name@1` -> `@scope/name`."""
     return words[:1] + words[1:].partition("@")[0]
 
 
@@ -155,7 +158,7 @@ def _bins(package: str, told: object) -> dict[str, str]:
 
 
 def program_file(copy: Copy, bin_name: str) -> Path | None:
-    """The real path of a bin; None when it is missing, no file, or outside of its package."""
+    """Return the real path of a bin, or None if it is missing, not a file, or outside its package."""
     told = copy.bins.get(bin_name, "")
     if not told or "\0" in told:
         return None
@@ -163,12 +166,12 @@ def program_file(copy: Copy, bin_name: str) -> Path | None:
         path = Path(copy.folder, told).resolve(strict=True)
         inside = path.is_relative_to(copy.folder) and not Path(told).is_absolute()
         return path if inside and path.is_file() else None
-    except (OSError, RuntimeError):  # a link that leads back to itself
+    except (OSError, RuntimeError):  # RuntimeError: a circular link
         return None
 
 
 def wants_node(program: Path) -> bool | None:
-    """Whether node runs that file; False: it is executable by itself; None: neither, or not told for sure."""
+    """Return True if node runs that file, False if it is executable itself, None if neither or uncertain."""
     head = read_small(program, HEAD_BYTES, cut=True)
     if head is None:
         return None
@@ -186,7 +189,7 @@ def _executable(program: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether something is there; what may not be looked at counts as there."""
+    """Return True if the path exists. A path that may not be read counts as existing."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -197,7 +200,7 @@ def exists(path: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The object in a folder's package.json; None when there is none that can be used."""
+    """Return the object in a folder's package.json, or None if there is no valid one."""
     data = read_small(folder / MANIFEST, MANIFEST_LARGEST)
     try:
         manifest = orjson.loads(data or b"")
@@ -207,7 +210,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def read_small(path: Path, limit: int, *, cut: bool = False) -> bytes | None:
-    """A regular file's bytes, at most `limit`: of a larger one None, or its beginning with `cut`. Waits for no pipe."""
+    """Return a regular file's bytes; for one over `limit`, None, or its beginning with `cut`. Never block on a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError):

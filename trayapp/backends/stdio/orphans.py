@@ -1,7 +1,7 @@
-"""Makes sure that no server process outlives the gateway, however the gateway ends.
+"""Ensure that no server process outlives the gateway, however the gateway ends.
 
-POSIX: a registry file and the guardian program, on Linux with a tag that descendants cannot shed by accident (guardian
-says which); Windows: a job object. Never here: stopping a server (processes does).
+POSIX uses a registry file and the guardian program, on Linux with a tag that descendants cannot lose by accident (see
+guardian). Windows uses a job object. A running server is stopped in `processes`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from trayapp.config.environment import own_environment
 log = logging.getLogger(__name__)
 
 GUARD_START_S = 2.0  # it takes 20 ms
-UNFINISHED = ".new"  # a registry that is being written
-SPENT_MOST = 256  # lines of servers that ended: then the registry is written anew, without them
+UNFINISHED = ".new"  # suffix of a registry that is being written
+SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
 
 
 class Keeper(Protocol):
-    """Told of every server process. Never raises: a server must not fail over this."""
+    """Tracks every server process. Never raises: a server must not fail because of tracking."""
 
     def environment(self) -> dict[str, str]:
-        """Variables for one server process, another value for each."""
+        """Return environment variables for one server process, with a value unique to it."""
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """What is spawned inside, at once and by nobody else, is the server process with those variables."""
+        """Return a context in which to spawn the process with those variables. Spawn at once, and nothing else."""
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
-        """A server process was spawned with those variables."""
+        """Record that a server process was spawned with those variables."""
 
     def finish(self, pid: int) -> None:
-        """It was stopped: end what it left behind, then forget it. Blocks, seconds when something was left."""
+        """End what a stopped server left behind, then forget it. Blocks for seconds if anything was left."""
 
     def close(self) -> None:
-        """The gateway ends in order: all servers are stopped."""
+        """Release everything at a clean end of the gateway, when all servers are stopped."""
 
 
 class NoKeeper:
-    """Keeps nothing; for tests of single connections."""
+    """A Keeper that tracks nothing, for tests of single connections."""
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -67,7 +67,7 @@ class NoKeeper:
 
 
 class PosixKeeper:
-    """The registry of one gateway and, from the first server on, a guardian that reads it when the gateway is gone."""
+    """The registry of one gateway. From the first server on, a guardian reads it once the gateway is gone."""
 
     def __init__(self, run: str, python: list[str] | None = None) -> None:
         self._mark = _own_mark()
@@ -76,27 +76,30 @@ class PosixKeeper:
         self._numbers = count(1)
         self._kin: dict[int, Kin] = {}
         self._writing = threading.Lock()
-        self._spent = SPENT_MOST  # lines that say nothing any more; as many as that when there is no registry yet
+        self._spent = SPENT_MOST  # obsolete lines; starts at the maximum because there is no registry yet
         self._guard: threading.Thread | None = None
         self._pipe: IO[bytes] | None = None
 
     def environment(self) -> dict[str, str]:
-        """See Keeper. The guardian is there before the server is: no kill of the gateway comes between the two."""
+        """Start the guardian if needed and return a unique mark.
+
+        The guardian runs before the server does, so a kill of the gateway in between leaves nothing behind.
+        """
         if self._pipe is None or _is_broken(self._pipe):
             self._start_guardian()
         return {MARK: f"{self._mark}-{next(self._numbers)}"}
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """See Keeper."""
+        """Set the tag while the process is spawned (Linux only)."""
         return _tagged(guardian.tag_of(environment[MARK])) if sys.platform == "linux" else nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
-        """See Keeper."""
+        """Add the process to the registry."""
         kin = self._kin[pid] = ((pid, start_time(pid)), environment.get(MARK, ""))
         self._note(guardian.line_of(kin))
 
     def finish(self, pid: int) -> None:
-        """See Keeper."""
+        """End the process's remaining family and mark it as ended in the registry."""
         kin = self._kin.get(pid)
         if kin is not None:
             guardian.end([kin], 0.0)
@@ -104,7 +107,7 @@ class PosixKeeper:
             self._note(guardian.line_of(kin, ended=True), spent=2)
 
     def close(self) -> None:
-        """See Keeper."""
+        """Tell the guardian that the gateway ended cleanly, and remove the registry."""
         if self._pipe is not None:
             with suppress(OSError):
                 self._pipe.write(ORDERLY)
@@ -120,7 +123,7 @@ class PosixKeeper:
             pipe.close()
 
     def _note(self, line: str, spent: int = 0) -> None:
-        """Add a line: so the work for one server does not grow with how many there are."""
+        """Append a line to the registry: the work for one server must not grow with their number."""
         with self._writing:
             self._spent += spent
             try:
@@ -130,11 +133,11 @@ class PosixKeeper:
                     with self._path.open("a", encoding="utf-8") as file:
                         file.write(line)
             except OSError as error:
-                self._spent = SPENT_MOST  # whatever stands there now: the next one writes all of it
+                self._spent = SPENT_MOST  # the file's content is unknown: the next call rewrites it
                 log.warning("Cannot note the server processes: %s", error)
 
     def _write_anew(self) -> None:
-        """Those that run now, at once or not at all. Raises OSError."""
+        """Rewrite the registry with the servers that run now, atomically. Raises OSError."""
         fresh = self._path.with_suffix(UNFINISHED)
         fresh.touch(mode=0o600)
         fresh.write_text("".join(map(guardian.line_of, list(self._kin.values()))), encoding="utf-8")
@@ -158,18 +161,18 @@ class PosixKeeper:
             log.warning("Cannot start the guardian of the server processes: %s", error)
             return
         self._pipe = process.stdin
-        # It forks and its first process ends, 10 to 20 ms from now: nobody need wait for that.
+        # It forks, and its first process ends in 10 to 20 ms. A thread waits for that.
         self._guard = threading.Thread(target=process.wait, name="guardian", daemon=True)
         self._guard.start()
 
 
 @contextmanager
 def _tagged(tag: int) -> Iterator[None]:
-    """Have the tag meanwhile, for a child to inherit. Other threads of the gateway spawn nothing."""
+    """Set the tag in the context, for a child to inherit. Other threads of the gateway spawn nothing."""
     import resource
 
     before = resource.prlimit(0, guardian.TAG_LIMIT)
-    with suppress(OSError, ValueError):  # somebody has lowered the hard limit: then the mark alone tells
+    with suppress(OSError, ValueError):  # the hard limit was lowered: only the mark is left
         resource.prlimit(0, guardian.TAG_LIMIT, (tag, before[1]))
     try:
         yield
@@ -179,29 +182,32 @@ def _tagged(tag: int) -> Iterator[None]:
 
 
 def guardian_command() -> list[str]:
-    """Runs the guardian, but for its registry. A packaged program has no interpreter: its smallest part can be one."""
+    """Return the command of the guardian, without its registry argument.
+
+    A packaged program has no interpreter, so its smallest executable also runs as the guardian.
+    """
     if getattr(sys, "frozen", False):
         return [str(Path(sys.executable).with_name("multi-mcp-shim")), "guardian"]
     return [sys.executable, "-I", "-S", guardian.__file__]
 
 
 def _own_mark() -> str:
-    """Of this gateway: no other process has it, not even one of the same id after a reboot."""
+    """Return this gateway's mark. No other process has it, not even one with the same id after a reboot."""
     started = "".join(c if c.isalnum() else "." for c in start_time(os.getpid()))
     return f"{os.getpid()}-{started}"
 
 
 def _is_broken(pipe: IO[bytes]) -> bool:
-    """Whether nobody reads a pipe any more."""
+    """Return True if the pipe's reader is gone."""
     import select
 
     poll = select.poll()
-    poll.register(pipe, 0)  # errors are always told
+    poll.register(pipe, 0)  # errors are always reported
     return bool(poll.poll(0))
 
 
 def reap_leftovers(run: str) -> int:
-    """End the servers of gateways that are gone; how many registries there were. Blocks for seconds when any."""
+    """End the servers of gateways that are gone. Return the number of registries. Blocks for seconds if any exist."""
     own = _own_mark().join(REGISTRY)
     left = [path for path in Path(run).glob("*".join(REGISTRY)) if path.name != own]
     for path in left:
@@ -213,7 +219,7 @@ def reap_leftovers(run: str) -> int:
 
 
 def make_keeper(run: str) -> Keeper:
-    """The one for this system."""
+    """Return the Keeper for this system."""
     if sys.platform == "win32":
         from trayapp.backends.stdio.windows_jobs import JobKeeper
 

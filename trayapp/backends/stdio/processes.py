@@ -1,6 +1,6 @@
-"""One server process: spawned in a group of its own, watched, and stopped with all of its descendants.
+"""A server process: spawned in its own process group, watched, and stopped with all of its descendants.
 
-Never here: what it says on stdout (wire/frames), when it should run (connection).
+Its stdout is read in wire/frames; `connection` decides when it runs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
-TAIL_LINES = 64  # more than a private key has: a line of one is known as such by those before it
+TAIL_LINES = 64  # more than a private key has: the lines before identify a line of a key
 TAIL_LINE_CHARS = 400
-TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret that is cut in two is not recognised, nor what a line loses shown
+TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret cut in two would not be recognized; what is cut off is not shown
 _WINDOWS = sys.platform == "win32"
 
 
 class StderrTail:
-    """Keeps the last lines of a server's stderr for error texts and hands everything to `sink`."""
+    """The last lines of a server's stderr, kept for error texts. All bytes go to `sink`."""
 
     def __init__(self, sink: Callable[[bytes], None]) -> None:
         self._sink = sink
@@ -47,25 +47,25 @@ class StderrTail:
         self._decoder = StderrDecoder()
 
     def feed(self, data: bytes) -> None:
-        """Bytes as they came."""
+        """Add bytes as they arrived."""
         self._sink(data)
         *whole, self._open = (self._open + self._decoder.decode(data)).split("\n")
-        self._open = self._open[:TAIL_LINE_KEPT]  # no longer line is shown, however it goes on
+        self._open = self._open[:TAIL_LINE_KEPT]  # drop the rest of an overlong line
         self._lines.extend(line[:TAIL_LINE_KEPT].rstrip() for line in whole if line.strip())
 
     def end(self) -> None:
-        """There is no more: the sink may write an unfinished last line."""
+        """Mark the end of stderr, so that the sink can write an unfinished last line."""
         self._sink(b"")
 
     def last(self, count: int = 3) -> str:
-        """The last lines, joined for one line of error text."""
+        """Return the last lines, redacted and joined for one line of error text."""
         lines = [*self._lines, self._open] if self._open.strip() else list(self._lines)
         shown = [line for line in redacted("\n".join(lines)).split("\n") if line.strip()]
         return " | ".join(line[:TAIL_LINE_CHARS] for line in shown[-count:])
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """A running server. `on_stdout` gets its bytes; `gone` is set once it can serve no more."""
+    """A running server process. `on_stdout` gets its bytes; `gone` is set once it can no longer serve."""
 
     def __init__(self, on_stdout: Callable[[bytes], None], stderr: StderrTail) -> None:
         self._on_stdout = on_stdout
@@ -87,7 +87,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._stdin = stdin
         stdout = transport.get_pipe_transport(1)
         assert stdout is not None
-        if not stdout.is_closing():  # it may have ended already, before we hear of its begin
+        if not stdout.is_closing():  # the process may already have ended
             widen(stdout.get_extra_info("pipe").fileno())
         stdout.set_protocol(_Stdout(stdout.get_protocol(), self._on_stdout))
 
@@ -110,12 +110,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
     # -- ours ----------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """To its stdin, without blocking; dropped once it is gone."""
+        """Write to its stdin without blocking. Data is dropped once the process is gone."""
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(data)
 
     async def obituary(self) -> str:
-        """How it ended, for people: exit code and last words."""
+        """Return how it ended, for people: the exit code or signal, and the last lines of stderr."""
         with anyio.move_on_after(EXIT_CODE_WAIT_S):
             await self._exited.wait()
         code = self._transport.get_returncode() if self._transport else None
@@ -131,11 +131,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code, or None while it runs."""
         return self._transport.get_returncode() if self._transport else None
 
     async def stop(self) -> None:
-        """Close stdin, 2 s, SIGTERM to the group, 2 s, SIGKILL to the group. Returns when no member is left."""
+        """Close stdin, wait up to 2 s, send SIGTERM to the group, wait up to 2 s, send SIGKILL to the group.
+
+        Return when no process of the group is left.
+        """
         assert self._transport is not None
         if self._stdin is not None:
             self._stdin.close()
@@ -153,17 +156,18 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
 
 class _Stdout(asyncio.Protocol):
-    """Hands over a server's answers in the turn of the event loop in which they came.
+    """Passes on a server's stdout in the same event loop iteration in which it arrived.
 
-    asyncio's own protocol of a child's pipe takes another turn for each: a tenth of what a call costs the gateway.
+    asyncio's own protocol for a child's pipe needs another iteration each time: a tenth of what a call costs the
+    gateway.
     """
 
     def __init__(self, own: asyncio.BaseProtocol, take: Callable[[bytes], None]) -> None:
         self._own: Any = own
-        self.data_received = take  # type: ignore[assignment,method-assign]  # no call between
+        self.data_received = take  # type: ignore[assignment,method-assign]  # saves a call
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._own.connection_lost(error)  # what was read before was taken before
+        self._own.connection_lost(error)  # earlier data was already passed on
 
 
 @asynccontextmanager
@@ -174,9 +178,9 @@ async def running(
     keeper: Keeper,
     start: ConfinedStart | None = None,
 ) -> AsyncIterator[ServerProcess]:
-    """Spawn, yield, and stop with every descendant, whatever happens inside. Raises ConnectFailedError.
+    """Spawn a server, yield it, and always stop it with every descendant. Raises ConnectFailedError.
 
-    `start`: how to start it confined.
+    `start` starts it confined; None: it is not confined.
     """
     process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
@@ -193,7 +197,7 @@ async def running(
 
 
 class _Begun:
-    """A coroutine that has run up to its first wait inside of `context`. Awaiting this goes on from there."""
+    """A coroutine that has run up to its first wait inside `context`. Awaiting this continues from there."""
 
     def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:
         self._work = work
@@ -210,15 +214,15 @@ class _Begun:
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        """As a generator's."""
+        """Continue the coroutine (generator protocol)."""
         return self._waits_for.pop() if self._waits_for else self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """As a generator's."""
+        """Throw an exception into the coroutine (generator protocol)."""
         return self._work.throw(*error)
 
     def close(self) -> None:
-        """As a generator's."""
+        """Close the coroutine (generator protocol)."""
         self._work.close()
 
 
@@ -254,7 +258,7 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Send a signal to the process group that `pid` leads; nothing when it is gone."""
+    """Send a signal to the process group that `pid` leads. Do nothing if it is gone."""
     if pid <= 0:
         return
     with suppress(ProcessLookupError, PermissionError):

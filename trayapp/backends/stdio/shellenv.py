@@ -1,13 +1,16 @@
-"""The environment of the user's login shell: a gateway that the desktop started has a PATH without nvm or Homebrew.
+"""The environment of the user's login shell. A gateway started by the desktop has a PATH without nvm or Homebrew.
 
-Never here: what servers get of it otherwise (launch), values of variables in the log. POSIX only; elsewhere nothing is
-asked and nothing found.
+POSIX only; on other systems no shell is asked. Values of variables are never logged.
 
-Decided: the shell is asked unless the gateway was surely started from a terminal, for asking in vain costs nobody
-anything and not asking breaks servers. A terminal on stdin, stdout or stderr is sure, TERM_PROGRAM is (terminal
-programs set it), and SHLVL with a TERM that only terminal windows have; SHLVL alone is not, since display managers
-start whole sessions by a login shell. The shell gets RESOLVING in its environment: rc files may look at it, and who
-has it set is not asked, which also ends a loop through an rc file that starts us.
+Decided: the shell is asked unless the gateway was certainly started from a terminal. A needless question costs nothing;
+a missing one breaks servers. Certain signs are:
+- a terminal on stdin, stdout or stderr,
+- TERM_PROGRAM, which terminal programs set,
+- SHLVL with a TERM that only terminal windows have. SHLVL alone is not certain: display managers start whole sessions
+  by a login shell.
+
+The shell gets RESOLVING in its environment. rc files may check it. If it is already set, no shell is asked, which ends
+a loop through an rc file that starts the gateway.
 """
 
 from __future__ import annotations
@@ -30,15 +33,15 @@ from trayapp.model.late import late
 
 log = logging.getLogger(__name__)
 
-SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not keep servers from starting for good
+SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not block servers forever
 GROUP_CHECK_S = 0.02
-HANG_UP_S = 1.0  # from the hang-up to the end by force
-EXIT_GRACE_S = 0.5  # for a logout file, once we know all
-OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most some 100 kB, rc files that print more are broken
+HANG_UP_S = 1.0  # from SIGHUP to SIGKILL
+EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
+OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most about 100 kB, rc files that print more are broken
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
-# Besides PATH, and only where we have none: where toolchains lie, and what a download needs in a company's network.
-# No wild cards where a token may hide (HOMEBREW_GITHUB_API_TOKEN, UV_PUBLISH_TOKEN, npm_config__auth).
+# Taken besides PATH, and only if unset: folders of toolchains, and what downloads need in a company network.
+# No wildcards where a token may match (HOMEBREW_GITHUB_API_TOKEN, UV_PUBLISH_TOKEN, npm_config__auth).
 _TAKEN = late(
     r"NVM_(?:DIR|BIN|INC)|FNM_(?:DIR|MULTISHELL_PATH)|VOLTA_HOME|N_PREFIX|PNPM_HOME|BUN_INSTALL|DENO_(?:DIR|INSTALL(?:_ROOT)?)"
     r"|(?:npm_config|NPM_CONFIG)_(?:cache|prefix|userconfig|CACHE|PREFIX|USERCONFIG)|COREPACK_HOME|NODE_EXTRA_CA_CERTS"
@@ -48,7 +51,7 @@ _TAKEN = late(
     r"|CARGO_HOME|RUSTUP_HOME|GO(?:PATH|ROOT|BIN)|GEM_(?:HOME|PATH)|DOCKER_HOST|NIX_(?:PROFILES|SSL_CERT_FILE)"
     r"|(?:HTTPS?|NO|ALL)_PROXY|(?:https?|no|all)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|LANG|LC_(?:ALL|CTYPE)"
 )
-_POOR_TERMS = ("", "dumb", "linux")  # what a session without a terminal window has too
+_POOR_TERMS = ("", "dumb", "linux")  # sessions without a terminal window have these, too
 _BEGIN, _END = "begin", "end"
 _NAME = late(r"[A-Za-z_][\w()]*", re.ASCII)
 _NEW_VARIABLE = late(r"\n(?=[A-Za-z_]\w*=)", re.ASCII)
@@ -57,15 +60,15 @@ Find = Callable[[Mapping[str, str]], Awaitable[dict[str, str]]]
 
 
 class Environment(dict[str, str]):
-    """Our environment; `complete` makes it the merged one, once. Belongs to one event loop."""
+    """The gateway's environment. `complete` merges the login shell's into it, once. Belongs to one event loop."""
 
     def __init__(self, own: Mapping[str, str]) -> None:
         super().__init__(own)
         self._settled = anyio.Event()
-        self.wanted = anyio.Event()  # somebody waits for it to be complete
+        self.wanted = anyio.Event()  # set when something waits for completion
 
     async def complete(self, find: Find | None = None) -> None:
-        """Add what the login shell has. Never raises; `settled` returns afterwards, whatever was found."""
+        """Add the login shell's variables. Never raises. Afterwards `settled` returns, whatever was found."""
         try:
             found = await (find or login_environment)(self)
             if found:
@@ -77,15 +80,15 @@ class Environment(dict[str, str]):
             self._settled.set()
 
     async def settled(self) -> None:
-        """Wait until nothing more is added."""
+        """Wait until the environment is complete."""
         self.wanted.set()
         await self._settled.wait()
 
 
 def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
-    """Ours with the shell's: its PATH first and then what only ours has; of its other variables the listed ones.
+    """Merge the shell's variables into our own: its PATH before ours, and of its other variables the listed ones.
 
-    Pure. A variable that we have is never changed, PATH excepted.
+    Pure. Except for PATH, a variable of our own never changes.
     """
     taken = {name: value for name, value in shell.items() if name not in own and _TAKEN.fullmatch(name)}
     both = [*shell.get("PATH", "").split(os.pathsep), *own.get("PATH", "").split(os.pathsep)]
@@ -96,10 +99,10 @@ def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
 async def login_environment(
     environ: Mapping[str, str], limit_s: float = SHELL_LIMIT_S, descriptors: tuple[int, ...] = (0, 1, 2)
 ) -> dict[str, str]:
-    """All variables of the user's login shell, asked for at most `limit_s` seconds.
+    """Return all variables of the user's login shell, asked for at most `limit_s` seconds.
 
-    {} when there is no need to ask (see above; a terminal on one of the `descriptors` tells that we come from one), and
-    when it did not answer, which is one line in the log. Cancelled or at the limit, the shell and its group are killed.
+    Return {} if there is no need to ask (see the module; `descriptors` are checked for a terminal), or if the shell did
+    not answer, which is logged in one line. When cancelled or at the limit, the shell and its group are killed.
     """
     if not should_ask(environ, any(map(_is_terminal, descriptors))):
         return {}
@@ -114,14 +117,14 @@ async def login_environment(
 
 
 def should_ask(environ: Mapping[str, str], has_terminal: bool) -> bool:
-    """Whether the login shell may know more than we do; see the module's text."""
+    """Return True if the login shell may have more variables than we do; see the module's docstring."""
     if sys.platform == "win32" or has_terminal or environ.get(RESOLVING) or environ.get("TERM_PROGRAM"):
         return False
     return not (environ.get("SHLVL", "0") not in ("", "0") and environ.get("TERM", "") not in _POOR_TERMS)
 
 
 def login_shell(environ: Mapping[str, str]) -> str:
-    """The user's shell: SHELL, else the one in the password file."""
+    """Return the user's shell: SHELL, else the one in the password file, else /bin/sh."""
     if environ.get("SHELL"):
         return environ["SHELL"]
     if sys.platform != "win32":
@@ -133,7 +136,7 @@ def login_shell(environ: Mapping[str, str]) -> str:
 
 
 async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Run the shell as at a login, with its rc files, and read its environment; None when it does not tell."""
+    """Run the shell as a login shell, with its rc files, and return its environment, or None if it prints none."""
     mark = f"multi-mcp-{secrets.token_hex(8)}"
     async with _started(shell_command(shell, mark), {**environ, RESOLVING: "1"}) as process:
         if process is None or process.stdout is None:
@@ -142,26 +145,26 @@ async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | 
         async for data in process.stdout:
             said += data
             if f"{mark}{_END}".encode() in said or len(said) > OUTPUT_LARGEST:
-                break  # not until its end: what an rc file left running in the background may hold the pipe for ever
+                break  # do not wait for the end: a background process of an rc file may keep the pipe open
         with anyio.move_on_after(EXIT_GRACE_S):
             await process.wait()
     return read_output(bytes(said), mark)
 
 
 def shell_command(shell: str, mark: str) -> list[str]:
-    """Prints the environment between `mark` with _BEGIN and `mark` with _END, in words of sh, fish and csh alike.
+    """Return a command that prints the environment between `mark` with _BEGIN and `mark` with _END.
 
-    An old `env` without `-0` (macOS 12) is asked again without it. The quotes keep apart what a shell prints of the
-    script itself, as for a window's title.
+    Its syntax is valid in sh, fish and csh. An old `env` without `-0` (macOS 12) is run again without it. The quotes
+    keep the marks out of the script's own text, which a shell may print, for example as a window title.
     """
     script = f"echo {mark}''{_BEGIN}; /usr/bin/env -0 || /usr/bin/env; echo {mark}''{_END}"
-    # csh takes -l only when it is alone; -i makes it read .cshrc, which csh people set their PATH in.
+    # csh takes -l only as its sole flag. -i makes it read .cshrc, in which csh users set their PATH.
     return [shell, "-ic" if Path(shell).name in ("csh", "tcsh") else "-ilc", script]
 
 
 def read_output(said: bytes, mark: str) -> dict[str, str] | None:
-    """The variables between the marks, without those of the asking itself; None when they are not both there."""
-    rest = os.fsdecode(said).partition(mark + _BEGIN)[2]  # the first one: dash exports it once more, as `_`
+    """Return the variables between the marks, without those that the query itself sets. None if a mark is missing."""
+    rest = os.fsdecode(said).partition(mark + _BEGIN)[2]  # the first match: dash repeats it in `_`
     body, ended, _ = rest.partition(mark + _END)
     if not ended:
         return None
@@ -174,9 +177,9 @@ def read_output(said: bytes, mark: str) -> dict[str, str] | None:
 
 @asynccontextmanager
 async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[anyio.abc.Process | None]:
-    """The process, None when it cannot be started; at the end everything in its group is killed.
+    """Start and yield the process, or yield None if it cannot be started. At the end its whole group is killed.
 
-    In a session of its own: it can neither read from a terminal nor change one.
+    It runs in its own session, so it can neither read from a terminal nor change one.
     """
     null = subprocess.DEVNULL
     # Shielded: a cancellation between fork and `try` would leave a shell that nobody stops.
@@ -202,19 +205,19 @@ async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[any
 
 
 async def _hang_up(process: anyio.abc.Process) -> None:
-    """End a shell as a closed terminal does: what its rc files run cleans up behind it.
+    """End a shell as a closing terminal does, with SIGHUP, so that programs of its rc files can clean up.
 
-    Killed, pyenv for one leaves a lock for which every later shell of the user waits a minute.
+    If killed, pyenv, for example, leaves a lock that every later shell of the user waits for a minute.
     """
     _signal(process, signal.SIGHUP)
     with anyio.move_on_after(HANG_UP_S):
         await process.wait()
-        while _signal(process, 0):  # noqa: ASYNC110  # the shell goes first; nobody is told when its group is empty
+        while _signal(process, 0):  # noqa: ASYNC110  # the shell ends first; nothing reports an empty group
             await anyio.sleep(GROUP_CHECK_S)
 
 
 def _signal(process: anyio.abc.Process, number: int) -> bool:
-    """To all in its group; whether there is any. 0 only asks."""
+    """Send a signal to the process's group. Return True if the group exists. Signal 0 only checks."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

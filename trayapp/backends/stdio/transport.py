@@ -1,6 +1,6 @@
-"""A server's process as a Transport: frames over its pipes, and why it ended.
+"""A server's process as a Transport: frames over its pipes, and the reason of its end.
 
-Never here: the process itself (processes), what travels in a frame.
+The process itself is in `processes`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
 async def open_stdio(
     launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: Keeper
 ) -> AsyncIterator[Transport]:
-    """Start the server's process and carry frames over its pipes; it ends with the context."""
+    """Start the server's process and carry frames over its pipes. The process ends with the context."""
 
     async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
         return await inbound.on_request(method, params)
 
     async def on_notify(context: RequestContext, method: str, params: Params) -> None:
-        """Never reached: the intercept below takes every notification."""
+        """Do nothing: the intercept below takes every notification."""
 
     def on_notification(method: str, params: Params) -> bool:
         inbound.on_notification(method, params)
@@ -52,7 +52,7 @@ async def open_stdio(
     async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         start = None
         if confinement is not None:
-            from trayapp.confinement.start import confining  # not before a server is confined
+            from trayapp.confinement.start import confining  # imported when a server is confined
 
             confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
             start = await stack.enter_async_context(confined)
@@ -81,5 +81,5 @@ async def _close_with_obituary(process: Any, dispatcher: FrameDispatcher) -> Non
 
 
 def _to_stderr_log(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """What a server prints on stdout besides frames is kept with its stderr, shortened."""
+    """Return a sink that logs non-frame stdout output with the server's stderr, shortened."""
     return lambda junk: stderr(b"[stdout] " + junk[:400] + b"\n")

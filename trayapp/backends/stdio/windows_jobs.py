@@ -1,6 +1,6 @@
-"""Windows: a job object for each server, which ends it with all descendants, at the latest when the gateway is gone.
+"""Windows job objects: one for each server. It ends the server with all descendants when the gateway is gone.
 
-Never here: anything for other systems; `kernel32` is passed in, so that the calls can be tested anywhere.
+`kernel32` is passed in, so that the calls can be tested on any system.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ log = logging.getLogger(__name__)
 
 KILL_ON_JOB_CLOSE = 0x2000  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
-SET_QUOTA_AND_TERMINATE = 0x0101  # PROCESS_SET_QUOTA | PROCESS_TERMINATE, what assigning needs
-KILLED = 1  # exit code of what had to be ended
+SET_QUOTA_AND_TERMINATE = 0x0101  # PROCESS_SET_QUOTA | PROCESS_TERMINATE, needed to assign a job
+KILLED = 1  # exit code of processes that were ended
 
-# name -> result, arguments (winbase.h); without them ctypes would cut a 64-bit handle in half
+# name -> result, arguments (winbase.h); without them ctypes would truncate 64-bit handles
 SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "CreateJobObjectW": (c_void_p, (c_void_p, c_wchar_p)),
     "SetInformationJobObject": (c_int, (c_void_p, c_int, c_void_p, c_uint32)),
@@ -59,9 +59,9 @@ class ExtendedLimits(ctypes.Structure):
 
 
 class JobKeeper:
-    """A backends.keeper.Keeper. What a process in a job starts belongs to the job, too.
+    """A Keeper (see orphans) with one job for each server. Processes that a process in a job starts belong to the job.
 
-    The system closes a killed gateway's handles, and with the last handle of a job all in it ends.
+    The system closes a killed gateway's handles. Closing a job's last handle ends all processes in it.
     """
 
     def __init__(self, kernel32: Any = None) -> None:
@@ -69,15 +69,15 @@ class JobKeeper:
         self._jobs: dict[int, Any] = {}
 
     def environment(self) -> dict[str, str]:
-        """See Keeper."""
+        """Return no variables: a job needs none."""
         return {}
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """See Keeper: a job takes in what its processes start, too."""
+        """Do nothing: a job also contains what its processes start."""
         return nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
-        """See Keeper."""
+        """Assign the process to a new job. Log a warning if that fails."""
         job = self._new_job()
         if job and self._assign(pid, job):
             self._jobs[pid] = job
@@ -87,14 +87,14 @@ class JobKeeper:
             self._kernel32.CloseHandle(job)
 
     def finish(self, pid: int) -> None:
-        """See Keeper."""
+        """End all processes in the job and close it."""
         job = self._jobs.pop(pid, None)
         if job is not None:
             self._kernel32.TerminateJobObject(job, KILLED)
             self._kernel32.CloseHandle(job)
 
     def close(self) -> None:
-        """See Keeper."""
+        """Finish all jobs."""
         for pid in list(self._jobs):
             self.finish(pid)
 

@@ -1,1 +1,1 @@
-"""Noticing that the machine slept or its network changed."""
+"""Detection of system sleep and network changes."""

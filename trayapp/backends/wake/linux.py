@@ -1,11 +1,9 @@
-"""What Linux tells of sleep and network: rtnetlink by the kernel, logind and NetworkManager over the system bus.
+"""Linux sources of sleep and network changes: the kernel's rtnetlink, and logind and NetworkManager on the system bus.
 
-Both may be absent, which is no error and not worth a line in the log.
+Both may be absent, which is neither an error nor worth a log line.
 
-rtnetlink is read by hand: its library (pyroute2 0.9) costs every gateway 0.4 s and 13 MiB at its start. To compare the
-addresses before and after each message would miss one that went and came back, with which connections broke.
-
-Never here: clocks, what is done about it.
+rtnetlink messages are parsed here: the library (pyroute2 0.9) costs every gateway 0.4 s and 13 MiB at its start.
+Comparing the addresses before and after each message would miss one that went and came back, which breaks connections.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, por
 ADDRESS = struct.Struct("=BBBBI")  # ifaddrmsg: family, prefix length, flags, scope, interface
 ROUTE = struct.Struct("=BBBBBBBBI")  # rtmsg: family, dst_len, src_len, tos, table, protocol, scope, type, flags
 ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, type
-SCOPE_LINK = 253  # and above: addresses that lead nowhere else
+SCOPE_LINK = 253  # this and higher scopes: addresses valid only on the link or the host
 TABLE_LOCAL = 255
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH = 4, 5, 6, 9
@@ -44,17 +42,17 @@ DATAGRAM_LARGEST = 65_536
 
 
 class Fact(NamedTuple):
-    """Something that holds of the network from now on, or no longer."""
+    """An address or route of the network: `holds` is True if it was added, False if it was removed."""
 
     holds: bool
     what: bytes
 
 
 def facts_in(datagram: bytes) -> Iterator[Fact]:
-    """The addresses of more than local scope, and the default routes, that a datagram of rtnetlink tells of.
+    """Yield the addresses of more than link scope and the default routes in an rtnetlink datagram.
 
-    Other routes come and go with containers and neighbours; lifetimes and flags are left out, so that a router's
-    regular announcement of what is known is no news.
+    Other routes come and go with containers and neighbors. Lifetimes and flags are left out, so that a router's regular
+    announcements of known facts are not news.
     """
     while len(datagram) >= HEADER.size:
         length, kind, *_ = HEADER.unpack_from(datagram)
@@ -86,7 +84,7 @@ def _default_route(message: bytes) -> bytes:
 
 
 def _attributes(data: bytes, *wanted: int) -> bytes:
-    """The wanted attributes as they stand, one after the other."""
+    """Return the wanted attributes as raw bytes, one after the other."""
     found = b""
     while len(data) >= ATTRIBUTE.size:
         length, kind = ATTRIBUTE.unpack_from(data)
@@ -101,7 +99,7 @@ def _aligned(length: int) -> int:
 
 
 async def network_changes(note: OnWake) -> None:
-    """A Witness: addresses and default routes that come or go. Returns where there is no rtnetlink."""
+    """Report addresses and default routes that come or go (a Witness). Return if there is no rtnetlink."""
     try:
         kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
     except OSError as error:
@@ -121,13 +119,13 @@ async def network_changes(note: OnWake) -> None:
 
 
 def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
-    """Whether the next datagram tells something that is not `known`, which is brought up to date."""
+    """Return True if the next datagram has facts that are not in `known`, or removals. Update `known`."""
     try:
         datagram = kernel.recv(DATAGRAM_LARGEST)
     except BlockingIOError:
         return False
     except OSError:
-        return True  # more came than the socket holds: something did change
+        return True  # the socket's buffer overflowed: something did change
     news = False
     for fact in facts_in(datagram):
         news |= fact.what not in known or not fact.holds
@@ -138,14 +136,14 @@ def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
 # -- the system bus ----------------------------------------------------------------------------------------------------
 
 BUS_SOCKETS = (Path("/run/dbus/system_bus_socket"), Path("/var/run/dbus/system_bus_socket"))
-BUS_WAIT_S = 3.0  # nothing needs this soon: what the first session needs is loaded before
+BUS_WAIT_S = 3.0  # not urgent: what the first session needs is loaded first
 LOGIND = "org.freedesktop.login1"
 NETWORK_MANAGER = "org.freedesktop.NetworkManager"
-CONNECTED_SITE = 60  # NMState: some network beyond this link; 70 is the whole internet
+CONNECTED_SITE = 60  # NM_STATE_CONNECTED_SITE: a network beyond this link; 70 is the whole internet
 
 
 async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
-    """A Witness: the machine wakes, a network is up. Returns where there is no system bus, or once it has gone."""
+    """Report that the machine woke up or a network is up (a Witness). Return if there is no system bus or it ended."""
     address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or None
     if address is None and not any(path.exists() for path in BUS_SOCKETS):
         return
@@ -153,12 +151,12 @@ async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
     try:
         await anyio.to_thread.run_sync(_load)
         await _listen(note, address or "SYSTEM")
-    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney says of a bad bus
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # what jeepney raises for a bad bus
         log.debug("no system bus: %s", error)
 
 
 def _load() -> None:
-    """Import jeepney, 24 ms and 4 MB, off the event loop."""
+    """Import jeepney (24 ms, 4 MB) outside the event loop."""
     import jeepney.io.asyncio  # noqa: F401
 
 
@@ -179,11 +177,11 @@ async def _listen(note: OnWake, address: str) -> None:
             if reason := reason_of(await connection.receive()):
                 note(reason)
     finally:
-        connection.writer.close()  # without waiting: at the gateway's end nobody has time for a bus
+        connection.writer.close()  # without waiting: the gateway's shutdown must not wait for a bus
 
 
 def _rules() -> list[MatchRule]:
-    """What to be told of; by sender, since any user may send signals that look the same."""
+    """Return the signals to subscribe to, limited by sender: any user may send signals that look the same."""
     from jeepney import MatchRule
 
     return [
@@ -193,7 +191,7 @@ def _rules() -> list[MatchRule]:
 
 
 def reason_of(message: Message) -> str | None:
-    """Why a message from the bus means that connections should be looked at; None for all others.
+    """Return why a bus message means that connections should be checked, or None for any other message.
 
     `PrepareForSleep(false)` is sent on waking (org.freedesktop.login1); `StateChanged` carries an NMState.
     """

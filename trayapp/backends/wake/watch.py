@@ -1,6 +1,6 @@
-"""Noticing that the machine slept or that its network changed: several witnesses, told on as one.
+"""Detection of sleep and network changes: several witnesses whose reports are merged into one.
 
-Each witness may be absent; the ticker works everywhere. Never here: what is done about it (backends/pool probes).
+Each witness may be absent; the ticker works everywhere. `Pool.probe` acts on the reports.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from trayapp.backends.wake.witness import OnWake, Witness
 log = logging.getLogger(__name__)
 
 TICK_S = 5.0  # a sleep is noticed at most this long after its end
-GAP_S = 3.0  # less than this is a busy machine or a clock being set right
-TELL_DELAY_S = 1.5  # a network that comes up says so in several steps
+GAP_S = 3.0  # a shorter gap is a busy machine or a clock adjustment
+TELL_DELAY_S = 1.5  # a network that comes up causes several reports
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The clocks at one moment, in seconds. `suspended`: all that the machine has slept, 0.0 where nobody counts it."""
+    """The clocks at one moment, in seconds. `suspended` is the machine's total time asleep, 0.0 if unknown."""
 
     wall: float
     ran: float
@@ -33,7 +33,7 @@ class ClockReading:
 
 
 def suspended_s() -> float:
-    """How long the machine has slept since it was started; 0.0 where the system does not tell (all but Linux)."""
+    """Return how long the machine has slept since its boot, in seconds; 0.0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0.0
     ran = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -41,11 +41,11 @@ def suspended_s() -> float:
 
 
 def slept(before: ClockReading, after: ClockReading) -> float:
-    """Seconds that this process has missed between two readings, at most TICK_S apart; 0.0 when at most GAP_S.
+    """Return the seconds that this process missed between two readings at most TICK_S apart; 0.0 up to GAP_S.
 
     A sleep shows as counted suspension (Linux), as wall time without running time (macOS, and a machine whose host
-    slept), or as a tick that came late (Windows, a stopped process). Setting the clock forward looks the same and costs
-    a needless check; setting it back is nothing.
+    slept), or as a late tick (Windows, a stopped process). Setting the clock forward looks the same and costs a
+    needless check; setting it back has no effect.
     """
     ran = after.ran - before.ran
     suspended = after.suspended - before.suspended
@@ -59,7 +59,7 @@ async def watch_wake(
     witnesses: Sequence[Witness] | None = None,
     suspended: Callable[[], float] = suspended_s,
 ) -> None:
-    """The task that calls `on_wake` with the reason, once for all signs within TELL_DELAY_S. Never returns."""
+    """Call `on_wake` with the reasons, once for all signs within TELL_DELAY_S. Never returns."""
     signs = _Signs()
     async with anyio.create_task_group() as tasks:
         for witness in system_witnesses() if witnesses is None else witnesses:
@@ -72,7 +72,7 @@ async def watch_wake(
 
 
 async def _hear(witness: Witness, note: OnWake) -> None:
-    """One witness to its end: the boundary at which its failure stops; the others go on."""
+    """Run one witness to its end. This is the boundary at which its failure stops; the others continue."""
     try:
         await witness(note)
     except Exception:
@@ -80,7 +80,7 @@ async def _hear(witness: Witness, note: OnWake) -> None:
 
 
 def system_witnesses() -> list[Witness]:
-    """What this system has to tell besides its clocks."""
+    """Return the witnesses of this system, besides its clocks."""
     if sys.platform != "linux":
         return []
     from trayapp.backends.wake.linux import bus_signals, network_changes
@@ -89,7 +89,7 @@ def system_witnesses() -> list[Witness]:
 
 
 class _Signs:
-    """The reasons noted since they were last taken."""
+    """The reasons reported since they were last taken."""
 
     def __init__(self) -> None:
         self.some = anyio.Event()

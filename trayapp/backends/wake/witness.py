@@ -1,4 +1,4 @@
-"""Who reports that the machine slept or its network changed. Never here: what is done about it."""
+"""The type of a witness, which reports that the machine slept or its network changed."""
 
 from __future__ import annotations
 
