@@ -1,4 +1,4 @@
-"""servers.yaml: where it lies, what it says, and how it is edited.
+"""servers.yaml: where it is stored, what it contains, and how it is edited.
 
 Never here: processes, sockets, MCP.
 """

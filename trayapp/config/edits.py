@@ -1,7 +1,7 @@
-"""The edits of servers.yaml, each a pure function from text to text that keeps every byte it need not change.
+"""Edits of servers.yaml, each a pure function from text to text that preserves every byte that it need not change.
 
-Never here: files, how a splice is made. All raise Unparsable when the text cannot be read, EditRefusedError when the
-change could do damage, ServerNotFoundError for a server that the file does not have.
+Every edit raises Unparsable if the text cannot be read, EditRefusedError if the change could do damage, and
+ServerNotFoundError for a server that is not in the file. yaml/splices makes the splices.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode
 
 FILE = "servers.yaml"
-LONGEST_KEY = 1000  # characters as written; YAML reads no plain key over 1,024
-SHOWN = 40  # letters of a name in a message
+LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024
+SHOWN = 40  # characters of a name in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A text after a refresh, and the servers whose part could not be written, with the reason."""
+    """A text after a refresh, and the servers that could not be written, with the reason."""
 
     text: str
     refused: dict[str, str]
 
 
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> Merged:
-    """Write the result of a refresh, by server and tool: tools that the file lacks are added as they are given; of the
-    others only `stale` is set or taken away, `enabled` never touched. Tools that are not given stay as they are. A name
-    that is too long for a key is left out.
+    """Write the result of a refresh, by server and tool.
 
-    Raises Unparsable only: a server that cannot be edited keeps its text and is named in `refused`.
+    Tools that the file lacks are added as given. Of listed tools only `stale` is set or removed, never `enabled`. Tools
+    that are not given stay as they are. A name that is too long for a key is left out.
+
+    Raise only Unparsable: a server that cannot be edited keeps its text and is named in `refused`.
     """
     try:
         return _merge_all(text, found, file)
@@ -50,7 +51,7 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: 
         if len(found) == 1:
             return Merged(text, {name: str(error) for name in found})
     refused: dict[str, str] = {}
-    for name, tools in found.items():  # one of them spoils it for all: find out which
+    for name, tools in found.items():  # one of them makes the whole edit fail: find out which
         merged = merge_tools(text, {name: tools}, file)
         text, refused = merged.text, refused | merged.refused
     return Merged(text, refused)
@@ -83,9 +84,9 @@ def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch])
 def set_tools_enabled(
     text: str, server: str, names: Iterable[str], enabled: bool, file: str = FILE, *, brief: bool = False
 ) -> str:
-    """Switch tools of one server on or off; a tool that the file does not list is added.
+    """Enable or disable tools of one server. A tool that the file does not list is added.
 
-    With `brief` (`write_tools: switched`) a line that says no more than its absence would is taken out instead.
+    With `brief` (`write_tools: switched`), a line that only states the default is removed instead.
     """
     editor = Editor(text, file)
     entry = _server(editor, server)
@@ -103,7 +104,7 @@ def set_tools_enabled(
 
 
 def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) -> str:
-    """Switch one server on or off, in the spelling that its entry has, else by `disabled`."""
+    """Enable or disable one server, by the key that its entry already uses, else by `disabled`."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -118,7 +119,7 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
 
 
 def set_ask(text: str, server: str, tool: str | None, ask: AskMode | None, file: str = FILE) -> str:
-    """Say when the user is asked before calls of a server, or of one of its tools. None: as what is above it says."""
+    """Set `ask` of a server, or of one of its tools. None removes it, so that the level above applies."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     if tool is None:
@@ -154,7 +155,7 @@ def _set_word(editor: Editor, holder: Slot, said: Slot | None, word: str | None,
 
 
 def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
-    """Say how a server is confined: a value of `confine`, as plain values."""
+    """Set `confine` of a server, given as plain values."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -167,7 +168,7 @@ def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
 
 
 def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:
-    """Add a server behind the others; raises UsageError when the name is taken."""
+    """Add a server after the others. Raise UsageError if the name is taken."""
     editor = Editor(text, file)
     if name in _servers(editor):
         raise UsageError(f"A server named {shown(name)} already exists", f"Remove it first: multi-mcp remove {name}")
@@ -180,7 +181,7 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE)
 
 
 def remove_server(text: str, name: str, file: str = FILE) -> str:
-    """Take a server away with the comments that are its own: inside its entry, and right above it."""
+    """Remove a server with its own comments: those inside its entry and directly above it."""
     editor = Editor(text, file)
     slot = _server(editor, name)
     if slot.parent.flow:
@@ -191,7 +192,7 @@ def remove_server(text: str, name: str, file: str = FILE) -> str:
 
 
 def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
-    """Set one setting; `http.port` is the port inside `http`. Raises UsageError for a key that no setting has."""
+    """Set one setting; `http.port` is the port inside `http`. Raise UsageError for an unknown key."""
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")
@@ -219,7 +220,7 @@ def _find(slots: list[Slot], name: str) -> Slot | None:
 
 
 def _servers(editor: Editor) -> dict[str, Slot]:
-    """The servers that the file itself writes down, by name."""
+    """Return the servers that are written in the file itself, by name."""
     holders = [slot for slot in editor.top() if is_servers_key(slot.path[0])]
     return {slot.path[-1]: slot for holder in holders for slot in editor.slots(holder.value, holder.path)}
 
@@ -247,7 +248,7 @@ def _says(node: Node, wanted: bool) -> bool:
 
 
 def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
-    """The pairs of an entry, those that `<<` brings in among them."""
+    """Return the pairs of an entry, including those merged by `<<`."""
     node = follow(slot.value)
     try:
         return pairs(node) if isinstance(node, MappingNode) else []
@@ -256,7 +257,7 @@ def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
 
 
 def _merged_enabled(editor: Editor, entry: Slot) -> bool:
-    """What an entry says by `<<` alone, or by saying nothing."""
+    """Return True if an entry is enabled by `<<` alone, or by default."""
     for pair in _merged_pairs(editor, entry):
         spelling = spelled(pair.name, SERVER_KEYS)
         if spelling and spelling.name in ("disabled", "enabled"):
@@ -265,13 +266,13 @@ def _merged_enabled(editor: Editor, entry: Slot) -> bool:
 
 
 def _before_tools(slots: list[Slot]) -> Slot | None:
-    """The pair before `tools`, which may be long; None for the end of the entry."""
+    """Return the pair before `tools`, which may be long, or None for the end of the entry."""
     at = next((index for index, slot in enumerate(slots) if _name(slot) == "tools"), 0)
     return slots[at - 1] if at else None
 
 
 def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
-    """From where to where the lines of an entry go, with its comments and one of the gaps around it."""
+    """Return start and end of an entry's lines, with its comments and one of the blank gaps around it."""
     column = slot.key.column
     start, end = layout.line_start(slot.key.start), layout.after(slot.value, column)
     while (above := layout.line_above(start)) is not None and _is_own_comment(layout.line_at(above), column):
@@ -285,7 +286,7 @@ def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
 
 
 def _is_own_comment(line: str, column: int) -> bool:
-    """A comment right above an entry is its own, unless it looks like another entry that was commented out."""
+    """Return True if a comment above an entry belongs to it. One that resembles a commented-out entry does not."""
     at_column = line.startswith(" " * column + "#")
     return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
 
@@ -294,7 +295,7 @@ def _is_own_comment(line: str, column: int) -> bool:
 
 
 def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
-    """The tools that an entry lists, as the parser reads them."""
+    """Return the tools that an entry lists, as the parser reads them."""
     found = [pair for pair in _merged_pairs(editor, server) if pair.name == "tools"]
     try:
         return read_tools(found[0].value) if found else {}
@@ -303,7 +304,7 @@ def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
 
 
 def _fits(name: str) -> bool:
-    """True if the name can be a key of the file."""
+    """Return True if the name can be a key of the file."""
     return len(scalar(name)) <= LONGEST_KEY
 
 
@@ -324,14 +325,16 @@ def _write_tools(
         if name in own:
             _set_tool(editor, own[name], switch)
         else:
-            entries[name] = _entry(switch)  # came in by <<: an own entry hides that one
+            entries[name] = _entry(switch)  # merged by <<: an own entry overrides it
     if entries:
         editor.insert(slot, entries)
 
 
 def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
-    """Take the lines of these tools out, or all of `tools` with the last of them; the names that must stay, since
-    there is more in their line than a switch."""
+    """Remove the lines of these tools, or all of `tools` if none remains.
+
+    Return the names that must stay, since their line holds more than a switch.
+    """
     slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
     if slot is None:
         return names
@@ -373,7 +376,7 @@ def _set_tool(editor: Editor, slot: Slot, switch: ToolSwitch) -> None:
 
 
 def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:
-    """One key of a tool's mapping, left alone where it says so already; a `stale` that ended is taken away."""
+    """Set one key of a tool's mapping, unless it already has that value. An obsolete `stale` is removed."""
     merged = {pair.name: pair.value for pair in _merged_pairs(editor, tool)}
     if key in merged and not is_null(merged[key]):
         if _says(merged[key], value):

@@ -1,6 +1,6 @@
-"""The environment that programs of others get from us: without what only a packaged program of ours needs.
+"""The environment for other programs, without the variables that only our packaged program needs.
 
-Never here: what a server gets besides (backends/launch).
+backends/launch decides what a server gets in addition.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# What PyInstaller's start program, and its hooks, leave in the environment of a frozen program.
+# Variables that PyInstaller's bootloader and hooks set in a frozen program.
 _LIBRARY_PATHS = ("LD_LIBRARY_PATH", "LIBPATH", "DYLD_")
 _FROZEN_PREFIXES = ("_MEIPASS", "_PYI_", "PYINSTALLER_")
 _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 
 def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
-    """`environ` without what only a frozen (PyInstaller) program of ours needs; others break on our libraries. Pure.
+    """Return `environ` without the variables of our frozen (PyInstaller) program: others break on our libraries. Pure.
 
-    `bundle` is the folder of that program's files. Library paths get back the value that they had before it started;
-    PYTHONHOME and VIRTUAL_ENV go only where they name the bundle. Of a program that is not frozen nothing is taken.
+    `bundle` is the folder of that program's files. Library paths get back the value from before it started. PYTHONHOME
+    and VIRTUAL_ENV are removed only if they name the bundle. For a program that is not frozen, nothing is removed.
     """
     if not frozen:
         return dict(environ)
@@ -33,6 +33,6 @@ def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str =
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`clean_environment` as this very program needs it."""
+    """Return `clean_environment` for this very program."""
     bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
     return clean_environment(environ, frozen=bool(getattr(sys, "frozen", False)), bundle=bundle)

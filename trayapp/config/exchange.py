@@ -1,7 +1,4 @@
-"""Two files that change places in one step of the system, so that what was replaced is in our hands.
-
-Never here: what becomes of it (files).
-"""
+"""Atomic exchange of two files, so that the replaced file stays available to us."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two files of one folder change places. False where the system or the disk cannot. Raises OSError."""
+    """Exchange two files of one folder. Return False if the system or the file system cannot. Raise OSError."""
     import ctypes  # late: most programs that read files replace none
 
     names = os.fsencode(one), os.fsencode(other)

@@ -1,8 +1,8 @@
-"""A file read and replaced as a whole: atomically, through links, mode kept, with errors for people.
+"""Reading and replacing a file as a whole: atomically, through links, with its mode kept, and with errors for people.
 
-Other programs save these files, too, some of them in place and slowly: no byte of theirs is lost.
+Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost.
 
-Never here: what is in it. Also for other rooms that keep files of their own (auth, catalog, gateway).
+Other packages use this for their own files (auth, catalog, gateway).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from trayapp.config import leases
 from trayapp.config.exchange import exchange
 from trayapp.model.errors import FileChangedError, StorageError
 
-FILE_MODE = 0o600  # a new file may come to hold secrets
+FILE_MODE = 0o600  # a new file may hold secrets later
 FOLDER_MODE = 0o700
-PUT_BACK_S = 0.01  # between two looks whether a program is done with the file that was replaced under it
-QUIET_S = 0.2  # a file that was saved within it may be half written
-QUIET_LOOKS = 10  # 2 s in all: a program that writes for longer is not waited for
-REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s: Windows replaces no file that some program has open
+PUT_BACK_S = 0.01  # between two checks whether a program still writes to the replaced file
+QUIET_S = 0.2  # a file that was saved more recently may be half written
+QUIET_LOOKS = 10  # 2 s in total: a program that writes for longer is not waited for
+REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s: Windows cannot replace a file that a program has open
 REPLACE_PAUSE_S = 0.05
 
 Signature = tuple[int, int, int]
@@ -45,14 +45,14 @@ _HINTS = {
 
 
 def storage_error(error: OSError, path: Path, doing: str) -> StorageError:
-    """What happened to `path` while `doing` ("read", "written"), and what to do about it."""
+    """Return an error for a failure while `doing` ("read", "written"), with a hint what to do."""
     hint = _HINTS.get(error.errno or 0, "")
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return StorageError(f"{path} cannot be {doing}: {reason}", hint)
 
 
 def signature(path: Path) -> Signature | None:
-    """(mtime in ns, bytes, inode) of the file, links followed; None when there is none. Differs after every save."""
+    """Return (mtime in ns, bytes, inode) of the file, links followed, or None if missing. Differs after every save."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def signature(path: Path) -> Signature | None:
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
-    """At most `limit` + 1 bytes of a file, None when it does not exist; raises StorageError."""
+    """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raise StorageError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise StorageError(f"{path} is not a file", "Move away what is in its place")
@@ -76,18 +76,18 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> Signature | None:
-    """Wait, a moment at most, while some program may be writing the file: it was saved so lately, or is open for that.
+    """Wait, within a limit, while a program may be writing the file: saved recently, or open for writing.
 
-    Half of a file may be readable, and a program that writes on after it was replaced writes into nothing. What we
-    wrote ourselves is waited for by nobody (`replace_file`). Return the signature that was seen last: what is read
-    while the file has it is whole. Blocks.
+    Half of a file may be readable, and a program that keeps writing after a replacement writes into a deleted file. Our
+    own writes need no wait (`replace_file`). Return the last signature: data read while the file has it is complete.
+    Blocks.
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):
         if seen is None:
             break
         age = now() - seen[0] / 1e9
-        if abs(age) >= QUIET_S and not is_open_for_writing(path):  # the clock of a network's disk may be far ahead
+        if abs(age) >= QUIET_S and not is_open_for_writing(path):  # a network disk's clock may be far ahead
             break
         sleep(QUIET_S - max(age, 0) if age < QUIET_S else QUIET_S)
         seen = signature(path)
@@ -95,7 +95,7 @@ def wait_until_quiet(
 
 
 def is_open_for_writing(path: Path) -> bool:
-    """True if a program has the file open to write it, where the system tells (Linux)."""
+    """Return True if a program has the file open for writing, on systems that report it (Linux)."""
     try:
         with _opened(path) as file:
             return file is not None and file.has_writer() is True
@@ -104,11 +104,11 @@ def is_open_for_writing(path: Path) -> bool:
 
 
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:
-    """Replace the file by `data`, or leave it as it was and raise StorageError; of a link the target is replaced.
+    """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 
     An existing file keeps its mode, a new one gets FILE_MODE, missing folders FOLDER_MODE. `still_right` is called at
-    the last moment and may raise to refuse. A program that saves the file in that moment wins: its file stays, or is
-    put back, and FileChangedError raised.
+    the last moment and may raise to refuse. A program that saves the file at that moment wins: its file stays or is
+    restored, and FileChangedError is raised.
     """
     try:
         target = path.resolve()
@@ -122,7 +122,7 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
                 _replace(old, fresh, target, still_right)
     except OSError as error:
         raise storage_error(error, path, "written") from error
-    except RuntimeError:  # Python before 3.13 says so of a link that leads back to itself
+    except RuntimeError:  # raised before Python 3.13 for a link that leads back to itself
         raise storage_error(OSError(errno.ELOOP, ""), path, "written") from None
 
 
@@ -134,31 +134,31 @@ def _mode_of(target: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
     if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, "")  # replacing would get around a file that its owner closed
+        raise PermissionError(errno.EACCES, "")  # replacing would bypass its owner's permissions
     return stat.S_IMODE(status.st_mode)
 
 
 class _Opened:
-    """A file that is about to be replaced, held open: what other programs still write into it is seen here alone.
+    """A file about to be replaced, held open: only this descriptor shows what other programs still write into it.
 
-    With a lease of it, whoever opens it to write it waits, and we see that somebody does: nobody writes unnoticed.
+    While we hold a lease on it, a program that opens it for writing blocks, and we notice. Nobody writes unnoticed.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._seen = os.fstat(descriptor)
-        self._has_writer = False  # that it had one for so long that it says nothing
+        self._has_writer = False  # it had one for so long that this no longer means anything
         self._is_leased = False
 
     def has_writer(self) -> bool | None:
-        """True if some program has it open to write it; None where the system does not tell."""
+        """Return True if a program has it open for writing, or None if the system does not report that."""
         may = leases.take(self._descriptor)
         if may:
             leases.end(self._descriptor)
         return None if may is None else not may
 
     def wait_for_writer(self) -> None:
-        """Wait, a moment at most, while some program has the file open to write it; then hold a lease, if possible."""
+        """Wait, within a limit, while a program has the file open for writing. Then hold a lease, if possible."""
         for _ in range(QUIET_LOOKS):
             may = leases.take(self._descriptor)
             if may is not False:
@@ -168,7 +168,7 @@ class _Opened:
         self._has_writer = True
 
     def was_written(self) -> bool:
-        """True if some program writes into the file, is about to, or wrote since it was opened here."""
+        """Return True if a program writes into the file, is about to, or has written since it was opened here."""
         now = os.fstat(self._descriptor)
         if (now.st_mtime_ns, now.st_size) != (self._seen.st_mtime_ns, self._seen.st_size):
             return True
@@ -177,24 +177,24 @@ class _Opened:
         return not self._has_writer and self.has_writer() is True
 
     def end_lease(self) -> None:
-        """Let go on whoever waits to write it."""
+        """End the lease, so that a waiting writer continues."""
         if self._is_leased:
             leases.end(self._descriptor)
             self._is_leased = False
 
     def is_at(self, path: Path) -> bool:
-        """True if it is the file at `path`."""
+        """Return True if it is the file at `path`."""
         return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:
-        """True if nobody writes; where the system does not tell, if nobody did a moment ago."""
+        """Return True if nobody writes. If the system does not report that, return True if nobody wrote recently."""
         has_writer = self.has_writer()
         if has_writer is None:
             return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S
         return not has_writer
 
     def content(self) -> bytes:
-        """Read all of it."""
+        """Return the whole content."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         with open(self._descriptor, "rb", closefd=False) as file:
             return file.read()
@@ -202,10 +202,10 @@ class _Opened:
 
 @contextmanager
 def _opened(target: Path) -> Iterator[_Opened | None]:
-    """Hold the file open that is about to be replaced; None where that cannot be."""
+    """Hold the file that is about to be replaced open. Yield None if that is impossible."""
     descriptor = -1
-    if os.name != "nt":  # Windows replaces no file that is open, by us or by who writes it
-        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last: a lease
+    if os.name != "nt":  # Windows cannot replace an open file, whether we or its writer hold it
+        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last one: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield _Opened(descriptor) if descriptor >= 0 else None
@@ -215,13 +215,15 @@ def _opened(target: Path) -> Iterator[_Opened | None]:
 
 
 def _replace(old: _Opened, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
-    """Let `fresh` take the place of `old`. Raises FileChangedError if a program saves the file in this moment: then
-    its file is in place."""
+    """Put `fresh` in the place of `old`.
+
+    Raise FileChangedError if a program saves the file at this moment. Its file is then in place.
+    """
     ours = signature(fresh)
     old.wait_for_writer()
     still_right()
     with fresh.open("r+b", buffering=0) as file:
-        leases.take_alone(file.fileno())  # nobody reads ours until we know that it stays
+        leases.take_alone(file.fileno())  # nobody reads our file until we know that it stays
         try:
             is_exchanged = exchange(fresh, target)
         except FileNotFoundError:
@@ -232,10 +234,10 @@ def _replace(old: _Opened, fresh: Path, target: Path, still_right: Callable[[], 
             _exchange_back(fresh, target, ours)
             file.truncate()
             with contextlib.suppress(FileNotFoundError):
-                file.write(target.read_bytes())  # for who has opened ours and waits to read it
+                file.write(target.read_bytes())  # for a reader that has opened our file and waits
             raise _changed(target)
     _sync_folder(target.parent)
-    # A program may have found the old file in the folder before the exchange and open it only now.
+    # A program may have looked up the old file before the exchange and open it only now.
     if old.was_written():
         if is_exchanged:
             _exchange_back(fresh, target, ours)
@@ -249,7 +251,7 @@ def _changed(path: Path) -> FileChangedError:
 
 
 def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
-    """Put the file back that we replaced, and that a program saves, unless somebody saved again since."""
+    """Restore the file that we replaced while a program saves it, unless it was saved again since."""
     with contextlib.suppress(FileNotFoundError):
         exchange(fresh, target)
         if signature(fresh) != ours:
@@ -257,9 +259,9 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 
 
 def _put_back(old: _Opened, target: Path, ours: Signature | None) -> None:
-    """Let what a program wrote into the replaced file count as its save, unless somebody saved again since.
+    """Treat what a program wrote into the replaced file as its save, unless the file was saved again since.
 
-    Where files cannot be exchanged. Soon: whoever reads the file meanwhile does not find that save.
+    Used where files cannot be exchanged. Done soon: readers do not find that save until then.
     """
     old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S
@@ -270,16 +272,16 @@ def _put_back(old: _Opened, target: Path, ours: Signature | None) -> None:
 
 
 def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Make it all of the new content, or leave it as it was. Its folder is there. Raises OSError."""
+    """Replace the file with the new content, or leave it unchanged. Its folder must exist. Raise OSError."""
     with _temporary(path, data, mode) as fresh:
         _take_place(fresh, path)
 
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Write a file beside that at `path`, to take its place; what is there at the end is removed.
+    """Write a temporary file beside `path`, to replace it. Whatever has its name at the end is removed.
 
-    Nobody need wait for more of what is whole at once, so it is dated as quiet.
+    Its modification time is set back: it is complete at once, so nobody needs to wait for it.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
@@ -312,13 +314,13 @@ def _take_place(
 
 
 def new_file(path: Path) -> BinaryIO:
-    """One that was not there, for its user alone, open to be written. Raises OSError."""
+    """Create a file, accessible only to its user, and open it for writing. Raise OSError if it exists."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
     return open(descriptor, "wb")  # noqa: PTH123 (an open descriptor, not a path)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a power cut; systems that cannot open a folder do so by themselves."""
+    """Make the new name durable. Systems that cannot open a folder do so themselves."""
     if os.name == "nt":
         return
     with contextlib.suppress(OSError):

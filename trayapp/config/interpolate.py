@@ -1,11 +1,15 @@
 """Variables in texts (PRODUCT 4), in all their spellings, and `~`.
 
-Never here: where values come from (lookups are passed in), values in error texts.
+Lookups are passed in. Error texts never contain values.
 
 The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`,
-`${cmd:COMMAND}` (its output; no default, the command goes up to the closing brace).
-Decided: a value is never searched for variables again; a default may hold variables, one level deep; a default stands
-in for an empty value too, as in a shell; `${` without its `}`, and braces that hold no name, are left alone.
+`${cmd:COMMAND}` (its output; it takes no default, and the command ends at the closing brace).
+
+Decided:
+- A value is never expanded again.
+- A default may contain variables, one level deep.
+- A default also replaces an empty value, as in a shell.
+- `${` without its `}`, and braces without a name, are left alone.
 """
 
 from __future__ import annotations
@@ -18,9 +22,9 @@ from trayapp.config.urls import url_fault
 from trayapp.model.errors import COMMAND, KEYRING, ConfigError, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
-Lookup = Callable[[str], str | None]  # a name -> its value, None when there is none
+Lookup = Callable[[str], str | None]  # a name -> its value, or None
 
-DEFAULT_LEVELS = 1  # ${A:-${B}} is read, what stands inside B's default is text
+DEFAULT_LEVELS = 1  # ${A:-${B}} is expanded; B's own default is plain text
 
 _TOKEN = re.compile(r"\$\{|\{env:([A-Za-z_]\w*)\}|\$env:([A-Za-z_]\w*)|[{}]", re.ASCII)
 _BODY = re.compile(
@@ -34,14 +38,14 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A text with its variables replaced. `missing` names those without a value (empty in the text), in order, once."""
+    """A text with its variables replaced. `missing`: those without a value (empty in the text), once, in order."""
 
     text: str
     missing: tuple[str, ...] = ()
 
 
 def expand(text: str, lookup: Lookup, keyring: Lookup) -> Expanded:
-    """Return `text` with all its variables replaced; pure, never raises.
+    """Return `text` with all its variables replaced. Pure; never raises.
 
     `keyring` gets the name of a secret, or `cmd:COMMAND`. A missing keyring entry is named `keyring:NAME`.
     """
@@ -51,7 +55,7 @@ def expand(text: str, lookup: Lookup, keyring: Lookup) -> Expanded:
 
 
 class _Expander:
-    """Expands one text and the defaults in it, noting what is missing."""
+    """Expands one text and the defaults in it, and records missing variables."""
 
     def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None]) -> None:
         self._lookup = lookup
@@ -75,7 +79,7 @@ class _Expander:
         return "".join(parts) + text[done:]
 
     def _value(self, token: re.Match[str], inside: str, closed: bool, levels: int) -> str | None:
-        """The value of one token; None leaves it as it stands."""
+        """Return the value of one token, or None to leave it unchanged."""
         name = token[1] or token[2]
         if name:
             return self._or_missing(self._lookup(name), name)
@@ -100,7 +104,7 @@ class _Expander:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """For the start of each opening brace that is closed, the index after its `}`."""
+    """Return the index after the matching `}` for the start of each opening brace that is closed."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in _TOKEN.finditer(text):
@@ -112,10 +116,10 @@ def _closings(text: str) -> dict[int, int]:
 
 
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
-    """The server with all its variables replaced and `~` (in command and cwd) followed to `home`.
+    """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    Raises MissingVariableError that names every variable without a value, bearer_token_env's among them, and
-    ConfigError for an address or a text that nothing can be started or sent with. No value is in an error.
+    Raise MissingVariableError that names every variable without a value, including that of bearer_token_env. Raise
+    ConfigError for an address or text that cannot be used to start or send anything. Errors contain no values.
     """
     resolver = _Resolver(environ.get, keyring)
     resolved = replace(
@@ -138,17 +142,17 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
 
 def keyring_names(server: ServerConfig) -> tuple[str, ...]:
-    """Return the names of the secrets that the server's entry asks for, in order, once."""
+    """Return the names of the secrets that the server's entry refers to, once each, in order."""
     return tuple(name for name in variable_names(server)[1] if not name.startswith(COMMAND))
 
 
 def secret_commands(server: ServerConfig) -> tuple[str, ...]:
-    """Return the commands whose output the server's entry asks for, in order, once."""
+    """Return the commands whose output the server's entry refers to, once each, in order."""
     return tuple(name.removeprefix(COMMAND) for name in variable_names(server)[1] if name.startswith(COMMAND))
 
 
 def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the variables of the environment, and the secrets, that the entry asks for; each in order, once.
+    """Return the environment variables and the secrets that the entry refers to, once each, in order.
 
     A secret that a command prints is named `cmd:COMMAND`.
     """
@@ -159,7 +163,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
         secrets[name] = None
         return "x"
 
-    # Without a value a variable leads to its default, and so to what that asks for.
+    # A variable without a value expands to its default, and so to what that refers to.
     resolver = _Resolver(variables.setdefault, note)
     lists = (server.args, server.env.values(), server.headers.values())
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
@@ -169,7 +173,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 class _Resolver:
-    """Expands many texts, gathering what is missing in all of them."""
+    """Expands several texts and collects their missing variables."""
 
     def __init__(self, lookup: Lookup, keyring: Lookup) -> None:
         self.missing: dict[str, None] = {}
@@ -183,7 +187,7 @@ class _Resolver:
 
 
 def _at_home(path: str | None, home: str) -> str | None:
-    """`~` and `~/x` under `home`; `~user/x` is left alone (interp-16)."""
+    """Return the path with `~` or `~/x` expanded to `home`. `~user/x` is left alone (interp-16)."""
     if path is None or not (path == "~" or path.startswith(("~/", "~\\"))):
         return path
     return home + path[1:]

@@ -1,6 +1,6 @@
-"""Leases: while we hold one, no other program's open(2) of the file to write it returns (fcntl(2), F_SETLEASE).
+"""File leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE).
 
-Linux alone has them, for a user's own files on most local disks.
+Only Linux has them, for a user's own files on most local disks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 
 def take(descriptor: int) -> bool | None:
-    """Take a lease of a file that is open to be read. False if a process has it open to write it, None if unknown."""
+    """Take a lease on a file open for reading. Return False if a process has it open for writing, None if unknown."""
     if sys.platform != "linux":
         return None
     import fcntl
@@ -19,7 +19,7 @@ def take(descriptor: int) -> bool | None:
 
 
 def take_alone(descriptor: int) -> bool | None:
-    """Take a lease of a file that nobody else has open: who opens it to read it waits, too. False, None as `take`."""
+    """Take a lease on a file that nobody else has open: readers block, too. Return False or None as `take` does."""
     if sys.platform != "linux":
         return None
     import fcntl
@@ -28,7 +28,7 @@ def take_alone(descriptor: int) -> bool | None:
 
 
 def is_awaited(descriptor: int) -> bool:
-    """True if a program waits for the end of our lease, or no longer does since the system ended it."""
+    """Return True if a program waits for our lease, or did until the system ended it."""
     if sys.platform != "linux":
         return False
     import fcntl
@@ -37,7 +37,7 @@ def is_awaited(descriptor: int) -> bool:
 
 
 def end(descriptor: int) -> None:
-    """End our lease: who waits for it goes on. Closing the descriptor does so, too."""
+    """End our lease, so that waiting programs continue. Closing the descriptor does so, too."""
     if sys.platform != "linux":
         return
     import fcntl
@@ -50,7 +50,7 @@ def _set(descriptor: int, kind: int) -> bool | None:
     import signal
 
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored: SIGIO, for a lease that ends, would kill us
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored; SIGIO for a broken lease would kill us
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, kind)
     except OSError as error:
         return False if error.errno == errno.EAGAIN else None

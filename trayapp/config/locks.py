@@ -1,7 +1,6 @@
-"""One change at a time to each file of ours, whichever process or thread makes it.
+"""Exclusive locks for changes to our files, across processes and threads.
 
-The lock lies in the runtime folder: the folder of the file itself may be a repository, read-only or on a network.
-Never here: reading or writing the file.
+The lock is in the run folder: the file's own folder may be a repository, read-only or on a network.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from trayapp.model.errors import StorageError
 from trayapp.wire.lock import FileLock
 from trayapp.wire.rundir import run_dir
 
-WAIT_S = 20.0  # fifty processes that change one file each wait some seconds; the tray waits 30 s for a whole verb
+WAIT_S = 20.0  # fifty processes that change one file wait some seconds each; the tray waits 30 s for a whole command
 LOOK_S = 0.01
 NAME_HEX = 16
 
 
 @contextmanager
 def locked(path: Path, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of the file at `path`, there or not, links followed. The system frees it when its holder dies.
+    """Hold the lock for the file at `path`, existing or not, links followed. The system frees it when its holder dies.
 
-    Not reentrant. Blocks while another process or thread holds it. Raises StorageError after `wait_s`, and when the
-    lock cannot be made.
+    Not reentrant. Blocks while another process or thread holds it. Raise StorageError after `wait_s`, or if the lock
+    cannot be created.
     """
     lock = FileLock(run_dir(os.environ), _name_of(path))
     end = time.monotonic() + wait_s
@@ -46,7 +45,7 @@ def locked(path: Path, wait_s: float = WAIT_S) -> Iterator[None]:
 
 
 def _name_of(path: Path) -> str:
-    """Return one name for each file, whatever link leads to it."""
+    """Return one name for each file, no matter which link leads to it."""
     place = Path(os.path.normcase(os.path.realpath(path)))
     digest = hashlib.blake2b(os.fsencode(place), digest_size=NAME_HEX // 2)
     return f"{place.name}-{digest.hexdigest()}.lock"

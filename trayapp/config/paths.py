@@ -1,6 +1,6 @@
-"""Where the configuration, the caches and the logs lie (PRODUCT 3).
+"""Locations of the configuration, the caches and the logs (PRODUCT 3).
 
-Never here: making folders, the run folder (wire/rundir).
+wire/rundir has the run folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONFIG_NAME = "servers.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Absolute paths; nothing of it need exist."""
+    """Absolute paths. None of them needs to exist."""
 
     config_file: Path
     cache_dir: Path
@@ -26,20 +26,20 @@ class Paths:
 
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
-    """The user's own folders, or all of it under MULTI_MCP_HOME (`~` followed, relative to the working folder)."""
+    """Return the user's own folders, or those in MULTI_MCP_HOME (`~` expanded, relative to the working folder)."""
     home = environ.get(HOME_VARIABLE, "").strip()
     return _inside(Path(home)) if home else _platform_paths()
 
 
 def _inside(home: Path) -> Paths:
-    with suppress(RuntimeError):  # ~name of nobody: taken as a folder of that name
+    with suppress(RuntimeError):  # ~name of an unknown user: taken as a folder of that name
         home = home.expanduser()
     home = home.absolute()
     return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
 
 
 def _platform_paths() -> Paths:
-    from platformdirs import PlatformDirs  # 25 ms, and not needed when MULTI_MCP_HOME is set
+    from platformdirs import PlatformDirs  # 25 ms, and not needed if MULTI_MCP_HOME is set
 
     folders = PlatformDirs(APP_NAME, appauthor=False)
     config_file = folders.user_config_path / CONFIG_NAME

@@ -1,7 +1,4 @@
-"""How the readers of this room say that something is wrong: with a file, with a value, and the list of all of it.
-
-Never here: YAML, what is right or wrong.
-"""
+"""Problem reports of the config readers: for a file, for a value, and the list of all problems."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from typing import Protocol
 from trayapp.model.errors import ConfigError
 from trayapp.model.status import Problem
 
-SHOWN_CHARACTERS = 60  # of a word out of the file: a problem is one line
+SHOWN_CHARACTERS = 60  # of a word from the file: a problem is one line
 
 
 class Unparsable(ConfigError):
-    """A whole file that cannot be used. `problem` says where and why."""
+    """A whole file cannot be used. `problem` says where and why."""
 
     code = "config_unparsable"
 
@@ -26,7 +23,7 @@ class Unparsable(ConfigError):
 
 
 class TextPlace(Protocol):
-    """Anything that knows where it stands in the text: `line` 1-based, `column` 0-based."""
+    """A position in a text: `line` 1-based, `column` 0-based."""
 
     @property
     def line(self) -> int: ...
@@ -35,7 +32,7 @@ class TextPlace(Protocol):
 
 
 class Wrong(Exception):
-    """A value that cannot be read; the reader of the surrounding entry turns it into a problem."""
+    """A value cannot be read. The reader of the surrounding entry turns this into a problem."""
 
     def __init__(self, place: TextPlace, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -45,12 +42,12 @@ class Wrong(Exception):
 
 
 def problem_at(file: str, place: TextPlace, message: str, hint: str = "") -> Problem:
-    """A problem of the whole file at `place`."""
+    """Return a problem of the whole file at `place`."""
     return Problem(file, place.line, message, hint, column=place.column + 1)
 
 
 class Report:
-    """Collects the problems of one file, all of them, in the order of their lines."""
+    """Collects all problems of one file, in the order of their lines."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -59,24 +56,24 @@ class Report:
     def add(
         self, place: TextPlace, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
     ) -> None:
-        """Note one problem. `fatal`: the entry of `server` cannot be used."""
+        """Add one problem. `fatal`: the entry of `server` cannot be used."""
         column = place.column + 1
         self._problems.append(Problem(self.file, place.line, message, hint, column, server, fatal))
 
     def sorted(self) -> tuple[Problem, ...]:
-        """All problems, by line and column."""
+        """Return all problems, by line and column."""
         return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))
 
 
 def shown(word: str) -> str:
-    """`word` as it may stand in a message: one line, no control characters, at most SHOWN_CHARACTERS."""
+    """Return `word` as shown in a message: one line, no control characters, at most SHOWN_CHARACTERS."""
     safe = "".join(letter if letter.isprintable() else "?" for letter in word[: SHOWN_CHARACTERS + 1])
     return safe if len(safe) <= SHOWN_CHARACTERS else f"{safe[: SHOWN_CHARACTERS - 3]}..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was most likely meant to be, or None."""
-    import difflib  # 1 ms, for files with a word that nobody knows
+    """Return the known word that `word` was most likely meant to be, or None."""
+    import difflib  # 1 ms, only for files with an unknown word
 
     found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None

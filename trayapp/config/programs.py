@@ -1,14 +1,11 @@
-"""Programs that are installed where the PATH does not lead.
-
-Never here: what a server needs, running anything.
-"""
+"""Programs that are installed outside the PATH."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-# Where installers put programs without the PATH of every desktop knowing it
+# Folders that installers use, although the PATH of some desktops lacks them
 _FOLDERS = (
     "~/.local/bin", "~/.cargo/bin", "~/bin", "~/.bun/bin", "~/.deno/bin", "~/.volta/bin", "~/go/bin", "/usr/local/bin",
     "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/snap/bin",
@@ -16,7 +13,7 @@ _FOLDERS = (
 
 
 def found_elsewhere(command: str, home: str) -> str:
-    """Return `There is one at ~/.local/bin/uvx: ...` for a program that the PATH does not have; "" without one."""
+    """Return `There is one at ~/.local/bin/uvx: ...` for a program that is not on the PATH, or "" if none is found."""
     if os.sep in command or not command:
         return ""
     for folder in _FOLDERS:

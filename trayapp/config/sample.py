@@ -1,7 +1,4 @@
-"""The text of a user's first servers.yaml: one sample server that runs, the rest as comments to learn from.
-
-Never here: writing it.
-"""
+"""The text of a user's first servers.yaml: one working sample server, and more examples as comments."""
 
 from __future__ import annotations
 
@@ -53,13 +50,15 @@ servers:
 
 
 def sample_text() -> str:
-    """Return the first servers.yaml. It names no place of this installation: the next one may lie elsewhere."""
+    """Return the first servers.yaml. It names no path of this installation: the next one may be elsewhere."""
     return _SAMPLE
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
-    """Return the configuration with the bundled sample server started by `command`, program first, wherever it was
-    installed when its entry was written."""
+    """Return the configuration with the bundled sample server started by `command`, program first.
+
+    Its entry may name a program of an earlier installation.
+    """
     program, *args = command
     ours = [server for server in config.servers.values() if _is_bundled(server)]
     changed = {server.name: replace(server, command=program, args=tuple(args)) for server in ours}

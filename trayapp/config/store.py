@@ -1,6 +1,6 @@
-"""servers.yaml on the disk: read, and edited in a way that loses nothing that anybody wrote (STYLE 18).
+"""The servers.yaml file: read, and edited without losing anything that anyone wrote (STYLE 18).
 
-Never here: what an edit does to the text (edits), what the text means.
+edits makes the changes to the text.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ from trayapp.model.settings import AskMode
 
 __all__ = ["ConfigStore", "Loaded", "signature"]
 
-EDIT_S = 20.0  # for an edit, other programs' saves and edits waited for: the tray waits 30 s for a whole verb
-AWAY_LOOKS = 5  # times, a QUIET_S between them, that a file is looked for which an editor may have moved away
-MISSING = ""  # the fingerprint of a file that is not there
+EDIT_S = 20.0  # for an edit, including waits for other programs: the tray waits 30 s for a whole command
+AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have moved away
+MISSING = ""  # the fingerprint of a missing file
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file's text (a byte order mark kept) and what tells it from any other; MISSING when there is no file."""
+    """A file's text (with its byte order mark) and fingerprint; MISSING if there is no file."""
 
     text: str
     fingerprint: str
 
     @property
     def exists(self) -> bool:
-        """Whether there was a file."""
+        """True if there was a file."""
         return self.fingerprint != MISSING
 
 
 class ConfigStore:
-    """The one file at `path`. `first_text` gives the text that a missing file starts with (see sample)."""
+    """The file at `path`. `first_text` returns the initial text of a missing file (see sample)."""
 
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
         self.path = path
         self._first_text = first_text
 
     def read(self) -> Loaded:
-        """The file as it is, an empty text when missing; raises StorageError, Unparsable (too large, not UTF-8)."""
+        """Return the current file, empty if missing. Raise StorageError, Unparsable (too large, not UTF-8)."""
         data = read_bytes(self.path, MAX_BYTES)
         return Loaded("", MISSING) if data is None else Loaded(decode(data, self.path.name), _fingerprint(data))
 
     def start(self) -> str:
-        """The text that the next edit begins with: that of a missing file is its first one. Raises as `read`."""
+        """Return the text that the next edit starts from: for a missing file, its first text. Raise as `read`."""
         return self._start(self.read())
 
     def _start(self, seen: Loaded) -> str:
         return seen.text if seen.exists else self._first_text()
 
     def signature(self) -> Signature | None:
-        """Changes with every save, at the price of one stat; None when there is no file."""
+        """Return a value that changes with every save, for the cost of one stat. None if there is no file."""
         return signature(self.path)
 
     def create(self) -> bool:
-        """Write the first text if there is no file; whether it was written. Raises StorageError."""
+        """Write the first text if there is no file. Return True if it was written. Raise StorageError."""
         if self.read().exists:
             return False
         with locked(self.path):
             return not self.read().exists and self.write(self._first_text(), Loaded("", MISSING))
 
     def write(self, text: str, seen: Loaded) -> bool:
-        """Replace the file by `text`, atomically, if it is still as `seen`; whether bytes changed.
+        """Replace the file with `text`, atomically, if it is still as `seen`. Return True if bytes changed.
 
-        Raises FileChangedError (nothing written) and StorageError (nothing written, nothing left behind).
+        Raise FileChangedError (nothing written) or StorageError (nothing written, nothing left behind).
         """
         if seen.exists and text == seen.text:
             return False
@@ -89,12 +89,12 @@ class ConfigStore:
         return True
 
     def edit(self, change: Callable[[str], str], within_s: float = EDIT_S) -> bool:
-        """Read, change and write; again from the start when somebody else saved in between. Whether bytes changed.
+        """Read, change and write the file. Return True if bytes changed.
 
-        A missing file is changed from the first text. Edits wait for each other, those of other processes too: however
-        many there are at once, each is written. `change` may be called several times; what it raises counts if the file
-        is still as it was given. No attempt begins after `within_s`. Raises what `change`, `read` and `write` raise,
-        and StorageError (see locked).
+        Start over if another program saved the file in between. A missing file is changed from the first text.
+        Concurrent edits wait for each other, also across processes: each is written. `change` may be called several
+        times. Its error is final only if the file has not changed since. No attempt begins after `within_s`. Raise what
+        `change`, `read` and `write` raise, and StorageError (see locked).
         """
         end = time.monotonic() + within_s
         with locked(self.path, within_s):
@@ -112,8 +112,10 @@ class ConfigStore:
                         raise
 
     def _settled(self, end: float) -> Loaded:
-        """Return the file once nobody saves it, soon after `end` at the latest. Some editors move it away first: then
-        its folder changed just now."""
+        """Return the file once nobody saves it, soon after `end` at the latest.
+
+        Some editors first move it away. Its folder then changed a moment ago.
+        """
         seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):
             if seen.exists or time.monotonic() > end or not self._folder_changed():
@@ -123,7 +125,7 @@ class ConfigStore:
         return seen
 
     def _quiet(self, end: float) -> Loaded:
-        """Return the file as it was while nobody saved it: one that was emptied to be written is no answer."""
+        """Return the file as it was while nobody saved it. A file truncated for a write does not count."""
         while True:
             quiet = wait_until_quiet(self.path)
             try:
@@ -136,14 +138,14 @@ class ConfigStore:
                     return seen
 
     def _folder_changed(self) -> bool:
-        """True if something came into the file's folder, or went, within the last moments."""
+        """Return True if an entry of the file's folder was added or removed a moment ago."""
         try:
             return abs(time.time() - self.path.parent.stat().st_mtime) < QUIET_S * AWAY_LOOKS
         except OSError:
             return False
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
-        """Write the result of a refresh (see edits.merge_tools); servers that could not be written, with the reason."""
+        """Write the result of a refresh (edits.merge_tools). Return the reason for each server not written."""
         from trayapp.config import edits  # loaded with the first edit, as below: a first list needs none
 
         refused: dict[str, str] = {}
@@ -158,31 +160,31 @@ class ConfigStore:
         return refused
 
     def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
-        """See edits.add_server; whether bytes changed, as with all that follow."""
+        """Add a server (edits.add_server). Return True if bytes changed, as do the methods below."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:
-        """See edits.remove_server."""
+        """Remove a server (edits.remove_server)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
 
     def set_confine(self, server: str, value: Any) -> bool:
-        """See edits.set_confine."""
+        """Set `confine` of a server (edits.set_confine)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
 
     def set_ask(self, server: str, tool: str | None, ask: AskMode | None) -> bool:
-        """See edits.set_ask."""
+        """Set `ask` of a server or tool (edits.set_ask)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_ask(text, server, tool, ask, self.path.name))
 
     def set_setting(self, key: str, value: Any) -> bool:
-        """See edits.set_setting."""
+        """Set one setting (edits.set_setting)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))

@@ -1,6 +1,6 @@
-"""Whether a server's address may be used (interp-10).
+"""Checks of server addresses (interp-10).
 
-Never here: connecting, variables. An address may hold a secret, so no message repeats it.
+An address may contain a secret, so no message repeats it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
-    """What is wrong with an address whose variables are resolved; None when it is http or https with a host."""
+    """Return what is wrong with an address whose variables are resolved. None if it is http or https with a host."""
     if re.search(r"[\s\x00-\x1f\x7f]", url):
         return "holds blanks or control characters"
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for one that is no number up to 65535
+        _ = parts.port  # raises unless it is a number up to 65535
     except ValueError:
         return "is no web address"
     if _IGNORED.search(parts.netloc):
@@ -34,14 +34,17 @@ def url_fault(url: str) -> str | None:
 
 
 def has_variable(text: str) -> bool:
-    """Whether a text may change when its variables are resolved."""
+    """Return True if a text may change when its variables are resolved."""
     return _VARIABLE.search(text) is not None
 
 
 def unsafe_url(url: str) -> str | None:
-    """What speaks against taking an address over with one command: as `url_fault`, and the way there must not be read
-    along (http is for this machine). Whoever knows his network writes the address into servers.yaml."""
-    plain = _VALUE.sub("1", url)  # a host of variables is any host, a port of one is a port
+    """Return the reason against adopting an address with one command, or None.
+
+    Checks as `url_fault`, and that the connection is encrypted (http only for this machine). A user who knows their
+    network can write another address into servers.yaml.
+    """
+    plain = _VALUE.sub("1", url)  # a variable host may be any host, a variable port counts as a port
     fault = url_fault(plain)
     if fault is not None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
@@ -56,12 +59,12 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
-_GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # hosts that many have
+_GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
 _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # below a country's top level
 
 
 def name_of_url(url: str) -> str:
-    """A server's name from its address: `deepwiki` of https://mcp.deepwiki.com/mcp."""
+    """Return a server's name from its address: `deepwiki` for https://mcp.deepwiki.com/mcp."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     labels = [label for label in host.split(".") if label] or [host]
     if _address(host) is not None or len(labels) == 1:
@@ -71,9 +74,9 @@ def name_of_url(url: str) -> str:
     return (own or labels)[-1] if own else labels[0]
 
 
-_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # alone, or first in a name of the ones below
+_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # alone, or before one of the zones below
 _METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
-_METADATA_ADDRESSES = frozenset(  # of clouds, beside those of the link
+_METADATA_ADDRESSES = frozenset(  # of clouds, in addition to link-local ones
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
 )
 _INSIDE_ZONES = ("localhost", "local", "internal", "home.arpa", "localdomain", "lan")  # RFC 6761, 6762, 8375; ICANN
@@ -82,13 +85,13 @@ _IGNORED = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CARRYING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::ffff:0:0:0/96")))  # NAT64, SIIT
-_COMPATIBLE = 1 << 32  # IPv6 addresses below are those of IPv4 (RFC 4291, deprecated)
+_COMPATIBLE = 1 << 32  # lower IPv6 addresses are IPv4 ones (RFC 4291, deprecated)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_forbidden_place(url: str) -> bool:
-    """True if an address names the machine's link or its cloud's metadata: nothing a web page may talk us into."""
+    """Return True if an address is link-local or a cloud's metadata service. No web page may make us connect there."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:
@@ -98,7 +101,7 @@ def is_forbidden_place(url: str) -> bool:
 
 
 def is_inside(url: str) -> bool:
-    """True if an address names this machine, its network or its cloud: no place of a server elsewhere (SSRF)."""
+    """Return True for an address on this machine, its network or its cloud. A remote server must not name it (SSRF)."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:
@@ -112,7 +115,7 @@ def _is_in(host: str, zones: tuple[str, ...]) -> bool:
 
 
 def _host_of(url: str) -> str:
-    """The host of an address as name lookups come to see it; "" for none."""
+    """Return the host of an address as a name lookup sees it, or ""."""
     try:
         return _as_looked_up(unquote(urlsplit(url.replace("\\", "/")).hostname or ""))
     except ValueError:
@@ -120,14 +123,15 @@ def _host_of(url: str) -> str:
 
 
 def _as_looked_up(host: str) -> str:
-    """Other scripts' digits and full stops are plain ones, what draws nothing is nothing (IDNA, UTS 46)."""
+    """Return a host with other scripts' digits and dots normalized, without invisible characters (IDNA, UTS 46)."""
     return _IGNORED.sub("", unicodedata.normalize("NFKC", host)).replace("\u3002", ".").rstrip(".").lower()
 
 
 def _address(host: str) -> Address | None:
-    """Numbers in every spelling that connecting would take: 169.254.169.254, 0xa9fea9fe, 2852039166, 127.1, ::ffff:0:1.
+    """Return an IP address in any spelling that connect accepts, or None.
 
-    An IPv4 address inside one of IPv6 counts as that.
+    Examples: 169.254.169.254, 0xa9fea9fe, 2852039166, 127.1, ::ffff:0:1. An IPv4 address embedded in an IPv6 address
+    counts as IPv4.
     """
     try:
         address: Address = ipaddress.ip_address(host.partition("%")[0])
@@ -140,8 +144,10 @@ def _address(host: str) -> Address | None:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address in it: mapped, by NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, or as the deprecated
-    compatible ones."""
+    """Return the embedded IPv4 address: mapped, NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, or compatible.
+
+    IPv4-compatible addresses are deprecated.
+    """
     if any(address in network for network in _CARRYING) or 1 < int(address) < _COMPATIBLE:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]

@@ -44,12 +44,12 @@ class Offer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names of the lists that could not be read and of which nothing is known."""
+        """Return the names of the lists that could not be read and of which nothing is known."""
         return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
 
     @property
     def failure(self) -> str:
-        """Reasons such as `did not list its tools: licence expired`, for each list that failed. "" if none did."""
+        """Return reasons such as `did not list its tools: license expired`, for each list that failed; "" if none did."""
         alike: dict[str, list[str]] = {}
         for name, why in self.failed.items():
             if why != UNREAD:

@@ -71,16 +71,14 @@ class ServerConfig:
 
     @property
     def transport(self) -> TransportKind:
-        """How the server is reached. A `url` without `type` counts as http until it falls back."""
+        """Return how the server is reached. A `url` without `type` counts as http until it falls back."""
         if self.command is not None:
             return "stdio"
         return self.type or "http"
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server. The entry's `auth` wins; a token set by the user rules out a
-    sign-in.
-    """
+    """Return how to authenticate to an HTTP server. `auth` of its entry wins. A token of the user's means no sign-in."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)

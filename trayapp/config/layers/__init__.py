@@ -1,1 +1,1 @@
-"""Files laid over each other: imports below servers.yaml, a trusted project's file above it."""
+"""Configuration layers: imports below servers.yaml, a trusted project's file above it."""

@@ -1,6 +1,6 @@
-"""The user's configuration with a trusted project's file laid over it, entry by entry and field by field (PRODUCT 4).
+"""The user's configuration with a trusted project's file merged over it, entry by entry and field by field (PRODUCT 4).
 
-Never here: files, trust (a Trusted is the proof of it), who gets to see the result.
+A Trusted is the proof of trust.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from trayapp.model.servers import ServerConfig, launch_settings
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What sessions of one project have. `config`: the user's settings, all servers, the project's problems.
+    """Configuration for the sessions of one project: the user's settings, all servers, the project's problems.
 
-    `named`: what the project's file names and can be used. `own`: those of them that only this project has, or that it
-    starts in another way: never the user's shared processes.
+    `named`: usable servers of the project's file. `own`: those that only this project has or that it starts
+    differently. They never use the user's shared processes.
     """
 
     folder: Path
@@ -41,14 +41,14 @@ class Overlay:
 def overlay(
     user: Config, trusted: Trusted, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
 ) -> Overlay:
-    """Lay the project's servers over `user`; a file that cannot be used as a whole changes nothing but the problems."""
+    """Merge the project's servers over `user`. A file that cannot be used as a whole only adds its problems."""
     return preview(user, trusted.file, exists=exists, windows=windows)
 
 
 def preview(
     user: Config, file: ProjectFile, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
 ) -> Overlay:
-    """What `overlay` would give if the file were trusted: to be shown to the user, never to be run."""
+    """Return what `overlay` would return for a trusted file, only to be shown to the user, never to be run."""
     name = str(file.path)
     report = Report(name)
     try:
@@ -70,7 +70,7 @@ def preview(
             merged = merged_pair(_without_private(lower), pair, surroundings)
         entry = read_entry(merged, report, surroundings)
         if entry is None:
-            servers.pop(key, None)  # not the user's own: the project wants another one
+            servers.pop(key, None)  # not the user's own entry: the project wants a different one
         else:
             if _has_ask(pair):
                 report.add(pair.key, f"{key}: ask does not count in a project's file", "Say it in servers.yaml")
@@ -82,13 +82,13 @@ def preview(
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
 
 
-# What a user's entry holds for its own program or address alone
+# Fields of a user's entry that are meant only for its own program or address
 _PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
-_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # without these a project's entry leaves the user's folder alone
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # a project's entry without these keeps the user's folder
 
 
 def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:
-    """True if the merged entry starts or reaches something else than the user's own."""
+    """Return True if the merged entry starts or reaches something other than the user's own."""
     if user is None or server is None:
         return True
     return (user.command, user.args, user.cwd, user.url) != (server.command, server.args, server.cwd, server.url)
@@ -103,7 +103,7 @@ def _without_private(lower: Pair) -> Pair:
 
 
 def _says(entry: Pair, wanted: frozenset[str]) -> bool:
-    """True if an entry says any of these fields."""
+    """Return True if an entry has any of these fields."""
     return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
 
 
@@ -119,7 +119,7 @@ def _has_ask(entry: Pair) -> bool:
 
 
 def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
-    """Return a project's server with the user's own word on when to ask: a cloned file may not take that away."""
+    """Return a project's server with the user's own `ask`: a cloned file may not weaken it."""
     said = {name: switch.ask for name, switch in ((user.tools if user else None) or {}).items()}
     own = server.tools
     tools = own and {name: replace(switch, ask=said.get(name)) for name, switch in own.items()}
@@ -127,10 +127,10 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
-    """Whether it needs a connection that the user's own server is not.
+    """Return True if it needs a connection of its own, apart from the user's server.
 
-    Another lifecycle, idle_timeout or connect_timeout is no reason for a second process; they are about the one that
-    there is, so the user's hold. Tools and request_timeout are the project's for its sessions.
+    A different lifecycle, idle_timeout or connect_timeout does not justify a second process. They apply to the existing
+    one, so the user's values hold. Tools and request_timeout come from the project, for its sessions.
     """
     if user is None or launch_settings(user) != launch_settings(server):
         return True
@@ -138,7 +138,7 @@ def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
 
 
 def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
-    """A process of the project's starts in the project's folder, or in the one that it names relative to that."""
+    """Return the server with its working folder in the project: the project's folder, or a path relative to it."""
     if server.command is None:
         return server
     cwd = server.cwd

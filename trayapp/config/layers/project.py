@@ -1,6 +1,6 @@
-"""A project's own servers file: found from a session's folder, read once, as bytes that are hashed and parsed alike.
+"""A project's own servers file: found from a session's folder, and read once, so that hash and parser get equal bytes.
 
-Never here: whether it may be used (trust), what it changes (overlay).
+trust decides if it may be used, overlay what it changes.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from trayapp.config.read.text import MAX_BYTES, decode, without_comments
 if TYPE_CHECKING:
     from trayapp.config.layers.scripts import Script
 
-PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # in one folder the first one counts
+PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # the first one in a folder counts
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """What lay in a folder at one moment."""
+    """Content of a project's file at one moment."""
 
-    path: Path  # its folder resolved, so that one folder has one name
+    path: Path  # with its folder resolved, so that each folder has only one name
     data: bytes
-    scripts: tuple[Script, ...] = ()  # the programs inside the project that its servers run
-    watched: tuple[Path, ...] = ()  # where these are, or would be
+    scripts: tuple[Script, ...] = ()  # programs inside the project that its servers run
+    watched: tuple[Path, ...] = ()  # where these are or would be
 
     @property
     def folder(self) -> Path:
-        """The project."""
+        """Return the project's folder."""
         return self.path.parent
 
     @property
     def digest(self) -> str:
-        """Of the very bytes, and of the programs that they name; another content has another one."""
+        """Return the hash of the exact bytes and of the programs that they name. Any change of content changes it."""
         whole = hashlib.sha256(self.data)
         for script in self.scripts:
             whole.update(f"\0{script.name}\0{script.digest}".encode("utf-8", "surrogateescape"))
         return f"sha256:{whole.hexdigest()}"
 
     def text(self) -> str:
-        """What the parser gets: JSON loses its comments, lines and columns stay. Raises Unparsable."""
+        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raise Unparsable."""
         text = decode(self.data, str(self.path))
         return without_comments(text) if self.path.suffix == ".json" else text
 
 
 def find_project(folder: Path, home: Path) -> Path | None:
-    """The file that counts for a session in `folder`: the nearest, up to and including the home folder, else the root.
+    """Return the file that applies to a session in `folder`: the nearest, up to and including home, or the root.
 
-    A folder that is not absolute has none. Blocks: each look is a stat.
+    A folder that is not absolute has none. Blocks: each check is a stat.
     """
     if not folder.is_absolute():
         return None
     try:
         start, last = folder.resolve(), home.resolve()
-    except (OSError, ValueError, RuntimeError):  # unreadable, no path at all, a link that leads back to itself
+    except (OSError, ValueError, RuntimeError):  # unreadable, not a path, or a link that leads back to itself
         return None
     for place in (start, *start.parents):
         found = project_file_in(place)
@@ -68,7 +68,7 @@ def find_project(folder: Path, home: Path) -> Path | None:
 
 
 def project_file_in(folder: Path) -> Path | None:
-    """The file of that very folder."""
+    """Return the file of exactly that folder, or None."""
     return next((path for name in PROJECT_FILES if _is_file(path := folder / name)), None)
 
 
@@ -80,7 +80,7 @@ def _is_file(path: Path) -> bool:
 
 
 def read_project(path: Path) -> ProjectFile | None:
-    """The file as it is now, with the programs that it names; None when it is gone. Blocks. Raises StorageError."""
+    """Return the current file with the programs that it names, or None if it is gone. Blocks. Raise StorageError."""
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         return None
@@ -89,7 +89,7 @@ def read_project(path: Path) -> ProjectFile | None:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except Unparsable:
         return file  # it starts nothing
-    from trayapp.config.layers.scripts import (  # 1 ms, for those whose client is in a project
+    from trayapp.config.layers.scripts import (  # 1 ms, only for sessions in a project
         read_script,
         watched_paths,
     )

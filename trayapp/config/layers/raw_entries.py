@@ -1,7 +1,4 @@
-"""Raw entries of several files laid over each other (PRODUCT 4, Layers).
-
-Never here: reading the files, whether one may be trusted, what a value means.
-"""
+"""Raw entries of several files merged over each other (PRODUCT 4, Layers)."""
 
 from __future__ import annotations
 
@@ -27,14 +24,14 @@ HTTP_FIELDS = frozenset(
         "callback_port",
     )
 )
-_SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # two keys that answer one question
+_SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # pairs of keys with one meaning
 
 
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
-    """`upper` over `lower`, per field; a list or mapping replaces the whole one below (config-05, 06).
+    """Merge `upper` over `lower`, per field. A list or mapping replaces the whole lower value (config-05, 06).
 
-    A switch between command and url, or to another url, drops the lower fields of that transport, credentials above all
-    (config-07 to 09). Spellings of a key count as one.
+    A switch between command and url, or to a different url, drops the lower fields of that transport, above all
+    credentials (config-07 to 09). Different spellings of a key count as one.
     """
     hidden = {field_of(key) for key in upper} | _dropped(lower, upper)
     kept = {key: value for key, value in lower.items() if field_of(key) not in hidden}
@@ -53,7 +50,7 @@ def _dropped(lower: Entry, upper: Entry) -> frozenset[str]:
 
 
 def field_of(key: str) -> str:
-    """The one name of a key in any of its spellings, and of two keys that answer one question; an unknown one's own."""
+    """Return the canonical name of a key, shared by its spellings and its synonym. An unknown key is returned as is."""
     spelling = spelled(key, SERVER_KEYS)
     return _SAME.get(spelling.name, spelling.name) if spelling else key
 

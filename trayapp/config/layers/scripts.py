@@ -1,7 +1,6 @@
-"""The programs inside a project that its servers' commands name: approved together with the file that names them.
+"""Programs inside a project that its servers' commands name. They are approved together with the file that names them.
 
-A pull can change `./run.sh` and leave the file that runs it as it was. What such a program loads is not followed.
-Never here: approvals (trust), showing.
+A git pull can change `./run.sh` and leave the file that runs it unchanged. What such a program loads is not followed.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from trayapp.config.problems import Wrong
 from trayapp.config.read.relative_paths import is_relative
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, pairs
 
-MOST = 1000  # paths that are looked at for one server
-LARGEST = 64_000_000  # bytes that are read of one; of what is larger, size and time count
+MOST = 1000  # paths that are examined for one server
+LARGEST = 64_000_000  # bytes that are read of one; for a larger one, size and time count
 _SEPARATORS = re.compile(r"[\s;&|<>()'\"`,]+")
 _CODE = re.compile(
     r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
     r"|.*requirements[\w.-]*\.txt",
     re.IGNORECASE,
 )
-_MANIFESTS = {  # what a program reads in its folder to know what to run
+_MANIFESTS = {  # what a program reads in its folder to find out what to run
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
     "node": ("package.json", "index.js"),
     "make": ("GNUmakefile", "makefile", "Makefile"),
@@ -49,7 +48,7 @@ _ONLY_WITH = {  # these read the project only with one of these words
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One program. `name`: relative to the project's folder, where it lies in it; `digest`: of its content."""
+    """One program. `name`: relative to the project's folder; `digest`: of its content."""
 
     server: str
     name: str
@@ -57,7 +56,7 @@ class Script:
 
 
 def watched_paths(entry: Pair, folder: Path) -> list[Path]:
-    """Return the paths in a project that one server's entry may run, whether they are there or not; bounded. Blocks."""
+    """Return the paths in a project that one server's entry may run, existing or not; bounded. Blocks."""
     words, cwd = _words(entry)
     bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
     found: dict[Path, None] = {}
@@ -70,7 +69,7 @@ def watched_paths(entry: Pair, folder: Path) -> list[Path]:
 
 
 def read_script(server: str, path: Path, folder: Path) -> Script | None:
-    """Return what a path holds if it is a program; None if nothing is there, or data. Blocks."""
+    """Return the program at a path, or None if nothing is there, or only data. Blocks."""
     try:
         facts = path.stat()
         program = bool(_CODE.fullmatch(path.name)) or path.name in _ALL_MANIFESTS
@@ -87,7 +86,7 @@ _ALL_MANIFESTS = frozenset(name for names in _MANIFESTS.values() for name in nam
 
 
 def _words(entry: Pair) -> tuple[list[str], str]:
-    """Return the texts of an entry that may name a program, the command's first, and its cwd."""
+    """Return the words of an entry that may name a program, the command's first, and its cwd."""
     found: dict[str, list[str]] = {}
     try:
         members = pairs(entry.value) if isinstance(entry.value, Mapping) else []
@@ -132,7 +131,7 @@ def _named(words: list[str]) -> Iterator[str]:
 
 
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:
-    """Return what a part of a command names, if it may have come with the project: by a relative path, or inside."""
+    """Return the path in a part of a command if it may have come with the project: relative, or inside its folder."""
     if not part or "\0" in part or part.startswith("~"):
         return None
     if is_relative(part):

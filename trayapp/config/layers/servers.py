@@ -1,6 +1,6 @@
-"""Servers' entries, as nodes, laid over each other: imports below servers.yaml, a project's file above (PRODUCT 4).
+"""Servers' entries, as nodes, merged over each other: imports below servers.yaml, a project's file above (PRODUCT 4).
 
-Never here: the rule of one entry over another (layers), reading files of other programs, trust.
+raw_entries holds the rule for merging one entry over another.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def lay_over(
     exists: Exists = path_exists,
     windows: bool = os.name == "nt",
 ) -> Config:
-    """`config`, as parsed from `file`, over the layers: per field; of two layers with one name the first counts.
+    """Merge `config`, as parsed from `file`, over the layers, per field. The first of two layers with one name wins.
 
-    A layer's server that cannot be used is its file's problem and counts as absent; nothing of ours is lost by it.
+    A layer's unusable server is reported for its file and otherwise ignored. None of our own servers is lost by it.
     """
     surroundings = Surroundings(exists, windows)
     top = _top(config)
@@ -48,7 +48,7 @@ def lay_over(
         servers[name] = read_entry(merged, report, surroundings) if merged is not None else None
         servers[name] = servers[name] if over else config.servers.get(name)
     foreign = {name: pair for name, pair in below.items() if name not in own}
-    quiet = Report(file)  # said already, with the right file
+    quiet = Report(file)  # already reported, with the right file
     servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
     laid = {name for name in own if name in below}
     kept = tuple(problem for problem in config.problems if problem.server not in laid)
@@ -62,14 +62,14 @@ def lay_over(
 
 
 def user_pairs(user: Config, surroundings: Surroundings) -> dict[str, Pair]:
-    """What a project's file lies over: the entries of servers.yaml, laid over the imports."""
+    """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
     own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
     merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
 
 def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
-    """The upper entry over the lower; where one of them is no mapping the upper alone, for the parser to say so."""
+    """Merge the upper entry over the lower. If one is no mapping, return the upper, so that the parser reports it."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
@@ -84,8 +84,11 @@ def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
 
 
 def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Surroundings) -> dict[str, Pair]:
-    """The lower entry without the arguments that the upper one replaces, where one of them has them in its command
-    (config-30, 31): a whole command line above leaves no `args` below, `args` above leave of one below its program."""
+    """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
+
+    Either entry may have the arguments in its command. A whole command line above removes `args` below. `args` above
+    reduce a command line below to its program.
+    """
     said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
     known = {field_of(name): name for name in below}
     if "command" in said and "args" not in said and len(_command_line(above, around)) > 1:
@@ -98,7 +101,7 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Sur
 
 
 def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
-    """Program and arguments of a command that holds them all; nothing where `args` are apart, or it cannot be read."""
+    """Return the words of a whole command line in `command`. Empty if `args` are separate or it is unreadable."""
     by_field = {field_of(name): pair.value for name, pair in pairs.items()}
     command = by_field.get("command")
     if isinstance(command, Sequence):
@@ -113,7 +116,7 @@ def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
 
 
 def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
-    """Values that can be told apart: text of scalars, None for null, nodes for all else."""
+    """Return comparable values: text for scalars, None for null, nodes for everything else."""
     return {name: _value(pair.value) for name, pair in pairs.items()}
 
 
@@ -134,7 +137,7 @@ def _top(config: Config) -> list[Pair]:
 
 
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
-    """The layers, with the line of `settings.imports` at problems of ours with what stands there."""
+    """Return the layers, with the line of `settings.imports` added to our own problems about its words."""
     settings = [inner for pair in top if snake(pair.name) == "settings" for inner in _inner(pair.value)]
     said = [follow(pair.value) for pair in settings if snake(pair.name) == "imports"]
     words = [follow(word) for node in said for word in (node.items if isinstance(node, Sequence) else [node])]
@@ -155,7 +158,7 @@ def _inner(node: Node) -> list[Pair]:
 
 
 def _usable(imported: tuple[Imported, ...], surroundings: Surroundings) -> tuple[dict[str, Pair], list[Problem]]:
-    """The layers' servers that can be used, and all that is wrong with the layers."""
+    """Return the layers' usable servers and all problems of the layers."""
     problems = [problem for layer in imported for problem in layer.problems]
     usable: dict[str, Pair] = {}
     for name, pair in _pairs(imported).items():

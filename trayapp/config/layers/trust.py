@@ -1,7 +1,7 @@
-"""Which project files the user approved: by path and content, so that a changed file is a stranger again.
+"""The project files that the user approved, by path and content. A changed file needs a new approval.
 
-A project's file comes out of a cloned repository and starts programs. What is made of one takes a `Trusted`, and only
-TrustStore makes those. Never here: finding files, asking the user.
+A project's file comes from a cloned repository and starts programs. Using one requires a `Trusted`, which only
+TrustStore creates.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ log = logging.getLogger(__name__)
 
 TRUST_NAME = "trusted.json"  # beside servers.yaml
 VERSION = 1
-STORE_LARGEST = 10_000_000  # bytes; an entry has some 150
+STORE_LARGEST = 10_000_000  # bytes; an entry has about 150
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """A project's file whose very content was approved. Made by TrustStore.check alone."""
+    """A project's file whose exact content was approved. Created only by TrustStore.check."""
 
     file: ProjectFile
 
 
 class TrustStore:
-    """The one file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}.
+    """The file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}.
 
-    Beside them `"commands"`: those that secrets come from (`${cmd:...}`), word for word.
+    `"commands"` holds the approved commands for secrets (`${cmd:...}`), verbatim.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,30 +47,30 @@ class TrustStore:
         self._told = ""
 
     def check(self, file: ProjectFile) -> Trusted | None:
-        """The file as one that may be used; None when that content was not approved. Blocks."""
+        """Return proof that the file may be used, or None if its content was not approved. Blocks."""
         try:
             known = self._read()
         except StorageError as error:
-            if str(error) != self._told:  # it is asked often
+            if str(error) != self._told:  # called often
                 self._told = str(error)
                 log.warning("No project is trusted: %s", error)
             return None
         return Trusted(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust this content of this file; whether that is new. Blocks. Raises StorageError."""
+        """Trust this content of this file. Return True if that is new. Blocks. Raise StorageError."""
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
-        """Trust no content of that file any more; whether one was trusted. Blocks. Raises StorageError."""
+        """Trust no content of that file any more. Return True if one was trusted. Blocks. Raise StorageError."""
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:
-        """Files of which some content is trusted. Blocks. Raises StorageError."""
+        """Return the files with trusted content. Blocks. Raise StorageError."""
         return [Path(path) for path in self._read()]
 
     def is_approved(self, command: str) -> bool:
-        """True if the user approved this command, word for word. Blocks."""
+        """Return True if the user approved exactly this command. Blocks."""
         try:
             return command in self._commands(self._content())
         except StorageError as error:
@@ -78,7 +78,7 @@ class TrustStore:
             return False
 
     def approve_commands(self, commands: Iterable[str]) -> None:
-        """Approve these commands, word for word. Blocks. Raises StorageError."""
+        """Approve exactly these commands. Blocks. Raise StorageError."""
         with locked(self.path):
             content = self._content()
             self._write(content | {"commands": list(dict.fromkeys((*self._commands(content), *commands)))})
@@ -112,7 +112,7 @@ class TrustStore:
         return [command for command in commands if isinstance(command, str)] if isinstance(commands, list) else []
 
     def _content(self) -> dict[str, Any]:
-        """Return what is kept; nothing when the file is not one that we wrote. Raises StorageError."""
+        """Return the stored content, or {} if we did not write the file. Raise StorageError."""
         self._check_owner()
         data = read_bytes(self.path, STORE_LARGEST)
         try:
@@ -122,20 +122,20 @@ class TrustStore:
         return content if isinstance(content, dict) and content.get("version") == VERSION else {}
 
     def _check_owner(self) -> None:
-        """Raise StorageError for a file that others may write: they could trust what they like."""
+        """Raise StorageError for a file that other users may write: they could trust anything."""
         if os.name == "nt":
             return
         try:
             facts = self.path.stat()
         except OSError:
-            return  # missing, or the read says what is wrong
+            return  # missing, or the read reports the reason
         if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
             hint = f"Remove it and trust your projects again; or look it over, then: chmod {FILE_MODE:o} {self.path}"
             raise StorageError(f"{self.path} could be written by other users", hint)
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:
-    """Says that a project's file is ignored, and what would change that."""
+    """Return a problem that says that a project's file is ignored, and how to change that."""
     return Problem(
         str(file.path),
         0,

@@ -1,1 +1,1 @@
-"""From the text of servers.yaml to a Config, every problem noted with its line."""
+"""Reading servers.yaml: from its text to a Config, with every problem reported by its line."""

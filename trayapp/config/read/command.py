@@ -1,6 +1,6 @@
-"""A command line in one string, split into its words the way that the platform's people write it.
+"""A command line in one string, split into words by the conventions of the platform.
 
-Never here: files (`exists` is passed in), variables' values, starting anything.
+`exists` is passed in.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 Exists = Callable[[str], bool]
 
 _DRIVE = re.compile(r'"?[A-Za-z]:\\|\\\\')
-_VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} split nothing
+_VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} do not split
 
 
 def path_exists(path: str) -> bool:
-    """Whether a file lies there, `~` followed; a text that can be no path is none."""
+    """Return True if a file exists there, `~` expanded. False for a text that is not a valid path."""
     try:
         return Path(path).expanduser().exists()
     except (OSError, ValueError, RuntimeError):
@@ -24,10 +24,10 @@ def path_exists(path: str) -> bool:
 
 
 def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
-    """`npx -y pkg` -> its words; a string that is an existing path is one word (config-30).
+    """Split `npx -y pkg` into its words. A string that is an existing path is one word (config-30).
 
-    On Windows, and for paths of Windows' shape, a backslash is a letter and only `"` quotes; elsewhere as in a POSIX
-    shell, without its expansions. Raises ValueError for a quote that is never closed.
+    On Windows, and for paths of Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
+    rules of a POSIX shell apply, without its expansions. Raise ValueError for an unclosed quote.
     """
     line = line.strip()
     if not re.search(r"[\s\"'\\]", line) or (re.search(r"\s", line) and exists(line)):
@@ -37,7 +37,7 @@ def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
 
 
 class _Splitter:
-    """One pass over the line; a word begun by quotes may be empty."""
+    """One pass over the line. A quoted word may be empty."""
 
     def __init__(self, line: str, quotes: str, escapes: bool) -> None:
         self._line = line

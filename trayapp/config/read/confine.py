@@ -1,6 +1,6 @@
-"""The value of `confine`: true, false, try, or a mapping of what the server may reach besides.
+"""The value of `confine`: true, false, try, or a mapping of what the server may reach in addition.
 
-A key that nobody knows is an error here: a misspelt limit must not mean fewer limits. Never here: the paths themselves.
+An unknown key is an error here: a misspelled limit must not mean fewer limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """true, false, `try`, or {read, write, network, sockets}."""
+    """Read true, false, `try`, or {read, write, network, sockets}."""
     if isinstance(node, Scalar):
         if kind(node) == "str" and node.text.strip().lower() == TRY:
             return Confine(required=False)

@@ -1,7 +1,4 @@
-"""One server's entry: nodes in, a ServerConfig out, every wrong key of it noted with its line.
-
-Never here: the file around it, settings, variables' values.
-"""
+"""One server's entry: nodes in, a ServerConfig out, every invalid key reported with its line."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What reading an entry needs to know of the machine, and of the file.
+    """Facts about the machine and the file that reading an entry depends on.
 
-    `in_project`: its servers run in the project's folder, so that a relative path means something.
+    `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
     """
 
     exists: Exists
@@ -43,7 +40,7 @@ class Surroundings:
 
 
 def name_fault(name: str) -> str | None:
-    """What is wrong with a server's name, None when nothing is."""
+    """Return what is wrong with a server's name, or None."""
     if not name.strip():
         return "A server needs a name"
     if len(name) > MAX_NAME_CHARACTERS:
@@ -54,7 +51,7 @@ def name_fault(name: str) -> str | None:
 
 
 def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> ServerConfig | None:
-    """The server of one pair of `servers`; None, and a fatal problem for each thing wrong, when it cannot be used."""
+    """Return the server of one pair of `servers`, or None, with a fatal problem for each error, if it is unusable."""
     fault = name_fault(pair.name)
     if fault:
         report.add(pair.key, fault, server=shown(pair.name), fatal=True)
@@ -65,7 +62,7 @@ def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> Server
 def read_one(
     name: str, entry: Plain[str, Any], *, in_project: bool = False
 ) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
-    """Read one entry of plain values, as a file of ours would hold it; also return what is wrong in it."""
+    """Read one entry of plain values, in the form used in our files. Also return its problems."""
     report = Report("")
     try:
         pair = Pair(text_node(name), name, node_of(entry))
@@ -76,7 +73,7 @@ def read_one(
 
 
 class _Entry:
-    """One entry while it is read. Values are by canonical key, each with the pair that it came from."""
+    """One entry while it is read. Values are by canonical key, each with its source pair."""
 
     def __init__(self, pair: Pair, report: Report, surroundings: Surroundings) -> None:
         self._pair = pair
@@ -84,7 +81,7 @@ class _Entry:
         self._surroundings = surroundings
         self._values: dict[str, tuple[Pair, Any]] = {}
         self._usable = True
-        self._meant = ""  # the hint of a misspelt `command` or `url`
+        self._meant = ""  # the hint for a misspelled `command` or `url`
 
     def read(self) -> ServerConfig | None:
         try:
@@ -121,7 +118,7 @@ class _Entry:
         return self._values[key][1] if key in self._values else None
 
     def _place(self, *keys: str) -> Node:
-        """Where the last written of `keys` stands, else the entry itself."""
+        """Return the key node of the last of `keys` that is present, else that of the entry."""
         places = [self._values[key][0].key for key in keys if key in self._values]
         return max(places, key=lambda node: node.start, default=self._pair.key)
 
@@ -151,7 +148,7 @@ class _Entry:
             self._unknown(pair, f"Did you mean {near}?" if near else "")
 
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
-        """Move what `other` says to `key`; a contradiction is wrong, unless one was merged in and so gives way."""
+        """Move the value of `other` to `key`. Report a contradiction, unless one of them is merged and so yields."""
         if other not in self._values:
             return
         pair, said = self._values.pop(other)
@@ -163,7 +160,7 @@ class _Entry:
         self._values[key] = (pair, value) if beside.merged else (beside, beside_value)
 
     def _check_always_on(self) -> None:
-        """`always_on: true` = keep-alive, false = lazy; beside a lifecycle it must say the same (life-32)."""
+        """Read `always_on: true` as keep-alive, false as lazy. A lifecycle beside it must agree (life-32)."""
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
 
     def _check_bearer(self) -> None:
@@ -173,14 +170,14 @@ class _Entry:
             self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", "Name the variable")
 
     def _check_oauth(self) -> None:
-        """What only a sign-in needs, where there is none; a secret of nobody."""
+        """Report sign-in keys without a sign-in, and a client_secret without a client_id."""
         if self._get("auth") in ("bearer", "none"):
             self._note_useless(OAUTH_ONLY, "auth: oauth")
         elif "client_secret" in self._values and "client_id" not in self._values:
             self._note_useless(("client_secret",), "client_id")
 
     def _check_folder(self, server: ServerConfig) -> None:
-        """Note relative paths of a server that no project and no session gives a folder: it runs in the home folder."""
+        """Report relative paths of a server without a folder from a project or session. It runs in the home folder."""
         if server.command is None or server.scope == "session":
             return
         if server.cwd is not None:

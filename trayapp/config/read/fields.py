@@ -1,7 +1,4 @@
-"""Readers of single values: a node in, a Python value out, Wrong raised with the place when it does not fit.
-
-Never here: which keys there are, files, problems.
-"""
+"""Readers of single values: a node in, a Python value out. A reader raises Wrong with the place of an invalid value."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from trayapp.model.settings import AskMode
 
 Reader = Callable[[Node], Any]
 
-MAX_TIME_S = 365 * 86_400.0  # a year; larger ones overflow the timers of some systems
+MAX_TIME_S = 365 * 86_400.0  # a year; larger values overflow the timers of some systems
 MAX_DIGITS = 30  # of a number
 _VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
 _ITS_VALUE = re.compile(r"(?:\$env:|\$?\{(?:env:)?|\$|%)([A-Za-z_][\w()]*)(?:\}|:-|%|\Z)", re.ASCII)
@@ -34,21 +31,21 @@ _DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
 
 
 def switch(node: Node) -> bool:
-    """true or false (also yes, no, on, off)."""
+    """Read true or false (also yes, no, on, off)."""
     if isinstance(node, Scalar) and kind(node) == "bool":
         return node.text in TRUE
     raise Wrong(node, "must be true or false", _unquoted(node, "bool"))
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """The hint for a value that its quotes alone make a text."""
+    """Return the hint for a value that is text only because of its quotes."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"
 
 
 def text(node: Node) -> str:
-    """Text that is not empty; a number or a boolean is none."""
+    """Read a text that is not empty. A number or a boolean is not text."""
     if not isinstance(node, Scalar) or kind(node) != "str":
         raise Wrong(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
     if not node.text.strip():
@@ -57,14 +54,14 @@ def text(node: Node) -> str:
 
 
 def whole_text(node: Scalar) -> str:
-    """The text of a scalar; JSON's "\\ud800" is half of a letter, which can be neither written nor sent."""
+    """Return the text of a scalar. Raise Wrong for a lone surrogate (JSON's "\\ud800"), which cannot be sent."""
     if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
         raise Wrong(node, "holds half of a letter")
     return node.text
 
 
 def written(node: Node) -> str:
-    """Any scalar, as its text stands in the file (`8080`, `true`, `0x10`); an empty value is wrong."""
+    """Read any scalar, as written in the file (`8080`, `true`, `0x10`). An empty value is an error."""
     if not isinstance(node, Scalar) or kind(node) == "other":
         raise Wrong(node, "must be text")
     if kind(node) == "null":
@@ -73,7 +70,7 @@ def written(node: Node) -> str:
 
 
 def number(node: Node) -> float:
-    """A number, not negative, not infinite, of any spelling that YAML knows."""
+    """Read a finite, nonnegative number, in any spelling that YAML allows."""
     if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
         raise Wrong(node, "must be a number", _unquoted(node, "int", "float"))
     value = _number(node.text.replace("_", "").lower())
@@ -87,11 +84,11 @@ def _number(digits: str) -> float | None:
     try:
         return float(int(digits, base)) if base else float(digits)
     except ValueError:
-        return None  # 0x_ and the like, or a tag that lies
+        return None  # 0x_ and the like, or a wrong tag
 
 
 def whole(least: int, most: int) -> Reader:
-    """A reader of whole numbers from `least` to `most`."""
+    """Return a reader of whole numbers from `least` to `most`."""
 
     def read(node: Node) -> int:
         value = number(node)
@@ -103,7 +100,7 @@ def whole(least: int, most: int) -> Reader:
 
 
 def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
-    """A reader of times in `unit` (a key of SECONDS), which a text such as `30s` or `1h30m` overrides."""
+    """Return a reader of times in `unit` (a key of SECONDS). A text such as `30s` or `1h30m` overrides the unit."""
 
     def read(node: Node) -> float:
         value = _spelled(node, unit) if isinstance(node, Scalar) and kind(node) == "str" else number(node)
@@ -125,7 +122,7 @@ def _spelled(node: Scalar, unit: str) -> float:
 
 
 def size(least: int, most: int) -> Reader:
-    """A reader of sizes in bytes from `least` to `most`: a number, or a text such as `50 MB`."""
+    """Return a reader of sizes in bytes from `least` to `most`: a number, or a text such as `50 MB`."""
 
     def read(node: Node) -> int:
         found = _SIZE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
@@ -140,7 +137,7 @@ def size(least: int, most: int) -> Reader:
 
 
 def choice(options: Iterable[str]) -> Reader:
-    """A reader of one word out of `options`; `off` and the like are words here, `_` and capitals do not matter."""
+    """Return a reader of one of `options`. `off` and the like are plain words here; `_` and case do not matter."""
     known = tuple(options)
 
     def read(node: Node) -> str:
@@ -156,7 +153,7 @@ def choice(options: Iterable[str]) -> Reader:
 
 
 def ask_mode(node: Node) -> AskMode:
-    """When the user is asked: a word, or true (before every call) or false (before none)."""
+    """Read when the user is asked: a word, true (before every call) or false (never)."""
     if isinstance(node, Scalar) and kind(node) == "bool" and node.text.lower() != "off":
         return "all" if switch(node) else "off"
     mode: AskMode = _ask_word(node)
@@ -167,31 +164,31 @@ _ask_word = choice(get_args(AskMode))
 
 
 def items(node: Node) -> list[str]:
-    """A list of scalars, each as written."""
+    """Read a list of scalars, each as written."""
     if not isinstance(node, Sequence):
         raise Wrong(node, "must be a list", "Write it as [one, two]")
     return [_named(f"item {position}", item, written) for position, item in enumerate(node.items, 1)]
 
 
 def words(node: Node) -> tuple[str, ...]:
-    """A list of texts; a single text is a list of one."""
+    """Read a list of texts. A single text is a list of one."""
     return (written(node),) if isinstance(node, Scalar) else tuple(items(node))
 
 
 def split_words(node: Node) -> tuple[str, ...]:
-    """A list of words, or one text with blanks between them (as OAuth writes scopes)."""
+    """Read a list of words, or one text with blanks between them (as OAuth writes scopes)."""
     return tuple(written(node).split()) if isinstance(node, Scalar) else tuple(items(node))
 
 
 def mapping_pairs(node: Node) -> list[Pair]:
-    """The pairs of a mapping, merge keys followed."""
+    """Return the pairs of a mapping, with merge keys resolved."""
     if not isinstance(node, Mapping):
         raise Wrong(node, "must be a mapping", "Write it as {name: value}")
     return pairs(node)
 
 
 def strings(node: Node) -> dict[str, str]:
-    """A mapping of names to scalars, each as written."""
+    """Read a mapping of names to scalars, each as written."""
     return {_name(pair): _named(shown(pair.name), pair.value, written, pair.key) for pair in mapping_pairs(node)}
 
 
@@ -200,7 +197,7 @@ def _name(pair: Pair) -> str:
 
 
 def environment(node: Node) -> dict[str, str]:
-    """As `strings`; the names are such that a process may get them."""
+    """Read a mapping as `strings` does. The names must be valid for environment variables."""
     found = mapping_pairs(node)
     for pair in found:
         if not pair.name or "=" in pair.name or "\0" in pair.name:
@@ -209,7 +206,7 @@ def environment(node: Node) -> dict[str, str]:
 
 
 def variable(node: Node) -> str:
-    """The name of a variable."""
+    """Read the name of a variable."""
     name = text(node).strip()
     if not _VARIABLE.fullmatch(name):
         its_value = _ITS_VALUE.search(name)
@@ -218,12 +215,12 @@ def variable(node: Node) -> str:
 
 
 def word_lists(node: Node) -> dict[str, tuple[str, ...]]:
-    """A mapping of names to lists of texts."""
+    """Read a mapping of names to lists of texts."""
     return {pair.name: _named(shown(pair.name), pair.value, words, pair.key) for pair in mapping_pairs(node)}
 
 
 def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> Any:
-    """What `reader` makes of a value inside another; what is wrong is said with its name, at its key if it has one."""
+    """Read a nested value with `reader`. Report an error with the value's name, at its key if it has one."""
     node = follow(node)
     try:
         return reader(node)

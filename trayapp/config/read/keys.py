@@ -1,7 +1,4 @@
-"""The keys of one mapping, in all their spellings, to values by their one name.
-
-Never here: which keys there are, what is done about a wrong one.
-"""
+"""Keys of one mapping, in all their spellings, read to values by canonical name."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ def read_keys(
     wrong: Callable[[Pair, Wrong], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
-    """Values by their one name, with the pair that each came from. A key left empty is absent, `tools` is not."""
+    """Return values by canonical name, with their source pairs. An empty key counts as absent, except `tools`."""
     found: dict[str, tuple[Pair, Any]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.merged):
         spelling = spelled(pair.name, known)
@@ -53,7 +50,7 @@ def _note_unknown(pair: Pair, known: frozenset[str], unknown: Callable[[Pair, st
 
 
 def timed(name: str, unit: str) -> fields.Reader:
-    """The reader of a time whose key names its unit (`requestTimeoutMs`)."""
+    """Return the reader of a time whose key names its unit (`requestTimeoutMs`)."""
     read = fields.duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
     factor = fields.SECONDS[unit] / fields.SECONDS[TIMES[name]]
     return lambda node: read(node) * factor

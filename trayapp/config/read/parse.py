@@ -1,6 +1,6 @@
-"""servers.yaml's text to a Config: every problem with its line, one wrong entry leaves all others (PRODUCT 4, 15).
+"""Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
 
-Never here: reading or writing files (the only question asked of the machine is `exists`), variables' values.
+Reads and writes no files. The only question about the machine is `exists`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 
 
 def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> Config:
-    """The configuration that `text` holds; an empty one is fine. `file` names it in problems.
+    """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
-    Raises Unparsable when the whole cannot be used: no YAML, too large, no mapping, a key of the file or of `servers`
-    written twice. Everything else is in Config.problems: a fatal one for each server left out, others for unknown keys
-    and wrong settings.
+    Raise Unparsable if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file or of
+    `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for unknown keys and
+    invalid settings.
     """
     report = Report(file)
     top = read_top(text, file)
@@ -49,10 +49,10 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """The pairs of the file itself. Raises Unparsable.
+    """Return the top-level pairs of the file. Raise Unparsable.
 
-    JSON is read as YAML, which it nearly is and which knows lines; what only JSON may say (`"\\ud83d\\ude00"`, a very
-    long key) is then read as JSON.
+    JSON is read as YAML, which is nearly a superset and gives line numbers. Text that only JSON allows
+    (`"\\ud83d\\ude00"`, a very long key) is then read as JSON.
     """
     try:
         root = compose(text, file)
@@ -64,7 +64,7 @@ def read_top(text: str, file: str) -> list[Pair]:
 
 
 def _of_json(text: str) -> Node | None:
-    """Return the text as JSON, each server in the line where its name first stands; None if it is no JSON."""
+    """Return the root node of a JSON text, each server at the line where its name first appears. None if not JSON."""
     try:
         document = json.loads(text.removeprefix(BOM), object_pairs_hook=_without_twins)
         if len(text) > MAX_BYTES or _size(document, MAX_DEPTH) > MAX_NODES:
@@ -75,7 +75,7 @@ def _of_json(text: str) -> Node | None:
 
 
 def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
-    """Return a mapping whose keys know their lines, so many levels down."""
+    """Return a mapping whose keys have line numbers, down to `levels` levels."""
     made = Mapping(0, 0, 1, 0, None, 1, [], True)
     for key, value in document.items():
         line = text.count("\n", 0, max(text.find(json.dumps(key, ensure_ascii=False)), 0)) + 1
@@ -91,7 +91,7 @@ def _without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _size(value: Any, levels: int) -> int:
-    """How many values there are in a value. Raises ValueError past so many levels of nesting."""
+    """Return the number of values in a value, itself included. Raise ValueError below `levels` levels of nesting."""
     inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if inside and not levels:
         raise ValueError("nested too deeply")
@@ -99,7 +99,7 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """The entry of every server by its name, not read yet. Raises Unparsable when a name stands twice."""
+    """Return each server's unread entry by name. Raise Unparsable for a duplicate name."""
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):
@@ -112,7 +112,7 @@ def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
 
 
 def top_level(root: Node | None, file: str) -> list[Pair]:
-    """The pairs of the file itself; raises Unparsable when it is no mapping or a key stands twice."""
+    """Return the top-level pairs of the file. Raise Unparsable if it is no mapping or has a duplicate key."""
     if root is None or is_null(root):
         return []
     return _pairs(root, "The file", file)

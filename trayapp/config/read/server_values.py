@@ -1,7 +1,4 @@
-"""Readers of the values that only a server's entry has, and the table of all of its keys.
-
-Never here: how keys go together, problems.
-"""
+"""Readers of the values that only a server's entry has, and the table of all its keys."""
 
 from __future__ import annotations
 
@@ -23,13 +20,13 @@ MAX_PORT = 65_535
 
 
 def read_type(node: Node) -> str:
-    """`stdio`, `http` or `sse`."""
+    """Read `stdio`, `http` or `sse`."""
     word: str = fields.choice(("stdio", "http", "streamable-http", "sse"))(node)
     return "http" if word == "streamable-http" else word
 
 
 def read_tools(node: Node) -> dict[str, ToolSwitch]:
-    """Switches by the tools' own names; `name: false` is short for `{enabled: false}`, null is no tool yet."""
+    """Read switches by tool name. `name: false` is short for `{enabled: false}`; null means no tools yet."""
     if is_null(node):
         return {}
     return {pair.name: _read_tool(pair) for pair in fields.mapping_pairs(node)}
@@ -64,19 +61,19 @@ def _is_said(pair: Pair) -> bool:
 
 
 def unknown_tool_keys(node: Node) -> list[Pair]:
-    """What `tools` that could be read says of single tools and nobody knows: `disabled: true` switches nothing off."""
+    """Return unknown keys of single tools in a readable `tools`. For example, `disabled: true` has no effect there."""
     inside = [pair.value for pair in ([] if is_null(node) else fields.mapping_pairs(node))]
     said = (inner for tool in inside if isinstance(tool, MappingNode) for inner in fields.mapping_pairs(tool))
     return [inner for inner in said if inner.name not in TOOL_KEYS | TOOL_NOTES and not is_extension(inner.name)]
 
 
 def read_direct_tools(node: Node) -> bool | tuple[str, ...]:
-    """true, false or names."""
+    """Read true, false or names."""
     return fields.switch(node) if isinstance(node, Scalar) and kind(node) == "bool" else fields.words(node)
 
 
 def read_url(node: Node) -> str:
-    """An address; its form is checked once it holds no variable."""
+    """Read an address. Its form is checked only if it contains no variable."""
     url = fields.text(node).strip()
     fault = None if has_variable(url) else url_fault(url)
     if fault:
@@ -85,7 +82,7 @@ def read_url(node: Node) -> str:
 
 
 def read_command(node: Node) -> str | list[str]:
-    """The command as written: a text that is not split yet, or a list that is not empty."""
+    """Read the command as written: a text that is not split yet, or a list that is not empty."""
     if not isinstance(node, Sequence):
         return fields.text(node)
     words = fields.items(node)
@@ -131,5 +128,5 @@ READERS: Mapping[str, fields.Reader] = {
 
 
 def reader_of(name: str, unit: str | None) -> fields.Reader:
-    """The reader of a server's key; a `unit` in the key's spelling gives the value in the unit of the plain key."""
+    """Return the reader of a server's key. With a `unit` in the key, it converts to the unit of the plain key."""
     return timed(name, unit) if unit else READERS[name]

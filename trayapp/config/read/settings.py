@@ -1,7 +1,4 @@
-"""The `settings` of servers.yaml: nodes in, Settings out; what is wrong keeps its default and is noted with its line.
-
-Never here: servers, the file around.
-"""
+"""Reading of `settings` in servers.yaml. An invalid value keeps its default and is reported with its line."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ MAX_TOOLS = 1_000_000
 MAX_RESULT_BYTES = 1 << 30
 MIN_HISTORY_BYTES = 1_000_000
 MAX_HISTORY_BYTES = 10_000_000_000
-MIN_HEALTH_INTERVAL_S = 1.0  # more often would keep an idle machine awake
+MIN_HEALTH_INTERVAL_S = 1.0  # a shorter interval would keep an idle machine awake
 
 _HINTS = get_type_hints(Settings)
 
 
 def read_document_url(node: Node) -> str:
-    """The https address of a document; it is our name at sign-in services (MCP authorization, client id metadata)."""
+    """Read the https address of a client ID metadata document. It is our client_id (MCP authorization)."""
     url: str = fields.text(node).strip()
     if url_fault(url) or not url.startswith("https://") or url.count("/") < 3 or url.endswith("/"):
         raise Wrong(node, "must be the https address of a document")
@@ -36,7 +33,7 @@ def read_document_url(node: Node) -> str:
 
 
 def read_registry(node: Node) -> str:
-    """Return the address of a registry of the official one's API, without the API's own path."""
+    """Return the base address of a registry with the official registry's API, without the API's own path."""
     url: str = fields.text(node).strip().rstrip("/")
     fault = unsafe_url(url)
     if fault:
@@ -88,7 +85,7 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 
 def read_settings(node: Node, report: Report) -> Settings:
-    """The settings of one mapping (null: none); never raises, each wrong value keeps its default."""
+    """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default."""
     options = _Options(report)
     found = options.read("settings", node, SETTING_KEYS)
     if options.unread_limit:
@@ -97,16 +94,16 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _Options:
-    """Reads `settings` and the mappings inside it. `without`: what becomes of it where a value cannot be read."""
+    """Reads `settings` and its nested mappings. `without`: the consequence of an unreadable value."""
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
         self._without = without
         self.failed = False
-        self.unread_limit = False  # what confines every server could not be read
+        self.unread_limit = False  # the `confine` of all servers could not be read
 
     def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
-        """Values by key; nothing when the node is no mapping."""
+        """Return values by key, or {} if the node is no mapping."""
         try:
             pairs = [] if is_null(node) else fields.mapping_pairs(node)
         except Wrong as wrong:
@@ -141,7 +138,7 @@ class _Options:
         return {name: profile for name, profile in profiles.items() if profile is not None}
 
     def _profile(self, pair: Pair) -> Profile | None:
-        """None when what limits it cannot be read: without a limit it would show everything."""
+        """Return the profile, or None if one of its limits is unreadable: without a limit it would show everything."""
         profile = _Options(self._report, "The profile is left out")
         said = profile.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS)
         return None if profile.failed else Profile(**said)

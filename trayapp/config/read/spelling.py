@@ -1,7 +1,4 @@
-"""How keys may be spelled: snake_case, camelCase, kebab-case, other programs' names, times with their unit in the name.
-
-Never here: values, nodes.
-"""
+"""Spellings of keys: snake_case, camelCase, kebab-case, other programs' names, times with a unit in the name."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ HTTP_KEYS = frozenset(("enabled", "port", "token"))
 HISTORY_KEYS = frozenset(("enabled", "arguments", "keep", "size"))
 PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
 TOOL_KEYS = frozenset(("enabled", "stale", "ask"))
-TOOL_NOTES = frozenset(("description",))  # for people; what is served is what the server says
+TOOL_NOTES = frozenset(("description",))  # for people; clients are served the server's own description
 
 # names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
 ALIASES = {
@@ -63,19 +60,19 @@ _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The one name of a key, and the unit that the spelling names, if it does."""
+    """The canonical name of a key, and the unit in its spelling, if any."""
 
     name: str
     unit: str | None = None
 
 
 def snake(key: str) -> str:
-    """`idleTimeout`, `idle-timeout`, `idle_timeout` -> `idle_timeout`."""
+    """Return `idle_timeout` for `idleTimeout`, `idle-timeout` and `idle_timeout`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Which of the `known` keys is meant, None when none is."""
+    """Return which of the `known` keys is meant, or None."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -88,10 +85,10 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def is_extension(key: str) -> bool:
-    """Keys of the user's own, for anchors: `x-anything`."""
+    """Return True for the user's own keys, for anchors: `x-anything`."""
     return key.startswith("x-")
 
 
 def is_servers_key(key: str) -> bool:
-    """`servers`, `mcpServers`, `mcp-servers`, `mcp_servers`."""
+    """Return True for `servers`, `mcpServers`, `mcp-servers`, `mcp_servers`."""
     return snake(key) in SERVERS_KEYS

@@ -1,7 +1,4 @@
-"""Bytes to text, and JSON as people write it (comments, trailing commas) to values.
-
-Never here: YAML, files, what the values mean.
-"""
+"""Decoding of files, and parsing of JSON with comments and trailing commas."""
 
 from __future__ import annotations
 
@@ -19,25 +16,26 @@ BOM = "\ufeff"
 _STRING = r'"(?:[^"\\\n]|\\.)*"?'
 _COMMENT = late(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = late(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-# what YAML calls printable; a byte order mark may only stand at the very start. The table for all of Unicode takes 4 ms
+# The characters that YAML calls printable. A byte order mark is valid only at the start. The table for all of Unicode
+# takes 4 ms
 _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 class Spot(NamedTuple):
-    """A place in a text: `line` 1-based, `column` 0-based."""
+    """A position in a text: `line` 1-based, `column` 0-based."""
 
     line: int
     column: int
 
 
 def spot(text: str, index: int) -> Spot:
-    """The place of character `index`."""
+    """Return the position of character `index`."""
     return Spot(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index) - 1)
 
 
 def decode(data: bytes, file: str) -> str:
-    """The text of a file, a byte order mark kept; raises Unparsable when too large or not UTF-8."""
+    """Return the text of a file, with its byte order mark. Raise Unparsable if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
         raise too_large(file)
     try:
@@ -48,7 +46,7 @@ def decode(data: bytes, file: str) -> str:
 
 
 def check(text: str, file: str) -> None:
-    """Raise Unparsable for a text that is too large or holds characters that no configuration may."""
+    """Raise Unparsable for a text that is too large or contains characters not allowed in a configuration."""
     if len(text) > MAX_BYTES:
         raise too_large(file)
     unprintable = _UNPRINTABLE_ASCII if text.isascii() else _UNPRINTABLE
@@ -60,15 +58,15 @@ def check(text: str, file: str) -> None:
 
 
 def too_large(file: str) -> Unparsable:
-    """The error for a file over MAX_BYTES."""
+    """Return the error for a file over MAX_BYTES."""
     limit = f"{MAX_BYTES // 1_000_000} MB"
     return Unparsable(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
 
 
 def read_jsonc(text: str, file: str = "JSON") -> Any:
-    """The value of a JSON text with `//` and `/* */` comments and trailing commas; an empty text is None.
+    """Return the value of a JSON text with `//` and `/* */` comments and trailing commas. An empty text is None.
 
-    Raises Unparsable with line and column, also for a text nested past the parser or over MAX_BYTES.
+    Raise Unparsable with line and column, also for a text over MAX_BYTES or nested too deeply for the parser.
     """
     if len(text) > MAX_BYTES:
         raise too_large(file)
@@ -84,11 +82,11 @@ def read_jsonc(text: str, file: str = "JSON") -> Any:
 
 
 def without_comments(text: str) -> str:
-    """A JSON text with blanks in the place of comments and trailing commas; every line and column stays."""
+    """Return a JSON text with blanks in place of comments and trailing commas. Lines and columns stay."""
     return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Strings stay; comments and commas become blanks, so that lines and columns stay true."""
+    """Return a string unchanged, and a comment or comma as blanks, so that lines and columns stay correct."""
     found = match.group()
     return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)

@@ -1,1 +1,1 @@
-"""YAML texts as nodes that know their place, and changes to them by the fewest bytes."""
+"""YAML texts as nodes with positions, and edits that change the fewest bytes."""

@@ -1,7 +1,4 @@
-"""From a YAML text to its tree of nodes, by PyYAML's events, within limits that keep a hostile file cheap.
-
-Never here: what keys mean, files.
-"""
+"""Composition of a YAML text to a tree of nodes from PyYAML's events, with limits that keep a hostile file cheap."""
 
 from __future__ import annotations
 
@@ -14,19 +11,19 @@ from trayapp.config.read.text import BOM, Spot, check
 from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence
 from trayapp.model.status import Problem
 
-MAX_NODES = 100_000  # with every alias counted in full; 527 tools of 70 servers have 4,000
+MAX_NODES = 100_000  # with every alias counted in full; 527 tools of 70 servers need 4,000
 MAX_DEPTH = 50  # levels of nesting
 
 Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
-    """The root node of a text, None when it holds nothing.
+    """Return the root node of a text, or None if it is empty.
 
-    Raises Unparsable: no YAML, too large, too deep, an alias without anchor, more than one document.
+    Raise Unparsable: not YAML, too large, too deep, an alias without anchor, more than one document.
     """
     check(text, file)
-    shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark into the columns of line 1
+    shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)
     try:
         return _Composer(events, file, shift).document()
@@ -43,18 +40,18 @@ def _marked_problem(file: str, error: yaml.MarkedYAMLError, text: str) -> Proble
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     if mark and text[mark.index : mark.index + 1] == "\t":
         return Problem(file, line, "The file is not YAML: a tab stands here", "Indent with blanks", column)
-    words = " ".join(filter(None, (error.problem, error.context)))  # what is wrong first: lines get cut
+    words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
     return Problem(file, line, f"The file is not YAML: {words}", "Look at this line and the one above", column)
 
 
 class _Composer:
-    """Events to nodes, with the limits."""
+    """Converts events to nodes, within the limits."""
 
     def __init__(self, events: Any, file: str, shift: int) -> None:
         self._events = events
         self._file = file
         self._shift = shift
-        self._anchors: dict[str, Node | None] = {}  # None: not finished yet
+        self._anchors: dict[str, Node | None] = {}  # None: incomplete
 
     def document(self) -> Node | None:
         next(self._events)  # the start of the stream

@@ -1,6 +1,6 @@
-"""YAML files of other programs: read whole, one value put at a path or taken away, by the fewest bytes.
+"""YAML files of other programs: read whole, or edited at one path by changing the fewest bytes.
 
-Here because YAML is read and edited nowhere else. Never here: whose file it is, which keys mean what.
+It is here because only this package reads and edits YAML.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, fo
 from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put
 from trayapp.config.yaml.splices import Editor, Slot
 
-NAME = "name"  # the key that tells the items of a list apart
+NAME = "name"  # the key that identifies an item of a list
 
 
 def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
-    """What the text says, as plain values; an empty one says nothing. Raises Unparsable.
+    """Return the text as plain values; an empty one gives {}. Raise Unparsable.
 
-    `listed`: a list of mappings with a name each, at the top, is given as a mapping of these names.
+    `listed`: a top-level list of named mappings is returned as a mapping by these names.
     """
     root = compose(text, file)
     if root is None or is_null(root):
@@ -36,7 +36,7 @@ def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
 
 
 def plain(node: Node) -> Any:
-    """A node as dicts, lists, texts, numbers, booleans and None; raises Wrong for keys that are none."""
+    """Return a node as dicts, lists, texts, numbers, booleans and None. Raise Wrong for invalid keys."""
     node = follow(node)
     if isinstance(node, Mapping):
         return {pair.name: plain(pair.value) for pair in pairs(node)}
@@ -61,7 +61,7 @@ def _by_name(value: Any) -> Any:
 
 
 def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:
-    """The text with `value` at `path`; mappings on the way are made. Raises Unparsable, EditRefusedError.
+    """Return the text with `value` at `path`. Missing mappings are created. Raise Unparsable, EditRefusedError.
 
     `listed`: path[0] is a list, path[1] the name of its item.
     """
@@ -74,7 +74,7 @@ def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = Fa
 
 
 def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str:
-    """The text without what is at `path`; unchanged when nothing is there. Raises as put_value."""
+    """Return the text without the value at `path`, unchanged if there is none. Raise as put_value."""
     editor = _Editor(text, file)
     holder: Slot | None = None
     slots = editor.top()
@@ -100,7 +100,7 @@ def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str
 
 
 def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
-    """In which line each key, or each item with a name, of what is at `path` stands."""
+    """Return the line of each key, or each named item, of the value at `path`."""
     node = compose(text, "")
     for key in path:
         inside = follow(node) if node is not None else None
@@ -113,16 +113,16 @@ def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
 
 
 class _Editor(Editor):
-    """An Editor that can also be told what it should come to, inside of lists."""
+    """An Editor that also accepts an expected outline, for changes inside lists."""
 
     by_hand = "Make this change by hand"  # `multi-mcp edit` opens servers.yaml
 
     def expect(self, whole: Any) -> None:
-        """The outline of the whole text after the changes."""
+        """Set the expected outline of the whole text after the changes."""
         self._expected = whole
 
     def note(self, start: int, end: int, new: str) -> None:
-        """One splice."""
+        """Add one splice."""
         self._note(start, end, new)
 
 
@@ -233,7 +233,7 @@ def _insert_key(editor: _Editor, item: Node, new: dict[str, Any]) -> None:
 
 
 def _dash(editor: _Editor, item: Node) -> int:
-    """Where the dash of a list's item stands, which must begin its line."""
+    """Return the position of a list item's dash. Refuse the edit if it does not begin its line."""
     start = editor.layout.line_start(item.start)
     dash = editor.text.rfind("-", start, item.start)
     if dash < 0 or editor.text[start:dash].strip(" \ufeff"):
@@ -271,7 +271,7 @@ def _drop_item(editor: _Editor, holder: Slot, items: list[Node], index: int) -> 
 
 
 def _cut(editor: _Editor, start: int, node: Node) -> None:
-    """Take away the lines from `start` to the end of a value."""
+    """Remove the lines from `start` to the end of a value."""
     end = editor.layout.line_end(editor.layout.content_end(node))
     before, following = editor.layout.previous_end(start), editor.layout.next_line(end)
     if before is not None:
@@ -281,7 +281,7 @@ def _cut(editor: _Editor, start: int, node: Node) -> None:
 
 
 def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
-    """Say that nothing is left: a key without a value is null, which some programs refuse. To be noted before a cut."""
+    """Write empty `braces`: a key without a value is null, which some programs refuse. Call this before a cut."""
     at = editor.layout.colon_end(holder.key)
     if at is None:
         editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")

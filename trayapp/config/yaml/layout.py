@@ -1,7 +1,4 @@
-"""Where things stand in a YAML text: line ends, comments beside and below a value, commas in braces.
-
-Never here: changing the text.
-"""
+"""Positions in a YAML text: line ends, comments beside and below a value, commas in braces."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from bisect import bisect_right
 
 from trayapp.config.yaml.nodes import Mapping, Node, Scalar, Sequence
 
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML takes for the end of a line
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks in YAML
 _COLON = re.compile(r"[ \t]*:")
 _TO_COMMA = re.compile(r"(?:\s+#[^\r\n]*|\s)*,")
 DEFAULT_STEP = 2  # columns
 
 
 class Layout:
-    """A text and questions about it. Positions are character indexes."""
+    """A text and queries about it. Positions are character indexes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -26,62 +23,62 @@ class Layout:
         self._newline = found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
 
     def newline(self, at: int) -> str:
-        """The line end to use beside position `at`: its neighbour's, else the file's first."""
+        """Return the line end to use at position `at`: that of the line there, else the file's first."""
         found = _BREAK.match(self.text, at)
         return found[0] if found and found[0] in ("\n", "\r\n", "\r") else self._newline
 
     def line_end(self, at: int) -> int:
-        """Where the line of `at` ends, before its line break."""
+        """Return the end of the line of `at`, before its line break."""
         found = _BREAK.search(self.text, at)
         return found.start() if found else len(self.text)
 
     def line_start(self, at: int) -> int:
-        """Where the line of `at` begins."""
+        """Return the start of the line of `at`."""
         return self._starts[bisect_right(self._starts, at) - 1]
 
     def next_line(self, end: int) -> int | None:
-        """The start of the line after the one that ends at `end`, None at the end of the text."""
+        """Return the start of the line after the one that ends at `end`, or None at the end of the text."""
         found = _BREAK.match(self.text, end)
         return found.end() if found else None
 
     def previous_end(self, start: int) -> int | None:
-        """The end of the line before the one that starts at `start`, None for the first."""
+        """Return the end of the line before the one that starts at `start`, or None for the first."""
         if start == 0:
             return None
         return start - 2 if self.text[start - 2 : start] == "\r\n" else start - 1
 
     def line_at(self, start: int) -> str:
-        """The line that starts at `start`, without its end."""
+        """Return the line that starts at `start`, without its end."""
         return self.text[start : self.line_end(start)]
 
     def line_above(self, start: int) -> int | None:
-        """The start of the line above the one that starts at `start`."""
+        """Return the start of the line above the one that starts at `start`."""
         end = self.previous_end(start)
         return None if end is None else self.line_start(end)
 
     def blank_above(self, start: int) -> int:
-        """The start of the first of the blank lines above `start`, else `start` itself."""
+        """Return the start of the first of the blank lines above `start`, else `start`."""
         while (above := self.line_above(start)) is not None and not self.line_at(above).strip():
             start = above
         return start
 
     def blank_below(self, end: int) -> int:
-        """The end of the last of the blank lines below the line that ends at `end`, else `end` itself."""
+        """Return the end of the last of the blank lines below the line that ends at `end`, else `end`."""
         while (below := self.next_line(end)) is not None and below < len(self.text) and not self.line_at(below).strip():
             end = self.line_end(below)
         return end
 
     def is_last_at(self, end: int, column: int) -> bool:
-        """Whether nothing at `column` or deeper follows the line that ends at `end`."""
+        """Return True if nothing at `column` or deeper follows the line that ends at `end`."""
         below = self.next_line(end)
         return below is None or below >= len(self.text) or _indent(self.line_at(below)) < column
 
     def begins_line(self, at: int) -> bool:
-        """Whether only blanks stand before `at` in its line."""
+        """Return True if only blanks precede `at` in its line."""
         return not self.text[self.line_start(at) : at].strip(" \ufeff")
 
     def content_end(self, node: Node) -> int:
-        """Where a value really ends: after its last character that is no blank, line end or comment."""
+        """Return the real end of a value: after its last character that is no blank, line end or comment."""
         if isinstance(node, Mapping) and not node.flow and node.pairs:
             return self.content_end(node.pairs[-1][1])
         if isinstance(node, Sequence) and not node.flow and node.items:
@@ -98,7 +95,10 @@ class Layout:
         return node.start + len(written.rstrip())
 
     def after(self, node: Node, column: int) -> int:
-        """Where a line may be added after a value: the end of its last line, comments deeper than `column` included."""
+        """Return where a line may be added after a value: the end of its last line or of its comments.
+
+        Comments count if they are deeper than `column`.
+        """
         end = self.line_end(self.content_end(node))
         at = end
         while (start := self.next_line(at)) is not None:
@@ -111,12 +111,12 @@ class Layout:
         return end
 
     def colon_end(self, key: Node) -> int | None:
-        """The position after the colon of a key; None when there is none beside it."""
+        """Return the position after the colon of a key, or None if there is none beside it."""
         found = _COLON.match(self.text, key.end)
         return found.end() if found else None
 
     def comma(self, start: int, end: int) -> int | None:
-        """The position of the first comma from `start` to `end`, if only blanks and comments stand before it."""
+        """Return the position of the first comma from `start` to `end`, if only blanks and comments precede it."""
         found = _TO_COMMA.match(self.text, start, end)
         return found.end() - 1 if found else None
 
@@ -126,7 +126,7 @@ def _indent(line: str) -> int:
 
 
 def indent_step(root: Node | None) -> int:
-    """By how many columns the file indents a mapping in a mapping."""
+    """Return the number of columns by which the file indents a nested mapping."""
     if isinstance(root, Mapping) and not root.flow:
         for _, value in root.pairs:
             if isinstance(value, Mapping) and not value.flow:

@@ -1,7 +1,7 @@
-"""A YAML text as a tree of nodes that know their place: line and column for problems, character indexes for edits.
+"""A YAML text as a tree of nodes with positions: line and column for problems, character indexes for edits.
 
-Never here: PyYAML (compose makes the tree), what keys mean, writing. Aliases stay aliases (`follow` reads through
-them), so a few lines cannot grow into gigabytes.
+compose makes the tree from PyYAML's events. Aliases stay aliases (`follow` resolves them), so a few lines cannot expand
+to gigabytes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """What all nodes have: text[start:end] is the node (a block collection's `end` is of no use), `line` is 1-based."""
+    """Base of all nodes. text[start:end] is the node (except for a block collection's `end`); `line` is 1-based."""
 
     start: int
     end: int
     line: int
     column: int
     anchor: str | None
-    size: int  # nodes in it, aliases counted in full
+    size: int  # number of nodes in it, aliases counted in full
 
 
 @dataclass(slots=True, eq=False)
 class Scalar(Node):
-    """`style` is a quote, `|`, `>` or "" for a plain scalar; `tag` only when written."""
+    """A scalar. `style` is a quote, `|`, `>` or "" for a plain scalar; `tag` is set only if written."""
 
     text: str
     style: str
@@ -40,7 +40,7 @@ class Scalar(Node):
 
 @dataclass(slots=True, eq=False)
 class Mapping(Node):
-    """Pairs as written, merge keys unmerged. `flow`: in braces."""
+    """A mapping with its pairs as written, merge keys unresolved. `flow`: in braces."""
 
     pairs: list[tuple[Node, Node]]
     flow: bool
@@ -48,7 +48,7 @@ class Mapping(Node):
 
 @dataclass(slots=True, eq=False)
 class Sequence(Node):
-    """`flow`: in brackets."""
+    """A sequence. `flow`: in brackets."""
 
     items: list[Node]
     flow: bool
@@ -56,18 +56,18 @@ class Sequence(Node):
 
 @dataclass(slots=True, eq=False)
 class Alias(Node):
-    """`*name`."""
+    """An alias, `*name`."""
 
     target: Node
 
 
 def follow(node: Node) -> Node:
-    """The node itself, or what an alias stands for."""
+    """Return the node itself, or the target of an alias."""
     return node.target if isinstance(node, Alias) else node
 
 
 def node_of(value: Any, line: int = 0) -> Node:
-    """Return a plain value (of JSON, TOML, ...) as a node of that line. Raises RecursionError."""
+    """Return a plain value (from JSON, TOML, ...) as a node at that line. Raise RecursionError."""
     if isinstance(value, Plain):
         pairs = [(text_node(str(key), line), node_of(item, line)) for key, item in value.items()]
         return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
@@ -79,7 +79,7 @@ def node_of(value: Any, line: int = 0) -> Node:
 
 
 def text_node(text: str, line: int = 0) -> Scalar:
-    """Return a text as a node of that line."""
+    """Return a text as a node at that line."""
     return Scalar(0, 0, line, 0, None, 1, text, '"', None)
 
 
@@ -102,7 +102,7 @@ _TAGS: dict[str, ScalarKind] = {
 
 
 def kind(scalar: Scalar) -> ScalarKind:
-    """What a scalar is by the rules of YAML 1.1; sexagesimal numbers and dates are text, an own tag is `other`."""
+    """Return the kind of a scalar by YAML 1.1. Sexagesimal numbers and dates are text; a custom tag is `other`."""
     if scalar.tag is not None and scalar.tag != "!":
         return _TAGS.get(scalar.tag, "other")
     if scalar.style or scalar.tag == "!":
@@ -111,7 +111,7 @@ def kind(scalar: Scalar) -> ScalarKind:
 
 
 def plain_kind(text: str) -> ScalarKind:
-    """What a plain scalar of that text is."""
+    """Return the kind of a plain scalar with that text."""
     if text in _NULLS:
         return "null"
     if text in TRUE or text in FALSE:
@@ -122,18 +122,18 @@ def plain_kind(text: str) -> ScalarKind:
 
 
 def is_null(node: Node) -> bool:
-    """Whether the value is left empty or says null."""
+    """Return True if the value is empty or null."""
     node = follow(node)
     return isinstance(node, Scalar) and kind(node) == "null"
 
 
 def is_merge_key(node: Node) -> bool:
-    """Whether a key is `<<`, unquoted."""
+    """Return True if a key is `<<`, unquoted."""
     return isinstance(node, Scalar) and node.text == "<<" and not node.style
 
 
 def key_text(key: Node) -> str:
-    """A key as text, whatever YAML would make of it (`on`, `1`, `null`); raises Wrong for lists and mappings."""
+    """Return a key as text, even if YAML reads another type (`on`, `1`, `null`). Raise Wrong for lists and mappings."""
     key = follow(key)
     if not isinstance(key, Scalar):
         raise Wrong(key, "holds a key that is a list or a mapping")
@@ -142,7 +142,7 @@ def key_text(key: Node) -> str:
 
 @dataclass(slots=True)
 class Pair:
-    """One key with its value, the value read through aliases. `merged`: it came in by `<<`."""
+    """One key with its value, aliases resolved. `merged`: it comes from `<<`."""
 
     key: Node
     name: str
@@ -151,7 +151,10 @@ class Pair:
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
-    """The pairs of a mapping, merge keys followed (own keys win, then the first merged); Wrong for a doubled key."""
+    """Return the pairs of a mapping. Raise Wrong for a duplicate key.
+
+    Merge keys are resolved: own keys win, then the first merged one.
+    """
     own: dict[str, Pair] = {}
     merged: list[Pair] = []
     for key, value in mapping.pairs:

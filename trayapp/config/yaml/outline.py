@@ -1,7 +1,4 @@
-"""What a tree of nodes says, as plain values to compare: two texts with equal outlines configure the same.
-
-Never here: places, comments, what keys mean.
-"""
+"""Outlines of node trees, as plain values to compare. Texts with equal outlines contain the same configuration."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ Path = tuple[str, ...]
 
 
 def outline(node: Node | None) -> Any:
-    """Dicts, lists and (kind, text) pairs; aliases and merge keys followed.
+    """Return dicts, lists and (kind, text) pairs, with aliases and merge keys resolved.
 
-    A mapping with a doubled or unreadable key is the list of its pairs: no edit reaches into it, and it says the same
-    while nothing in it changes.
+    A mapping with a duplicate or unreadable key becomes the list of its pairs. No edit reaches into it, and its outline
+    is equal as long as nothing in it changes.
     """
     if node is None:
         return NOTHING
@@ -33,7 +30,7 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
-    if node.style in ("|", ">"):  # one that ends the file without a line end gets one when something follows
+    if node.style in ("|", ">"):  # at the end of a file without a line end, one is added when something follows
         return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 
@@ -46,7 +43,7 @@ def _mapping(node: Mapping) -> Any:
 
 
 def outline_of(value: Any) -> Any:
-    """The outline of what `render` writes for a Python value."""
+    """Return the outline of the text that `rendering` writes for a Python value."""
     if isinstance(value, MappingType):
         return {key: outline_of(item) for key, item in value.items()}
     if isinstance(value, str):
@@ -60,7 +57,7 @@ def outline_of(value: Any) -> Any:
 
 
 def put(whole: Any, path: Path, value: Any) -> Any:
-    """`whole` with `value` (an outline) at `path`; mappings on the way are made where nothing is."""
+    """Return `whole` with `value` (an outline) at `path`. Missing mappings are created."""
     if not path:
         return value
     inside = dict(whole) if isinstance(whole, dict) else {}
@@ -69,7 +66,7 @@ def put(whole: Any, path: Path, value: Any) -> Any:
 
 
 def drop(whole: Any, path: Path) -> Any:
-    """`whole` without the key at `path`."""
+    """Return `whole` without the key at `path`."""
     if not isinstance(whole, dict) or path[0] not in whole:
         return whole
     inside = dict(whole)
@@ -81,7 +78,7 @@ def drop(whole: Any, path: Path) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two outlines say the same; an empty mapping says as much as nothing."""
+    """Return True if two outlines are equivalent. An empty mapping equals nothing."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

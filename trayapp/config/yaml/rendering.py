@@ -1,7 +1,4 @@
-"""Python values to YAML text in the manner of servers.yaml: short maps in braces, plain words where they are safe.
-
-Never here: where the text goes.
-"""
+"""Python values as YAML text in the style of servers.yaml: short maps in braces, plain words where they are safe."""
 
 from __future__ import annotations
 
@@ -13,17 +10,17 @@ from typing import Any
 from trayapp.config.yaml.nodes import plain_kind
 from trayapp.model.late import late
 
-# words that mean themselves anywhere in YAML, in a flow too
+# Words that need no quotes anywhere in YAML, even in a flow collection
 _PLAIN = late(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Za-z0-9_./+@=~-]+)*", re.ASCII)
 _PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
 )
 _ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-MAX_FLOW_CHARACTERS = 100  # a longer list or map gets a line for each item
+MAX_FLOW_CHARACTERS = 100  # a longer list or map gets one line for each item
 
 
 def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_like: bool = False) -> str:
-    """One value. `flow`: safe inside braces; `json_like`: a text is always in double quotes."""
+    """Return one value as text. `flow`: safe inside braces; `json_like`: text is always in double quotes."""
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
@@ -33,12 +30,12 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
 
 
 def _is_special(word: str) -> bool:
-    """Document marks, the value key, dates and numbers of base 60: text to us, something else to other readers."""
+    """Return True for document markers, the value key, dates and sexagesimal numbers: only we read them as text."""
     return word in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", word) is not None
 
 
 def flow(value: Any, *, json_like: bool = False) -> str:
-    """Any value of dicts, lists and scalars in one line."""
+    """Return any value of dicts, lists and scalars in one line."""
     if isinstance(value, Mapping):
         pairs = (
             f"{scalar(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items()
@@ -50,8 +47,10 @@ def flow(value: Any, *, json_like: bool = False) -> str:
 
 
 def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: int = 0) -> list[str]:
-    """The lines of a mapping at `column`, without line ends. Mappings in it take lines of their own `depth` levels
-    down, and further where they are long."""
+    """Return the lines of a mapping at `column`, without line ends.
+
+    Nested mappings get their own lines down to `depth` levels, and below that if they are long.
+    """
     lines: list[str] = []
     for key, value in pairs.items():
         head = " " * column + scalar(key, flow=False) + ":"
@@ -65,7 +64,7 @@ def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: in
 
 
 def list_item(pairs: Mapping[str, Any], *, column: int, content: int | None = None, step: int = 2) -> list[str]:
-    """The lines of a mapping in a list, its dash at `column`, its keys at `content` (two further when not given)."""
+    """Return the lines of a mapping in a list, its dash at `column`, its keys at `content` (default: `column` + 2)."""
     content = column + 2 if content is None else content
     first, *rest = block(pairs, column=content, step=step)
     return [" " * column + "-" + " " * (content - column - 1) + first[content:], *rest]

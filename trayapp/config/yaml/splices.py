@@ -1,6 +1,6 @@
-"""Changes to a YAML text by the fewest bytes: each change is a splice, the result is read again and compared.
+"""Edits of a YAML text that change the fewest bytes. Each is a splice; the result is parsed again and compared.
 
-Never here: what keys mean, files. What cannot be changed safely is refused, never guessed.
+An edit that is not safe is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BY_HAND = "Make this change by hand: multi-mcp edit"
 
 
 class EditRefusedError(ConfigError):
-    """The file is written in a way that this change could damage; nothing was written."""
+    """The file is written in a way that this edit could damage. Nothing was written."""
 
     code = "edit_refused"
     exit_code = ExitCode.FAILED
@@ -31,7 +31,7 @@ class EditRefusedError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """text[start:end] becomes `new`."""
+    """Replacement of text[start:end] by `new`."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Splice:
 
 
 def spliced(text: str, splices: Sequence[Splice]) -> str:
-    """Return the text with all of them made; they must not overlap."""
+    """Return the text with all splices applied. They must not overlap."""
     parts: list[str] = []
     done = 0
     for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
@@ -51,7 +51,7 @@ def spliced(text: str, splices: Sequence[Splice]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One pair of a mapping, as written: the value may be an alias. `path`: the keys that lead there."""
+    """One pair of a mapping, as written: the value may be an alias. `path`: the keys that lead to it."""
 
     path: Path
     key: Node
@@ -60,12 +60,12 @@ class Slot:
 
 
 class Editor:
-    """One text being edited. Changes are noted, then made all at once by `finish`.
+    """One text being edited. Changes are collected, then applied together by `finish`.
 
-    It has a method for each way in which a mapping, a list or a scalar changes in place.
+    It has one method for each way in which a mapping, a list or a scalar changes in place.
     """
 
-    by_hand = BY_HAND  # what to do about a change that is refused
+    by_hand = BY_HAND  # hint for a refused change
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -77,13 +77,13 @@ class Editor:
         self._expected: Any = outline(self.root)
 
     def refuse(self, line: int, why: str) -> NoReturn:
-        """Give up: nothing is written."""
+        """Refuse the edit. Nothing is written."""
         raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
 
-    # --- looking
+    # --- reading
 
     def slots(self, node: Node, path: Path) -> list[Slot]:
-        """The own pairs of a mapping; none for a value left empty; refused for an alias or anything else."""
+        """Return the own pairs of a mapping, or [] for an empty value. Refuse an alias or any other node."""
         if is_null(node) and not isinstance(node, Alias):
             return []
         if isinstance(node, Alias):
@@ -91,20 +91,20 @@ class Editor:
         if not isinstance(node, Mapping):
             self.refuse(node.line, f"{_last(path)} is no mapping")
         try:
-            pairs(node)  # a key written twice: which of them is meant?
+            pairs(node)  # a duplicate key would be ambiguous
             own = [(key, value) for key, value in node.pairs if not is_merge_key(key)]
             return [Slot((*path, key_text(key)), key, value, node) for key, value in own]
         except Wrong as wrong:
             self.refuse(wrong.place.line, f"{_last(path)}: {wrong.message}")
 
     def top(self) -> list[Slot]:
-        """The pairs of the file itself."""
+        """Return the top-level pairs of the file."""
         return [] if self.root is None else self.slots(self.root, ())
 
     # --- changing
 
     def assign(self, slot: Slot, value: Any) -> None:
-        """Replace the value of a pair, which must be a scalar, or a flow without comments."""
+        """Replace the value of a pair: a scalar, or a flow collection without comments."""
         node, end = slot.value, self.layout.content_end(slot.value)
         new = rendering.flow(value, json_like=_json_like(slot.parent))
         if is_null(node) and not isinstance(node, Alias):
@@ -116,19 +116,19 @@ class Editor:
         self._expect(slot.path, value)
 
     def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
-        """Add pairs to the mapping in a pair: at its end, or after one of its own. `depth` as in rendering.block."""
+        """Add pairs to the mapping in a pair, at its end or after one of its own. `depth` as in rendering.block."""
         node = slot.value
         if isinstance(node, Mapping) and (node.pairs or slot.parent.flow or not may_become_lines(node, self.text)):
             self._insert_into(node, new, depth, after.value if after else None)
         elif isinstance(node, Mapping) or (is_null(node) and not isinstance(node, Alias)):
             self._fill_mapping(slot, new, depth)
         else:
-            self.slots(node, slot.path)  # refuses, and says why
+            self.slots(node, slot.path)  # refuses, with the reason
         for name, value in new.items():
             self._expect((*slot.path, name), value)
 
     def insert_top(self, new: MappingType[str, Any], *, depth: int) -> None:
-        """Add pairs to the file itself."""
+        """Add top-level pairs to the file."""
         if isinstance(self.root, Mapping):
             self._insert_into(self.root, new, depth, None)
         elif self.root is None or (isinstance(self.root, Scalar) and self.root.start == self.root.end):
@@ -143,7 +143,7 @@ class Editor:
             self._expect((name,), value)
 
     def remove(self, slot: Slot) -> None:
-        """Take away one pair: its lines, or its words in a flow."""
+        """Remove one pair: its lines, or its words in a flow collection."""
         if slot.parent.flow:
             self._remove_from_flow(slot)
         else:
@@ -151,7 +151,7 @@ class Editor:
             self.cut_lines(slot, self.layout.line_start(slot.key.start), end)
 
     def cut_lines(self, slot: Slot, start: int, end: int) -> None:
-        """Take away the lines from `start` to the line end `end`, all of which belong to the pair."""
+        """Remove the lines from `start` to the line end `end`, all of which belong to the pair."""
         if not self.layout.begins_line(slot.key.start):
             self.refuse(slot.key.line, f"{_last(slot.path)} shares its line with something else")
         before, following = self.layout.previous_end(start), self.layout.next_line(end)
@@ -163,7 +163,7 @@ class Editor:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Forget the changes noted inside when one of them is refused."""
+        """Discard the changes made inside if one of them is refused."""
         count, expected = len(self._splices), self._expected
         try:
             yield
@@ -173,7 +173,7 @@ class Editor:
             raise
 
     def finish(self) -> str:
-        """The new text; raises EditRefusedError when it does not say exactly what was wanted."""
+        """Return the new text. Raise EditRefusedError if it does not contain exactly the expected configuration."""
         parts: list[str] = []
         done = 0
         for splice in sorted(self._splices, key=lambda splice: splice.start):
@@ -201,7 +201,7 @@ class Editor:
         self._expected = put(self._expected, path, outline_of(value))
 
     def _fill(self, slot: Slot, new: str) -> None:
-        """Put `new` where a value was left empty, or said null."""
+        """Write `new` in place of an empty or null value."""
         at = self.layout.colon_end(slot.key)
         if at is None and slot.parent.flow:
             self._note(slot.key.end, slot.key.end, ":" + new)
@@ -212,14 +212,14 @@ class Editor:
             self._note(at, slot.value.end if said else at, new)
 
     def _replace_collection(self, slot: Slot, end: int, new: str) -> None:
-        """Put `new` in the place of lines or braces, which must hold no comments that would be lost."""
+        """Write `new` in place of lines or braces. Refuse if comments would be lost."""
         at = self.layout.colon_end(slot.key)
         if at is None or "#" in self.text[at:end]:
             self.refuse(slot.value.line, f"{_last(slot.path)} holds comments")
         self._note(at, end, " " + new)
 
     def _fill_mapping(self, slot: Slot, new: MappingType[str, Any], depth: int) -> None:
-        """Put the first pairs where nothing, null or {} stands: as lines, in a flow in braces."""
+        """Write the first pairs of an empty, null or {} value: as lines, or in braces inside a flow collection."""
         if slot.parent.flow:
             self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
             return
@@ -258,12 +258,12 @@ class Editor:
             self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
 
     def _between(self, node: Mapping, new: MappingType[str, Any]) -> str:
-        """What stands between the pairs of a flow: a blank, or a line each where they are many."""
+        """Return the separator of new pairs in a flow mapping: a blank, or line breaks if they are long."""
         is_long = len(new) > 1 and len(rendering.flow(new, json_like=_json_like(node))) > rendering.MAX_FLOW_CHARACTERS
         return "," + self._next_line(node, 2) if is_long else ", "
 
     def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
-        """One pair in braces; of a long mapping in it each pair has a line."""
+        """Return one pair in braces. A long mapping in it has one line for each pair."""
         json_like = _json_like(node)
         if not isinstance(value, MappingType) or len(rendering.flow(value)) <= rendering.MAX_FLOW_CHARACTERS:
             return rendering.flow({name: value}, json_like=json_like)[1:-1]
@@ -273,14 +273,14 @@ class Editor:
         return f"{head}: {{{start}{f',{start}'.join(inner)}{self._next_line(node, 1)}}}"
 
     def _next_line(self, node: Mapping, steps: int) -> str:
-        """A line's end, and the blanks of a line that is so many steps deeper than the one in which a flow begins."""
+        """Return a line end and the indentation of a line `steps` deeper than the start of a flow collection."""
         start = self.layout.line_start(node.start)
         line = self.layout.line_at(start)
         indent = len(line) - len(line.lstrip(" ")) + steps * self._step
         return self.layout.newline(node.start) + " " * indent
 
     def _has_line_of_its_own(self, node: Mapping, last: int) -> bool:
-        """Whether the pairs of a flow stand one a line, the closing brace below them."""
+        """Return True if the pairs of a flow mapping have one line each, with the closing brace below."""
         return self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end
 
     def _insert_flow_lines(self, node: Mapping, new: MappingType[str, Any], last: int, comma: int | None) -> None:
@@ -294,7 +294,7 @@ class Editor:
         self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))
 
     def _flow_value_end(self, key: Node, value: Node) -> int:
-        """Where a pair in braces ends; an empty value's own mark depends on the loader."""
+        """Return the end of a pair in braces. For an empty value, the mark depends on the loader."""
         return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
 
     def _remove_from_flow(self, slot: Slot) -> None:
@@ -311,12 +311,12 @@ class Editor:
         self._expected = drop(self._expected, slot.path)
 
     def _cut_flow_pair(self, start: int, after_comma: int, following: int) -> None:
-        """A pair with one after it: up to that one, but never a comment between them."""
+        """Remove a pair that another one follows, up to that one, but never a comment between them."""
         blank = not self.text[after_comma:following].strip()
         self._note(start, following if blank else after_comma, "")
 
     def _cut_last_of_flow(self, before: int, start: int, end: int) -> None:
-        """The last pair goes with the comma before it; a comment between them stays."""
+        """Remove the last pair with the comma before it. A comment between them stays."""
         comma = self.layout.comma(before, start)
         if self.text[before:start].strip(" \t\r\n,") and comma is not None:
             self._note(comma, comma + 1, "")
@@ -326,7 +326,7 @@ class Editor:
 
 
 def may_become_lines(node: Mapping, text: str) -> bool:
-    """Whether an empty `{}` may become lines: nothing hangs on it, and no comment stands inside."""
+    """Return True if an empty `{}` may become lines: it has no anchor, and no comment inside."""
     return node.anchor is None and text[node.start : node.end] in ("{}", "{ }")
 
 
