@@ -65,9 +65,7 @@ class KnownSecrets:
         return text
 
     def without_in(self, value: Any) -> Any:
-        """Return a JSON value with REDACTED in place of each secret, in strings and keys, or `value` itself if it has
-        none.
-        """
+        """Return `value`, or a copy with REDACTED in place of each secret in its strings and keys."""
         seen = visible("\n".join(_texts(value))) if self._longest_first else ""
         return value if self.without(seen) == seen else _replaced(value, self._without_seen)
 

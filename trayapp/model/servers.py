@@ -78,7 +78,7 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server. `auth` of its entry wins. A token of the user's means no sign-in."""
+    """Return how to authenticate to an HTTP server. `auth` in its entry wins. A token there means no sign-in."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
