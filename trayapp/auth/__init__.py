@@ -1,4 +1,4 @@
-"""Sign-ins and secrets: where they are kept, how they are come by.
+"""Sign-ins and secrets: how they are obtained, and where they are stored.
 
 Never here: connections to servers, configuration files.
 """

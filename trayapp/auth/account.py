@@ -1,7 +1,7 @@
-"""The sign-in of one address: read from the vault once, renewed ahead of its end, one renewal however many wait.
+"""The sign-in for one address: read from the vault once, and renewed before its token expires.
 
-Never opens a browser: without a grant that can be renewed there is no token, and the user is asked to sign in.
-Never here: how a grant is come by (login), HTTP.
+All requests share one renewal. An account never opens a browser. Without a renewable grant there is no token, and the
+user is asked to sign in (login).
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
 
-RENEW_PAUSE_S = 5.0  # after a renewal that could not be made: until then the answer is known
-FRESH_S = 10.0  # a token as young as this that is refused is not made better by another one
-STORE_WAIT_S = 5.0  # for the keyring before a renewed token is used: in memory it is safe already
-LAST_MOMENT_S = 5.0  # for one that is under way when the gateway ends: what it would bring must not get lost
-RENEW_LIMIT_S = 40.0  # for one renewal, whatever the sign-in service does
+RENEW_PAUSE_S = 5.0  # after a failed renewal: until then it is not repeated
+FRESH_S = 10.0  # if the server refuses a token this new, another one would not help
+STORE_WAIT_S = 5.0  # for the keyring, before a renewed token is used: it is already safe in memory
+LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new token must not get lost
+RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What servers.yaml says of a server's sign-in, its variables resolved."""
+    """Sign-in settings of a server from servers.yaml, with variables resolved."""
 
     id: str | None = None
     secret: str | None = None
     scopes: tuple[str, ...] = ()
-    account: str = ""  # which of several sign-ins at one address
+    account: str = ""  # selects one of several sign-ins at one address
 
     def __repr__(self) -> str:
         return f"ClientSettings({self.id!r})"
 
 
 class _Flight:
-    """One renewal, awaited by all who need it."""
+    """One renewal, awaited by all requests that need it."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
@@ -51,9 +51,9 @@ class _Flight:
 
 
 class Account:
-    """One sign-in at `url` (canonical). `name` tells several at one address apart; most have none.
+    """The sign-in at `url` (canonical). `name` distinguishes several at one address; most have none.
 
-    It is broad because tokens, client registration and the waiting for a person end together.
+    The class is broad because tokens, client registration and the wait for a person end together.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Account:
         self.url = url
         self.name = name
         self._key = record_key(url, name)
-        self.wanted: str | None = None  # scopes that a refused request asked for
-        self.settings: ClientSettings | None = None  # None: no connection has said yet
+        self.wanted: str | None = None  # scopes that a refused request required
+        self.settings: ClientSettings | None = None  # None: no connection has set them yet
         self._vault = vault
         self._tasks = tasks
         self._now = now
@@ -78,18 +78,18 @@ class Account:
         self._changed = changed
         self._grant: Grant | None = None
         self._loaded = False
-        self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be kept could not be read
+        self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be stored could not be read
         self._loading = anyio.Lock()
         self._flight: _Flight | None = None
-        self._refused: str | None = None  # what the server took no more, and nothing could be done about
-        self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal could not be made
+        self._refused: str | None = None  # the token that the server no longer accepted and that could not be replaced
+        self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal failed
 
     # -- for requests --------------------------------------------------------------------------------------------
 
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
-        """The Authorization value for a request to `asked`; None when there is none for it.
+        """Return the Authorization value for a request to `asked`, or None if there is none.
 
-        Raises SignInError while a token that has ended cannot be renewed for now.
+        Raise SignInError while an expired token cannot be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -108,14 +108,14 @@ class Account:
         return self._grant.header if self._grant else None
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Another value, after a server answered 401 to that one; None when there is none. Raises SignInError."""
+        """Return another value after a server answered 401 to `refused`, or None. Raise SignInError."""
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()
         if grant is None:
             return None
         if grant.header != refused:
-            return grant.header  # somebody else's request had it renewed meanwhile
+            return grant.header  # another request had it renewed in the meantime
         if grant.refresh_token is None or self._is_within(grant.issued_at, FRESH_S):
             self._refused = refused
             self._changed()
@@ -127,11 +127,11 @@ class Account:
         return self._grant.header if self._grant else None
 
     def _is_within(self, moment: float, seconds: float) -> bool:
-        """True if the moment was so few seconds ago. One ahead of the clock, which was set back, was some time ago."""
+        """Return True if the moment was less than `seconds` ago. A future one (the clock was set back) is not."""
         return 0 <= self._now() - moment < seconds
 
     def want(self, scope: str | None) -> None:
-        """The server refused a request for want of this scope (RFC 6750, insufficient_scope)."""
+        """Record a scope that a refused request needed (RFC 6750, insufficient_scope)."""
         had = (self.wanted or "").split()
         more = [word for word in (scope or "").split() if word not in had]
         if more or self.wanted is None:
@@ -139,36 +139,36 @@ class Account:
             self._changed()
 
     def hurry(self) -> None:
-        """The gateway ends: a renewal that is under way has a moment left to be answered and kept."""
+        """Limit a renewal in flight to LAST_MOMENT_S, because the gateway ends."""
         if self._flight is not None:
             self._flight.scope.deadline = min(self._flight.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
 
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """What there is, with a token; None when nobody is signed in, or when the keyring cannot be read."""
+        """Return the grant if it has a token. None if nobody is signed in, or if the keyring cannot be read."""
         await self._load(asked)
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
     def proving(self, grant: Grant) -> Grant:
-        """With what proves who we are, which for a client of the user's own lies where servers.yaml says."""
+        """Return the grant with its client secret. That of a user's own client comes from servers.yaml."""
         named, client = self.settings, grant.client
         own = client.kind == "given" and named is not None and client.id == named.id
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
 
     async def last(self) -> Grant | None:
-        """The last grant even when it has no token any more: it remembers who issued it."""
+        """Return the last grant even without a token: it remembers its issuer."""
         await self._load(asked=True)
         return self._grant
 
     async def take(self, grant: Grant) -> None:
-        """The user has signed in."""
+        """Store a grant after the user signed in."""
         self.wanted, self._failed = None, None
         await self._keep(grant, asked=True)
 
     async def forget(self) -> None:
-        """The user has signed out."""
+        """Delete the grant after the user signed out."""
         self.wanted, self._failed = None, None
         self._grant, self._loaded, self.unread = None, True, None
         self._changed()
@@ -176,7 +176,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """What may be shown; None when nobody has looked yet, or nobody can tell."""
+        """Return the state to show, or None if it was not read yet or cannot be read."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         grant = self._grant
@@ -187,11 +187,11 @@ class Account:
 
     @property
     def is_locked(self) -> bool:
-        """True if a sign-in may be kept that cannot be read now. Without a keyring none is."""
+        """True if a sign-in may be stored that cannot be read now. Without a keyring, none is."""
         return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:
-        """Whether it was given to the client that servers.yaml names."""
+        """Return True if the grant was issued to the client that servers.yaml names."""
         if self.settings is None:
             return True
         named = self.settings.id
@@ -208,14 +208,14 @@ class Account:
             try:
                 text = await self._vault.read(self._key, asked=asked)
             except KeyringUnavailableError as error:
-                level = logging.DEBUG if self.unread else logging.INFO  # each request comes here
+                level = logging.DEBUG if self.unread else logging.INFO  # each request gets here
                 self.unread = error
                 log.log(level, "No sign-in can be read: %s", error.title)
                 return
             self._hold(from_text(text, self.url))
 
     async def _keep(self, grant: Grant, *, asked: bool = False) -> None:
-        """Stored first, used then: a crash in between leaves a grant that works in the vault."""
+        """Store the grant before using it: after a crash in between, the vault has a working grant."""
         with anyio.move_on_after(None if asked else STORE_WAIT_S):
             await self._vault.write(self._key, grant.to_text(), asked=asked)
         self._hold(grant)
@@ -230,7 +230,7 @@ class Account:
     # -- renewal -------------------------------------------------------------------------------------------------
 
     async def _renewed(self, grant: Grant) -> None:
-        """Have `grant` renewed, with everybody else who wants that. Raises SignInError."""
+        """Renew `grant`, together with all others who request that. Raise SignInError."""
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
@@ -238,7 +238,7 @@ class Account:
         flight = self._flight
         if flight is None:
             flight = self._flight = _Flight()
-            # A task of its own: the caller may be cancelled, a rotated token must not get lost with it.
+            # A task of its own: the caller may be cancelled, and a rotated token must not get lost with it.
             self._tasks.start_soon(self._fly, flight, grant)
         await flight.done.wait()
         if flight.error is not None:
@@ -267,7 +267,7 @@ class Account:
             self._failed = (self._now(), error)
             return error
         self._failed = None
-        if self._grant is grant:  # nobody signed out or in meanwhile
+        if self._grant is grant:  # no sign-in or sign-out in the meantime
             await self._keep(replace(new, client=replace(new.client, secret=grant.client.secret)))
         return None
 

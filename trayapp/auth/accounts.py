@@ -1,6 +1,6 @@
-"""All accounts by address, and the sign-ins that are under way: what the gateway asks when the user signs in or out.
+"""All accounts by address, and sign-ins in progress. The gateway uses this when the user signs in or out.
 
-Never here: HTTP, one account's own business. The SDK is imported with the first sign-in or renewal, in a thread.
+The SDK is imported with the first sign-in or renewal, in a thread.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ EXPIRED = "Nobody has answered for five minutes"
 
 
 class Login(Protocol):
-    """The OAuth conversations, as trayapp.auth.login has them."""
+    """The OAuth flows, as implemented by trayapp.auth.login."""
 
     async def authorize(self, wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
-        """Sign in. Raises SignInError."""
+        """Sign in. Raise SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
-        """Renew. Raises GrantLostError, SignInError."""
+        """Renew the grant. Raise GrantLostError, SignInError."""
 
     async def revoke(self, grant: Grant) -> bool:
-        """Give back."""
+        """Revoke the grant."""
 
 
 async def sdk_login() -> Login:
-    """Load the one over the SDK. Not before somebody signs in: no list may wait for the SDK."""
+    """Import the login module, which uses the SDK. Not before the first sign-in: no list may wait for the SDK."""
 
     def load() -> Login:
         from trayapp.auth import login
@@ -54,7 +54,7 @@ async def sdk_login() -> Login:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the user wants to sign in to. `server`: its name, for people."""
+    """The address that the user signs in to. `server`: its name, for people."""
 
     server: str
     url: str
@@ -66,12 +66,12 @@ class Target:
 
     @property
     def key(self) -> AccountKey:
-        """Return which account the grant will be."""
+        """Return the key of the account that will hold the grant."""
         return account_key(self.url, self.client.account)
 
 
 class SignIn:
-    """One sign-in under way. `url` is to be opened in a browser, once `ready` is set without an `error`."""
+    """One sign-in in progress. Open `url` in a browser once `ready` is set without an `error`."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -83,20 +83,20 @@ class SignIn:
         self._callback: Callback | None = None
 
     async def shown(self) -> str:
-        """Wait for the address to open. Raises SignInError."""
+        """Wait for the address to open. Raise SignInError."""
         await self.ready.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
         return self.url
 
     async def finished(self) -> None:
-        """Wait for the end. Raises SignInError."""
+        """Wait for the end. Raise SignInError."""
         await self.done.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
 
     def paste(self, address: str) -> None:
-        """The address that a browser elsewhere ended at. Raises SignInError."""
+        """Take the address where a browser on another machine ended. Raise SignInError."""
         if self._callback is None or self.done.is_set():
             raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
         self._callback.paste(address)
@@ -104,7 +104,7 @@ class SignIn:
     # -- Ask -----------------------------------------------------------------------------------------------------
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """See Ask."""
+        """Set the address to open, and expect its answer (Ask)."""
         from trayapp.auth.callback import Expected
 
         assert self._callback is not None
@@ -113,16 +113,16 @@ class SignIn:
         self.ready.set()
 
     async def answer(self) -> Answer:
-        """See Ask."""
+        """Wait for the answer (Ask). Raise SignInError."""
         assert self._callback is not None
         return await self._callback.answer()
 
     def open(self, callback: Callback) -> None:
-        """Answers come here."""
+        """Connect the listener for answers."""
         self._callback, self.redirect_uri = callback, callback.redirect_uri
 
     def end(self, error: SignInError | None) -> None:
-        """It is over."""
+        """Finish the sign-in, with the error if it failed."""
         self.error = error
         if self._callback is not None:
             self._callback.decide(error)
@@ -131,7 +131,7 @@ class SignIn:
 
 
 class Accounts:
-    """Lives inside `tasks`. `changed` is called when a status is another one. Nothing here opens a browser."""
+    """All accounts. Lives inside `tasks`. `changed` is called when a status changes. Nothing here opens a browser."""
 
     def __init__(
         self,
@@ -150,40 +150,40 @@ class Accounts:
         self._login = login
         self._accounts: dict[AccountKey, Account] = {}
         self._under_way: dict[AccountKey, SignIn] = {}
-        self.met: dict[str, str] = {}  # server -> its address once its variables were resolved
+        self.met: dict[str, str] = {}  # server -> its address with resolved variables
         self.signed_in: Callable[[AccountKey], None] = lambda key: None  # called after every sign-in
 
     def of(self, url: str, name: str = "") -> Account:
-        """Return that account; every server and session with its address and name shares it."""
+        """Return the account; all servers and sessions with its address and name share it."""
         key = account_key(url, name)
         if key not in self._accounts:
             self._accounts[key] = Account(*key, self.vault, self._tasks, self._now, self._renew, self._changed)
         return self._accounts[key]
 
     def status(self, url: str, name: str = "") -> SignInStatus | None:
-        """Return what may be shown of it; None when nobody has looked yet."""
+        """Return the account's state to show, or None if it was not read yet."""
         account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 
     def use(self, place: RecordPlace) -> None:
-        """From now on sign-ins lie there; who is signed in has to be looked at again."""
+        """Store sign-ins in another place from now on. The sign-ins there must be read again."""
         self.vault.use(place)
         self._accounts.clear()
 
     async def close(self) -> None:
-        """The gateway ends. What lives in memory only is kept if that can be done without a dialog."""
+        """Hurry pending renewals when the gateway ends. Store what is only in memory, if that needs no dialog."""
         for account in self._accounts.values():
             account.hurry()
         with anyio.move_on_after(LAST_MOMENT_S):
             await self.vault.keep_now()
 
     async def look(self, keys: Iterable[AccountKey]) -> None:
-        """Read what is kept of these, so that it can be shown."""
+        """Read the stored sign-ins of these accounts, so that they can be shown."""
         for key in keys:
             await self.of(*key).grant()
 
     def sign_in(self, target: Target) -> SignIn:
-        """Start one, because the user said so; the one that is under way where there is one."""
+        """Start a sign-in at the user's request, or return the one in progress."""
         key = target.key
         if key not in self._under_way:
             self._under_way[key] = made = SignIn(target)
@@ -191,7 +191,7 @@ class Accounts:
         return self._under_way[key]
 
     async def sign_out(self, url: str, name: str = "") -> bool:
-        """Forget the grant and have it revoked; False when there was none."""
+        """Delete the grant and have it revoked. Return False if there was none."""
         account = self.of(url, name)
         grant = await account.grant(asked=True)
         await account.forget()
@@ -204,11 +204,11 @@ class Accounts:
         return await (await self._login()).renew(grant, self._now)
 
     async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
-        """One sign-in from start to end: the boundary at which its failure stops."""
+        """Run one sign-in from start to end. This is the boundary at which its failure stops."""
         name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
         outcome: SignInError | None = error
         try:
-            from trayapp.auth.callback import listening  # with its page: not before somebody signs in
+            from trayapp.auth.callback import listening  # with its page: not before the first sign-in
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
@@ -230,7 +230,7 @@ class Accounts:
             sign_in.end(outcome)
 
     async def _in_time(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """The conversation, within EXPIRES_S by the clock; why it came to nothing, None when it did not."""
+        """Run the OAuth flow within EXPIRES_S by the clock. Return the error, or None."""
         name = sign_in.target.server
         outcome: SignInError | None = SignInError(EXPIRED, f"Start again: multi-mcp auth {name}")
         async with anyio.create_task_group() as tasks:
@@ -245,7 +245,7 @@ class Accounts:
         return outcome
 
     async def _converse(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Its failure is returned: a task group would wrap it."""
+        """Run the OAuth flow. Return its error: a task group would wrap it."""
         target = sign_in.target
         account = self.of(*target.key)
         try:

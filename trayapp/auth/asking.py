@@ -1,6 +1,6 @@
-"""What a sign-in asks for, and how it talks to the user: the shapes between who starts one and the conversation.
+"""The interface between a sign-in flow and its caller: what to sign in to, and how to reach the user.
 
-Never here: the conversation itself (login), the listener (callback), the SDK.
+The flow itself is in login, the listener in callback.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Protocol
 
 from trayapp.auth.grant import Grant
 
-EXPIRES_S = 300.0  # from the address being shown; a person who has not answered by then has gone away
+EXPIRES_S = 300.0  # from showing the address; after that, the person is assumed to be gone
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the browser came back with; state and issuer were compared already."""
+    """The parameters that the browser returned with. State and issuer are already checked."""
 
     code: str = field(repr=False)
     state: str = field(repr=False)
@@ -26,15 +26,15 @@ class Ask(Protocol):
     """The user, in front of a browser."""
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """Here is the address to open; an answer has to carry that state and, if it names one, that issuer."""
+        """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
 
     async def answer(self) -> Answer:
-        """Wait. Raises SignInError."""
+        """Wait for the answer. Raise SignInError."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What to sign in to. `before`: the last grant there; `wanted`: scopes that a request was refused for."""
+    """A request to sign in. `before`: the last grant there; `wanted`: scopes that a refused request required."""
 
     url: str
     redirect_uri: str

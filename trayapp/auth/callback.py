@@ -1,7 +1,6 @@
-"""Where the browser comes back to: a listener on a random port of 127.0.0.1 that takes one answer and is gone.
+"""The redirect URI of a sign-in: a listener on a random port of 127.0.0.1 that takes one answer and closes.
 
-An answer counts when its state is ours (RFC 6749 10.12) and its issuer is the one that was asked (RFC 9207).
-Never here: tokens, how the page looks.
+An answer is valid if its state is ours (RFC 6749 10.12) and its issuer is the expected one (RFC 9207).
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ log = logging.getLogger(__name__)
 
 PATH = "/callback"
 HOST = "127.0.0.1"
-READ_S = 10.0  # for a request to arrive: browsers open connections that they then do not use
-HEAD_MAX = 32 * 1024  # bytes of a request; codes and states are a few hundred
-SHOWN_S = 3.0  # for the page to be read once all is decided
+READ_S = 10.0  # for a request to arrive: browsers open spare connections
+HEAD_MAX = 32 * 1024  # bytes of a request; codes and states have a few hundred
+SHOWN_S = 3.0  # for the browser to receive the page after the outcome is decided
 DENIED = "access_denied"  # RFC 6749 4.1.2.1
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 410: "Gone"}
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an answer has to carry."""
+    """The parameters that an answer must carry."""
 
     state: str
     issuer: str | None
@@ -41,14 +40,14 @@ class Expected:
 
 
 class Callback:
-    """One sign-in's listener. `server`: its name, for the page."""
+    """The listener of one sign-in. `server`: its name, for the page."""
 
     def __init__(self, server: str, port: int) -> None:
         self.redirect_uri = f"http://{HOST}:{port}{PATH}"
         self._server = server
         self._port = port
         self._expected: Expected | None = None
-        self._taken = False  # an answer that counts has come
+        self._taken = False  # a valid answer arrived
         self._come = anyio.Event()
         self._answer: Answer | SignInError | None = None
         self._decided = anyio.Event()
@@ -57,11 +56,11 @@ class Callback:
         self._is_shown_to_somebody = False
 
     def expect(self, expected: Expected) -> None:
-        """From now on answers to this question count."""
+        """Set the parameters of a valid answer."""
         self._expected = expected
 
     async def answer(self) -> Answer:
-        """Wait for the one that counts. Raises SignInError when it is a refusal."""
+        """Wait for the valid answer. Raise SignInError if it is a refusal."""
         await self._come.wait()
         assert self._answer is not None
         if isinstance(self._answer, SignInError):
@@ -69,8 +68,10 @@ class Callback:
         return self._answer
 
     def paste(self, address: str) -> None:
-        """Take the answer from the address that a browser elsewhere ended at. Raises SignInError for one that does
-        not count; the sign-in goes on waiting."""
+        """Take the answer from the address where a browser on another machine ended.
+
+        Raise SignInError for an invalid one; the sign-in keeps waiting.
+        """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text
         if self._taken:
@@ -80,14 +81,14 @@ class Callback:
             raise SignInError("This is not the address of this sign-in", hint)
 
     def decide(self, error: SignInError | None) -> None:
-        """All is over: whoever waits in front of the browser is told."""
+        """End the sign-in and show its outcome in the waiting browser."""
         if self._page is None:
             outcome: Outcome = "success" if error is None else "error"
             self._page = CallbackPage(outcome, self._server, error.title if error else "")
         self._decided.set()
 
     async def shown(self) -> None:
-        """Wait, a moment at most, until the page has gone out to the browser that is waiting for it."""
+        """Wait, up to SHOWN_S, until the waiting browser has received the page."""
         if self._is_shown_to_somebody:
             with anyio.move_on_after(SHOWN_S, shield=True):
                 await self._shown.wait()
@@ -95,7 +96,7 @@ class Callback:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, query: str) -> bool | None:
-        """Whether a query is the answer: None when it is nobody's, else it counts and True says that it is good."""
+        """Return None if a query is not our answer, True if it grants the sign-in, False if it refuses it."""
         said = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = said.get("state", "")
@@ -128,14 +129,14 @@ class Callback:
     # -- HTTP ----------------------------------------------------------------------------------------------------
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
-        """One connection of a browser's, or of anybody on this machine: the boundary at which its failure stops."""
+        """Serve one connection, from a browser or anyone on this machine. A boundary: its failure stops here."""
         try:
             async with stream:
                 head = await _head(stream)
                 if head is not None:
                     await self._respond(stream, head)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
-            return  # it has gone away
+            return  # the client disconnected
         except Exception:
             log.exception("A connection to the sign-in page failed in a way that we do not know")
 
@@ -143,7 +144,7 @@ class Callback:
         method, target, host = _parsed(head)
         path, _, query = target.partition("?")
         if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
-            await _send(stream, 400, b"")  # a page elsewhere that calls itself by another name (DNS rebinding)
+            await _send(stream, 400, b"")  # a page elsewhere under another host name (DNS rebinding)
         elif method != "GET":
             await _send(stream, 405, b"")
         elif path != PATH:
@@ -154,7 +155,7 @@ class Callback:
             await self._await_outcome(stream)
 
     async def _await_outcome(self, stream: anyio.abc.SocketStream) -> None:
-        """The page says how it all ended, so it waits for that."""
+        """Wait for the outcome of the sign-in, then send the page that shows it."""
         self._is_shown_to_somebody = True
         try:
             await self._decided.wait()
@@ -166,7 +167,7 @@ class Callback:
 
 @asynccontextmanager
 async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
-    """A Callback that listens until the end of the block. `port` 0 = a random one. Raises SignInError."""
+    """Yield a Callback that listens until the end of the block. `port` 0 = a random one. Raise SignInError."""
     try:
         listener = await anyio.create_tcp_listener(local_host=HOST, local_port=port)
     except OSError as error:
@@ -184,7 +185,7 @@ async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
 
 
 async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
-    """A request up to its empty line; None when none comes."""
+    """Return a request up to its empty line, or None if none arrives."""
     data = b""
     with anyio.move_on_after(READ_S):
         while b"\r\n\r\n" not in data:
@@ -196,7 +197,7 @@ async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
 
 
 def _parsed(head: bytes) -> tuple[str, str, str]:
-    """Method, target and host; "" for what cannot be read."""
+    """Return method, target and host, each "" if it cannot be read."""
     first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
     words = first.split(" ")
     named = dict(line.partition(":")[::2] for line in lines)
@@ -210,7 +211,7 @@ async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> Non
         "Content-Type: text/html; charset=utf-8",
         f"Content-Length: {len(body)}",
         f"Content-Security-Policy: {POLICY}",
-        "Referrer-Policy: no-referrer",  # the address of the page holds the code
+        "Referrer-Policy: no-referrer",  # the address of the page contains the code
         "X-Content-Type-Options: nosniff",
         "Cache-Control: no-store",
         "Connection: close",

@@ -1,7 +1,6 @@
-"""Long texts in a place that takes short ones only: parts first, then the manifest that makes them count.
+"""Long texts in a store for short ones: the parts are written first, then the manifest that makes them valid.
 
-A write that is cut short leaves the old text whole; a text whose parts do not fit its manifest is no text at all.
-Never here: which place it is, what the texts mean.
+An interrupted write leaves the old text intact. A text whose parts do not match its manifest counts as missing.
 """
 
 from __future__ import annotations
@@ -10,31 +9,31 @@ import hashlib
 import json
 from typing import Any, Protocol
 
-PLAIN = "1:"  # before a text that fits into its entry
-MANIFEST = "2:"  # before a manifest: {"gen", "parts", "sum"}
-READS = 3  # of an entry that another process is writing meanwhile
-SUM_HEX = 32  # of a SHA-256 over the whole text: enough to tell a mixture of two from either
-GENERATIONS = 2  # sets of parts that take turns: what a cut-off write left is overwritten by the next one
-MAX_PARTS = 10_000  # more is no manifest of ours
+PLAIN = "1:"  # prefix of a text that fits in its entry
+MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
+READS = 3  # of an entry that another process is writing
+SUM_HEX = 32  # of a SHA-256 over the whole text: enough to detect a mixture of two texts
+GENERATIONS = 2  # alternating sets of parts: the next write overwrites what an interrupted one left
+MAX_PARTS = 10_000  # a manifest with more is not ours
 
 
 class Entries(Protocol):
-    """A place of short texts under names. Blocks. Everything raises KeyringUnavailableError."""
+    """A store of short texts by name. Its methods block and raise KeyringUnavailableError."""
 
     limit: int | None  # UTF-16 code units of one text; None = no limit
 
     def get(self, name: str) -> str | None:
-        """The text under that name, None when there is none."""
+        """Return the text under that name, or None."""
 
     def set(self, name: str, text: str) -> None:
-        """Put it there, over whatever was there."""
+        """Store the text under that name and replace any other."""
 
     def delete(self, name: str) -> None:
-        """Remove it; nothing happens when there is none."""
+        """Delete the text, if there is one."""
 
 
 class MemoryEntries:
-    """Entries that end with the process."""
+    """Entries in memory, lost when the process ends."""
 
     limit: int | None = None
 
@@ -42,39 +41,39 @@ class MemoryEntries:
         self.texts: dict[str, str] = {}
 
     def get(self, name: str) -> str | None:
-        """See Entries."""
+        """Return the text, or None."""
         return self.texts.get(name)
 
     def set(self, name: str, text: str) -> None:
-        """See Entries."""
+        """Store the text."""
         self.texts[name] = text
 
     def delete(self, name: str) -> None:
-        """See Entries."""
+        """Delete the text."""
         self.texts.pop(name, None)
 
 
 class Records(Protocol):
-    """A place of texts of any length. Blocks. Everything raises KeyringUnavailableError."""
+    """A store of texts of any length. Its methods block and raise KeyringUnavailableError."""
 
     def read(self, key: str) -> str | None:
-        """The text, None when there is none or when it is not whole."""
+        """Return the text, or None if it is missing or incomplete."""
 
     def write(self, key: str, text: str) -> None:
-        """Keep it; when this fails or is cut off, what was there before still is."""
+        """Store the text. If this fails or is interrupted, the previous text remains."""
 
     def delete(self, key: str) -> None:
-        """Forget it."""
+        """Delete the text."""
 
 
 class ChunkedRecords:
-    """Implements Records over Entries."""
+    """Records stored in Entries."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
 
     def read(self, key: str) -> str | None:
-        """See Records. Read anew when somebody wrote meanwhile."""
+        """Return the text, or None. Read again if another process wrote in the meantime."""
         head = self._entries.get(key)
         for _ in range(READS):
             text = self._whole(key, head)
@@ -82,11 +81,11 @@ class ChunkedRecords:
                 return text
             before, head = head, self._entries.get(key)
             if head == before:
-                return None  # torn: a write was cut off, or parts were removed by hand
+                return None  # torn: a write was interrupted, or parts were deleted by hand
         return None
 
     def write(self, key: str, text: str) -> None:
-        """See Records."""
+        """Store the text, in parts if it is long."""
         old = _manifest(self._entries.get(key))
         if self._fits(text):
             self._entries.set(key, PLAIN + text)
@@ -103,7 +102,7 @@ class ChunkedRecords:
             self._drop(key, old["gen"] % GENERATIONS)
 
     def delete(self, key: str) -> None:
-        """See Records. What a cut-off write left goes as well."""
+        """Delete the text, and what interrupted writes left."""
         self._entries.delete(key)
         for slot in range(GENERATIONS):
             self._drop(key, slot)
@@ -131,7 +130,7 @@ class ChunkedRecords:
 
 
 def split(text: str, limit: int) -> list[str]:
-    """`text` in parts of at most `limit` UTF-16 code units; no letter is cut in two. `limit` is at least 2."""
+    """Return `text` in parts of at most `limit` UTF-16 code units (at least 2). No character is split."""
     parts: list[str] = []
     start = size = 0
     for position, letter in enumerate(text):
@@ -144,7 +143,7 @@ def split(text: str, limit: int) -> list[str]:
 
 
 def length(text: str) -> int:
-    """UTF-16 code units, which is what Windows counts."""
+    """Return the length in UTF-16 code units, as counted by Windows."""
     return len(text) + sum(letter > "\uffff" for letter in text)
 
 

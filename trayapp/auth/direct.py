@@ -1,7 +1,4 @@
-"""The vault for a process without a gateway: one question, then the process ends, so memory is no place to keep things.
-
-Never here: a gateway's own vault, sign-ins.
-"""
+"""The vault for a process without a gateway. It answers one request and ends, so nothing may stay only in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Store = Literal["keyring", "file"]
 def with_vault(
     store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
 ) -> Value:
-    """What `work` makes of the vault. Blocks. Raises KeyringUnavailableError when something could not be kept."""
+    """Return the result of `work` with the vault. Blocks. Raise KeyringUnavailableError if something was not stored."""
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))
@@ -37,22 +34,22 @@ def with_vault(
 
 
 def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str, value: str) -> bool:
-    """Keep a named secret. Raises UsageError, KeyringUnavailableError, StorageError."""
+    """Store a named secret. Raise UsageError, KeyringUnavailableError, StorageError."""
     with locked(_names(config_file)):
         return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
 
 
 def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
-    """All names. Raises KeyringUnavailableError."""
+    """Return all names. Raise KeyringUnavailableError."""
     return with_vault(store, config_file, environ, lambda vault: vault.secret_names())
 
 
 def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str) -> bool:
-    """Forget one; False when there was none. Raises KeyringUnavailableError, StorageError."""
+    """Delete a secret. Return False if there was none. Raise KeyringUnavailableError, StorageError."""
     with locked(_names(config_file)):
         return with_vault(store, config_file, environ, lambda vault: vault.delete_secret(name))
 
 
 def _names(config_file: Path) -> Path:
-    """Return what stands for the list of all names: a keyring has no file that could be locked."""
+    """Return a path to lock for the list of all names: a keyring has no file that could be locked."""
     return config_file.with_name(NAMES)

@@ -1,6 +1,6 @@
-"""What a sign-in brought, as a frozen value and as the text that the vault keeps; which addresses it is for.
+"""The result of a sign-in, as a frozen value and as the text in the vault, and the addresses that it is valid for.
 
-Never here: how it is come by, clocks (times are passed in), the SDK.
+Pure: times are passed in.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from trayapp.model.errors import ExitCode, MultiMcpError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # letters of an address that are not escaped, or are already
+LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
 KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
-RENEW_AHEAD_S = 60.0  # before the end: the longest that a request and two wrong clocks should take
-RENEW_AHEAD_PART = 0.2  # of a short life, where a minute would be most of it
-FORM = 1  # of the text
+RENEW_AHEAD_S = 60.0  # before expiry: the most that a request and two wrong clocks should take
+RENEW_AHEAD_PART = 0.2  # of a short lifetime, where a minute would be most of it
+FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 LONGEST_NUMBER = 30  # characters
 
-ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own address
+ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own URL
 
 
 class AccountKey(NamedTuple):
-    """One account: its canonical address, and its name among several there."""
+    """Key of one account: its canonical address, and its name if there are several."""
 
     url: str
     name: str = ""
 
 
 class SignInError(MultiMcpError):
-    """A sign-in did not come about, or cannot be renewed now."""
+    """A sign-in failed, or cannot be renewed now."""
 
     code = "sign_in_failed"
     exit_code = ExitCode.SIGN_IN_WANTED
 
 
 class GrantLostError(SignInError):
-    """The sign-in service will not renew this grant any more: the user has to sign in again."""
+    """The sign-in service no longer renews this grant. The user must sign in again."""
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """Who we are to a sign-in service. `method`: how that is proven at the token endpoint."""
+    """Our client at a sign-in service. `method`: how it authenticates at the token endpoint."""
 
     id: str
     secret: str | None = field(default=None, repr=False)
@@ -57,10 +57,10 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Tokens for one address, and all that is needed to renew them after a restart. Times are Unix seconds.
+    """Tokens for one address, with everything needed to renew them after a restart. Times are Unix seconds.
 
-    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) that the sign-in went by: a renewal goes to that
-    token endpoint, whatever anybody says meanwhile. Without an access token it only remembers who issued the last one.
+    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal goes to that token endpoint,
+    whatever the metadata says later. Without an access token, the grant only remembers its last issuer.
     """
 
     url: str
@@ -75,33 +75,33 @@ class Grant:
 
     @property
     def header(self) -> str | None:
-        """The Authorization value, None when there is no token."""
+        """Return the Authorization value, or None if there is no token."""
         return f"Bearer {self.access_token}" if self.access_token else None
 
     @property
     def issuer_name(self) -> str | None:
-        """The `issuer` of the metadata."""
+        """Return the `issuer` of the metadata, or None."""
         name = (self.issuer or {}).get("issuer")
         return str(name) if name else None
 
     def expired(self, now: float) -> bool:
-        """Whether the access token has ended."""
+        """Return True if the access token has expired."""
         return self.expires_at is not None and now >= self.expires_at
 
     def due(self, now: float) -> bool:
-        """Whether it should be renewed before it is used."""
+        """Return True if the token should be renewed before use."""
         if self.expires_at is None:
             return False
         ahead = min(RENEW_AHEAD_S, max(0.0, self.expires_at - self.issued_at) * RENEW_AHEAD_PART)
         return now >= self.expires_at - ahead
 
     def to_text(self) -> str:
-        """The record."""
+        """Return the record for the vault."""
         return json.dumps({"form": FORM, **asdict(self)}, ensure_ascii=True)
 
 
 def from_text(text: str | None, url: str) -> Grant | None:
-    """The grant of a record; None when it is none, or one for another address. A time that is none counts as unsaid."""
+    """Return the grant of a record, or None if it is invalid or for another address. An invalid time is ignored."""
     try:
         read = json.loads(text or "null")
         known = {item.name for item in fields(Grant)}
@@ -116,7 +116,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def _is_sound(grant: Grant) -> bool:
-    """True if every field is of its kind: an older version, or anything else, may have written the record."""
+    """Return True if every field has the right type: an older version or anything else may have written the record."""
     texts = (grant.refresh_token, grant.scope, grant.client.secret, grant.client.method)
     objects = (grant.issuer, grant.resource)
     return (
@@ -128,29 +128,29 @@ def _is_sound(grant: Grant) -> bool:
 
 
 def lifetime(said: Any) -> float | None:
-    """Seconds from an `expires_in` as services write it; None for one that says nothing of use.
+    """Return the seconds of an `expires_in` as written by real services, or None if it says nothing useful.
 
-    A negative one, and one beyond ten years, mean a token that does not end: it is used until it is refused.
+    A negative value, or one beyond ten years, means a token without expiry: it is used until it is refused.
     """
     if isinstance(said, str) and len(said) <= LONGEST_NUMBER:
         with suppress(ValueError):
             said = float(said)
     if isinstance(said, bool) or not isinstance(said, int | float):
         return None
-    return float(said) if 0 <= said <= LONGEST_LIFE_S else None  # no NaN is in there
+    return float(said) if 0 <= said <= LONGEST_LIFE_S else None  # excludes NaN
 
 
 def moment(value: Any) -> float | None:
-    """A time in Unix seconds, None for what is none or lies beyond what a calendar shows."""
+    """Return a time in Unix seconds, or None if invalid or beyond the last date of a calendar."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= LAST_MOMENT else None
 
 
 def canonical(url: str) -> str:
-    """The one spelling of an address: scheme and host in small letters, no default port, no fragment, a path.
+    """Return the canonical form of an address: lower-case scheme and host, no default port, no fragment, a path.
 
-    A trailing slash and a query count: they may name another server. Raises ValueError for what is no address.
+    A trailing slash and a query are kept: they may identify another server. Raise ValueError for an invalid address.
     """
     parts = urlsplit(url.strip())
     scheme, host = parts.scheme.lower(), _plain_host((parts.hostname or "").rstrip("."))
@@ -161,7 +161,7 @@ def canonical(url: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """`/a/../b` is `/b` by the time that it is sent (RFC 3986 5.2.4)."""
+    """Return a path without dot segments: `/a/../b` is sent as `/b` (RFC 3986 5.2.4)."""
     if "/." not in path:
         return path
     kept: list[str] = []
@@ -174,7 +174,7 @@ def _without_dots(path: str) -> str:
 
 
 def _plain_host(host: str) -> str:
-    """As it goes over the wire; one that cannot is left as it is, and then fits no request."""
+    """Return the host as sent (IDNA). An invalid host is returned unchanged and then matches no request."""
     try:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
@@ -182,14 +182,14 @@ def _plain_host(host: str) -> str:
 
 
 def account_key(url: str, name: str = "") -> AccountKey:
-    """Return the key of the account of that name at an address as anybody writes it."""
+    """Return the key of the account with that name at an address in any spelling."""
     return AccountKey(canonical(url), name)
 
 
 def record_key(url: str, account: str = "") -> str:
-    """Return the name under which the vault keeps the grant of an account at an address.
+    """Return the name under which the vault stores the grant of an account at an address.
 
-    The address may hold a secret: only its host is readable. The whole of it stands in the record and is compared.
+    The address may contain a secret, so only its host is readable. The record holds the whole address for comparison.
     """
     whole = canonical(url)
     host = urlsplit(whole).hostname or ""
@@ -198,9 +198,9 @@ def record_key(url: str, account: str = "") -> str:
 
 
 def covers(url: str, asked: str, *, whole_origin: bool = False) -> bool:
-    """Whether a token for `url` may be sent to `asked`: the same address but for a slash at the end of its path.
+    """Return True if a token for `url` may be sent to `asked`: the same address, except for a slash at the path's end.
 
-    `whole_origin`: any path of the same scheme, host and port, for legacy SSE, whose server names where to post.
+    `whole_origin`: any path of the same scheme, host and port, for legacy SSE, whose server names the POST endpoint.
     """
     try:
         ours, theirs = urlsplit(canonical(url)), urlsplit(canonical(asked))

@@ -1,7 +1,7 @@
-"""The OAuth conversations: the SDK's provider, with the checks and the words for people that it lacks around it.
+"""The OAuth flows: the SDK's provider, with the checks and the error texts for people that it lacks.
 
-With auth/answers the only importer of mcp.client.auth, whose exceptions end here with httpx2's. Never here: when to
-sign in, where a grant is kept, browsers. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization.
+With auth/answers, this is the only importer of mcp.client.auth. Its exceptions and those of httpx2 end here. Sources:
+RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from trayapp.auth.asking import Ask, SignInRequest
 from trayapp.auth.grant import ClientKind, Grant, GrantLostError, OAuthClient, SignInError, canonical, lifetime
 from trayapp.config.urls import is_inside
 
-# Its texts quote what services answered, at every level; ours below say what happened without that.
+# The SDK's log texts quote service responses at every level. Ours say what happened without that.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
 
 REQUEST_S = 15.0  # for one request to a sign-in service
-REVOKE_S = 5.0  # a courtesy: signing out does not hang on it
+REVOKE_S = 5.0  # a courtesy: signing out does not depend on it
 CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again brings the same
 ACCEPT = {"accept": "application/json, text/event-stream"}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # a request without effects, to be told who signs people in
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which service signs people in
 
 
 async def authorize(wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
-    """The whole sign-in, from "who signs people in here?" to tokens. Raises SignInError."""
+    """Run the whole sign-in, from discovery to tokens. Raise SignInError."""
     provider = _Provider(wish, ask)
     last: list[httpx2.Response] = []
     try:
@@ -86,9 +86,9 @@ async def authorize(wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> 
 
 
 async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
-    """New tokens for the old ones, from the service that issued those.
+    """Return new tokens for the old ones, from the service that issued those.
 
-    Raises GrantLostError when that is over, SignInError when it could not be done for now.
+    Raise GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
     provider = _Provider.of(grant)
     host = urlsplit(provider.token_endpoint).hostname or "the sign-in service"
@@ -109,7 +109,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
 
 
 async def revoke(grant: Grant) -> bool:
-    """Tell the service that the tokens are not wanted any more (RFC 7009); whether it took that."""
+    """Revoke the tokens at the service (RFC 7009). Return True if it accepted that."""
     endpoint = (grant.issuer or {}).get("revocation_endpoint")
     if not isinstance(endpoint, str) or not is_safe(endpoint) or (is_inside(endpoint) and not is_inside(grant.url)):
         return False
@@ -125,8 +125,7 @@ async def revoke(grant: Grant) -> bool:
 
 
 class _Nowhere:
-    """Implements the SDK's TokenStorage: what is known beforehand is the client, what is found is taken from the
-    provider when all is done."""
+    """The SDK's TokenStorage. It provides the known client; results are read from the provider at the end."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self._client = client
@@ -145,7 +144,7 @@ class _Nowhere:
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's flow with our checks before each thing that cannot be taken back."""
+    """The SDK's flow, with our checks before each irreversible step."""
 
     def __init__(self, wish: SignInRequest, ask: Ask | None = None) -> None:
         self._wish = wish
@@ -159,7 +158,7 @@ class _Provider(OAuthClientProvider):
 
     @classmethod
     def of(cls, grant: Grant) -> _Provider:
-        """One that can renew and revoke that grant, with what was found when it was issued."""
+        """Return a provider that can renew and revoke that grant, with the metadata of its sign-in."""
         provider = cls(SignInRequest(grant.url, "http://127.0.0.1/callback"))
         context, client = provider.context, grant.client
         context.client_info = OAuthClientInformationFull(
@@ -181,18 +180,18 @@ class _Provider(OAuthClientProvider):
 
     @property
     def token_endpoint(self) -> str:
-        """Where tokens come from."""
+        """Return the URL of the token endpoint."""
         return self._get_token_endpoint()
 
     async def refresh_request(self) -> httpx2.Request:
-        """The one that asks for new tokens. Raises OAuthFlowError, SignInError."""
+        """Return the request for new tokens. Raise OAuthFlowError, SignInError."""
         require_safe(self.token_endpoint)
         require_outside(self.token_endpoint, self._wish.url)
         self._choose_method()
         return await self._refresh_token()
 
     def renewed(self, token: OAuthToken, now: float) -> Grant:
-        """The grant after a renewal; what the answer leaves out stays (RFC 6749 6)."""
+        """Return the grant after a renewal. Fields that the response omits stay (RFC 6749 6)."""
         assert self._grant is not None
         return replace(
             self._grant,
@@ -206,20 +205,23 @@ class _Provider(OAuthClientProvider):
     # -- signing in ----------------------------------------------------------------------------------------------
 
     def check(self, outgoing: httpx2.Request) -> None:
-        """Before a request of the flow goes out. Raises SignInError."""
+        """Check a request of the flow before it is sent. Raise SignInError."""
         require_outside(str(outgoing.url), self._wish.url)
         if outgoing.method != "POST":
-            return  # metadata, which is nobody's secret; what it says is checked below and by the SDK
+            return  # metadata is public; its content is checked below and by the SDK
         require_safe(str(outgoing.url))
         named = self.context.auth_server_url
         if named is not None and self.context.oauth_metadata is None:
-            # The SDK would go on at the server's own origin: never with a service that nobody named.
+            # The SDK would continue at the server's own origin: never with a service that nobody named.
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} does not describe itself", "Try again later")
 
     def as_expected(self, response: httpx2.Response) -> httpx2.Response:
-        """A service at the server's own origin, found as in 2025-03-26, may call itself by a path of that origin; the
-        SDK expects the bare origin. Any other issuer is left for the SDK to refuse. A token's life is a number."""
+        """Return a response adjusted to what the SDK expects.
+
+        A service at the server's own origin, discovered as in 2025-03-26, may use a path of that origin as its issuer.
+        The SDK expects the bare origin. The SDK refuses any other issuer itself. `expires_in` becomes a number.
+        """
         is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
         if response.request.method == "POST":
             return plain_token(response)
@@ -234,20 +236,20 @@ class _Provider(OAuthClientProvider):
         return httpx2.Response(200, json=said, request=response.request)
 
     def as_found(self) -> None:
-        """The issuer is again what it calls itself: answers are compared with that (RFC 9207)."""
+        """Restore the issuer's own name, which answers are compared with (RFC 9207)."""
         metadata = self.context.oauth_metadata
         if self._own_issuer is not None and metadata is not None:
             known = {**metadata.model_dump(mode="json"), "issuer": self._own_issuer}
             self.context.oauth_metadata = OAuthMetadata.model_validate(known)
 
     def grant(self, now: float) -> Grant:
-        """What the flow has brought. Raises SignInError."""
+        """Return the grant that the flow obtained. Raise SignInError."""
         context = self.context
         token, client = context.current_tokens, context.client_info
         if token is None or client is None or not token.access_token:
             raise SignInError("The sign-in brought no token", "Try again")
         kind: ClientKind = "document" if client.client_id == self._wish.document_url else self._kind
-        secret = None if kind == "given" else client.client_secret  # servers.yaml has it, or the keyring by name
+        secret = None if kind == "given" else client.client_secret  # stored in servers.yaml, or in the keyring by name
         return Grant(
             url=canonical(self._wish.url),
             access_token=token.access_token,
@@ -261,12 +263,12 @@ class _Provider(OAuthClientProvider):
         )
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """The SDK's, after a look at who it is that the user would be sent to."""
+        """Run the SDK's method after checking which service the user would be sent to."""
         self._check_issuer()
         metadata = self.context.oauth_metadata
         if metadata is not None:
             methods = metadata.code_challenge_methods_supported
-            # Some good services leave the list out; one that lists others does not do PKCE as MCP wants it.
+            # Some good services omit the list. One that lists only others does not support PKCE as MCP requires.
             if methods is not None and "S256" not in methods:
                 raise SignInError("The sign-in service does not protect its codes (PKCE with S256)", "Tell its makers")
             require_safe(str(metadata.authorization_endpoint))
@@ -274,8 +276,10 @@ class _Provider(OAuthClientProvider):
         return await super()._perform_authorization_code_grant()
 
     def _check_issuer(self) -> None:
-        """A client that the user registered belongs to one service: a server that suddenly names another one would
-        get its secret sent there (mix-up)."""
+        """Raise SignInError if the server now names another issuer for a client that the user registered.
+
+        Such a client belongs to one service. Otherwise its secret would be sent to the other one (mix-up).
+        """
         before = self._wish.before
         known = before.issuer_name if before is not None and before.client.kind == "given" else None
         if self._kind != "given" or known is None:
@@ -293,7 +297,7 @@ class _Provider(OAuthClientProvider):
         return await super()._exchange_token_authorization_code(auth_code, code_verifier)
 
     def _choose_method(self) -> None:
-        """How a client that was given a secret proves itself, where nobody has said it (RFC 8414: basic)."""
+        """Choose how a client with a secret authenticates, if nobody specified it (RFC 8414: basic)."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return
@@ -322,14 +326,14 @@ def _given(wish: SignInRequest) -> OAuthClientInformationFull:
 
 
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Send a request and read the answer, within bounds. Raises HTTPError, SignInError."""
+    """Send a request and read the response, within limits. Raise HTTPError, SignInError."""
     return await bounded(await client.send(request, stream=True))
 
 
 async def _challenged(client: httpx2.AsyncClient, wish: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
-    """A request that the server refuses, and its refusal, with the scopes that we want in it.
+    """Return a request that the server refuses, and its refusal, which lists the scopes that we want.
 
-    A server that refuses nothing, or only some tools, is asked by its well-known addresses instead. Raises HTTPError.
+    If a server refuses nothing, or only some tools, its well-known URLs are asked instead. Raise HTTPError.
     """
     headers = {**wish.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
@@ -348,8 +352,10 @@ async def _challenged(client: httpx2.AsyncClient, wish: SignInRequest) -> tuple[
 
 
 def _scopes(wish: SignInRequest, challenged: str | None) -> str | None:
-    """Configured ones count instead of the server's; what was refused for want of a scope comes on top of what was
-    granted (step-up)."""
+    """Return the scopes to request. Configured ones replace the server's.
+
+    Scopes of a refused request are added to those already granted (step-up).
+    """
     base = " ".join(wish.scopes) or challenged
     if not wish.wanted:
         return base
@@ -367,7 +373,7 @@ def _dumped(metadata: OAuthMetadata | ProtectedResourceMetadata | None) -> dict[
 
 
 async def _close(flow: AsyncGenerator[httpx2.Request, httpx2.Response]) -> None:
-    with suppress(RuntimeError):  # it was in the middle of something when that failed
+    with suppress(RuntimeError):  # it was interrupted in the middle of an operation
         await flow.aclose()
 
 
@@ -379,5 +385,5 @@ async def _client(limit_s: float = REQUEST_S) -> AsyncIterator[httpx2.AsyncClien
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """What httpx2 trusts by itself; reading it takes 50 ms each time."""
+    """Return httpx2's default trust store. Loading it takes 50 ms each time."""
     return httpx2.create_ssl_context()

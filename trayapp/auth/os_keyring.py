@@ -1,6 +1,6 @@
-"""The keyring of the operating system: Secret Service, Keychain, Credential Manager. The only importer of keyring.
+"""The operating system's keyring: Secret Service, Keychain, Credential Manager. The only importer of keyring.
 
-Every exception of every backend ends here as KeyringUnavailableError. Never here: threads, deadlines, long texts.
+Every exception of every backend ends here as KeyringUnavailableError.
 """
 
 from __future__ import annotations
@@ -18,50 +18,50 @@ log = logging.getLogger(__name__)
 # Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
 WINDOWS_LIMIT = 1280
 USER = "multi-mcp"
-LABEL_MAX = 120  # characters of a foreign error that are worth showing
-# Backends that keep nothing, or keep it as plain text: never in silence.
+LABEL_MAX = 120  # characters of a foreign error to show
+# Backends that store nothing, or plain text. They are never used silently.
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
 SECRET_SERVICE = "keyring.backends.SecretService"
 LOCKED = ("KeyringLocked", "InitError", "LockedException", "PromptDismissedException")
 
 NO_KEYRING = "Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml"
 
-# It writes a traceback at each start for every backend of another system that a packaged program lacks.
+# It logs a traceback at each start for every backend of another system that a packaged program lacks.
 logging.getLogger("keyring.backend").setLevel(logging.CRITICAL)
 
 
 class KeyringEntries:
-    """Implements chunks.Entries. One service a text: Windows shuffles two users of one service."""
+    """Entries in the keyring. Each text has its own service: Windows confuses two users of one service."""
 
     def __init__(self, service: str) -> None:
         self._service = service
         self.limit: int | None = WINDOWS_LIMIT if sys.platform == "win32" else None
 
     def get(self, name: str) -> str | None:
-        """See Entries."""
+        """Return the text, or None."""
         if _collection_locked() is None:
-            return None  # the backend would have the user make one, to look into it
+            return None  # the backend would ask the user to create one just to read from it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
         return text
 
     def set(self, name: str, text: str) -> None:
-        """See Entries."""
+        """Store the text."""
         self._ask("set_password", f"{self._service}:{name}", USER, text)
 
     def delete(self, name: str) -> None:
-        """See Entries."""
+        """Delete the text, if there is one."""
         if self.get(name) is not None:
             self._ask("delete_password", f"{self._service}:{name}", USER)
 
     @staticmethod
     def would_ask(*, writing: bool) -> bool:
-        """True if a question now would show the user a dialog, as far as that can be told without one. Blocks."""
+        """Return True if an access now would show the user a dialog, if that can be determined without one. Blocks."""
         locked = _collection_locked()
         return writing if locked is None else locked
 
     @staticmethod
     def _ask(question: str, *words: str) -> Any:
-        """One question to the chosen backend: the boundary at which all of its failures become ours."""
+        """Call a method of the chosen backend. This is the boundary at which all its failures become ours."""
         try:
             backend = _backend()
             if not type(backend).__module__.startswith(UNFIT):
@@ -72,10 +72,10 @@ class KeyringEntries:
 
 
 def _collection_locked() -> bool | None:
-    """True if the Secret Service wants a password before it opens the user's collection; None where there is none yet,
-    and a password is asked for to make one. False of every other keyring.
+    """Return True if the Secret Service needs a password to open the user's collection.
 
-    The boundary at which any backend's failure means that nothing can be told.
+    Return None if there is no collection yet and creating one needs a password. Return False for every other keyring.
+    This is the boundary at which any failure of a backend means that the state is unknown.
     """
     try:
         if type(_backend()).__module__ != SECRET_SERVICE:
@@ -91,8 +91,11 @@ def _collection_locked() -> bool | None:
 
 
 def _backend() -> Any:
-    """The backend that fits now. keyring chooses once, and remembers the candidates besides: both are forgotten while
-    the choice is none, because the Secret Service may come up after us."""
+    """Return the backend that fits now.
+
+    keyring chooses once and caches the candidates. Both are reset while there is no usable choice, because the Secret
+    Service may start after us.
+    """
     import keyring
     import keyring.backend
 
@@ -105,7 +108,7 @@ def _backend() -> Any:
 
 
 def _unavailable(error: Exception) -> KeyringUnavailableError:
-    """Only the kind of a foreign error is shown, and its first words: none of them holds what was to be kept."""
+    """Return our error for a foreign one. Only its kind is shown: its text could contain the secret."""
     kind = type(error).__name__
     log.info("The keyring refused: %s", kind)
     if kind in LOCKED:

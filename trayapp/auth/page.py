@@ -1,7 +1,4 @@
-"""The page that a sign-in ends with in the browser: what happened, what to do. One file, nothing loaded from anywhere.
-
-Never here: sockets, what is right or wrong with an answer.
-"""
+"""The web page at the end of a sign-in: what happened, and what to do. One file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Literal
 
 Outcome = Literal["success", "denied", "error", "unknown"]
 
-DETAIL_MAX = 240  # characters of what went wrong
+DETAIL_MAX = 240  # characters of the error
 
 _MARKS: dict[Outcome, str] = {
     "success": '<path d="M20 33.5l8.5 8.5L45 25"/>',
@@ -51,7 +48,7 @@ footer b{color:var(--ink);font-weight:600}
 code{font:.92em ui-monospace,SFMono-Regular,Consolas,"DejaVu Sans Mono",monospace}
 @media (max-width:420px){main{padding:32px 22px 22px}footer{margin:22px -22px 0;padding:14px 22px 0}}
 """
-# The page needs its own style and nothing else: no script, no picture, no frame, no form.
+# The page needs only its own style: no script, no picture, no frame, no form.
 POLICY = "; ".join(
     ("default-src 'none'", "style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'",
      "frame-ancestors 'none'")
@@ -60,7 +57,7 @@ POLICY = "; ".join(
 
 @dataclass(frozen=True, slots=True)
 class CallbackPage:
-    """What to say. `server`: its name in servers.yaml; `detail`: why not, from wherever it came."""
+    """The content of the page. `server`: its name in servers.yaml; `detail`: the error, from any source."""
 
     outcome: Outcome
     server: str
@@ -68,7 +65,7 @@ class CallbackPage:
 
 
 def html(page: CallbackPage) -> bytes:
-    """The page as it is sent. Whatever its texts hold, they are text."""
+    """Return the page as sent. Its texts are escaped, whatever they contain."""
     title, words = _words(page)
     detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
     said = f"<p>{words}</p>" if words else ""
@@ -90,12 +87,12 @@ def html(page: CallbackPage) -> bytes:
 
 
 def _server(page: CallbackPage) -> str:
-    """As one writes it in a shell; an answer to nobody's question is about no server."""
+    """Return the server's name quoted for a shell. An answer to no known sign-in has no server."""
     return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)
 
 
 def _words(page: CallbackPage) -> tuple[str, str]:
-    """The title, and what it means."""
+    """Return the title and the text."""
     said: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",

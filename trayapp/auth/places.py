@@ -1,7 +1,4 @@
-"""Which place the vault keeps things in: by the setting, the passphrase, and whose home it is.
-
-Never here: keeping anything.
-"""
+"""Selection of the vault's storage by setting, passphrase and home."""
 
 from __future__ import annotations
 
@@ -30,24 +27,24 @@ class KeyringPlace:
     entries: KeyringEntries
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See RecordPlace."""
+        """Return True if an access now would show the user a dialog (RecordPlace). Blocks."""
         return self.entries.would_ask(writing=writing)
 
 
 @dataclass(frozen=True, slots=True)
 class SealedPlace:
-    """Records in the encrypted file, whose key may lie in the keyring."""
+    """Records in the encrypted file, whose key may be in the keyring."""
 
     records: Records
     keyring: KeyringEntries | None
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See RecordPlace."""
+        """Return True if an access now would show the user a dialog (RecordPlace). Blocks."""
         return self.keyring is not None and self.keyring.would_ask(writing=writing)
 
 
 def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Mapping[str, str]) -> RecordPlace:
-    """Where `settings.token_store` says. Opens nothing."""
+    """Return the place that `settings.token_store` selects. Opens nothing."""
     entries = KeyringEntries(service_of(environ))
     if store == "keyring":
         return KeyringPlace(ChunkedRecords(entries), entries)
@@ -57,8 +54,10 @@ def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Map
 
 
 def service_of(environ: Mapping[str, str]) -> str:
-    """The name that our entries begin with. Each MULTI_MCP_HOME has its own: two gateways that renew one sign-in each
-    on its own end it, since a refresh token counts once."""
+    """Return the prefix of our entries. Each MULTI_MCP_HOME has its own.
+
+    Two gateways that renew one sign-in independently would end it, since a refresh token is valid only once.
+    """
     home = environ.get(HOME_VARIABLE, "").strip()
     if not home:
         return SERVICE

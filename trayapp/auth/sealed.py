@@ -1,7 +1,6 @@
-"""The encrypted file that `token_store: file` keeps sign-ins and secrets in: one JSON object, AES-256-GCM.
+"""The encrypted file for sign-ins and secrets with `token_store: file`: one JSON object, AES-256-GCM.
 
-Its key comes from a passphrase (scrypt, RFC 7914) or lies in the keyring. The only importer of cryptography.
-Never here: threads, what the texts mean.
+Its key comes from a passphrase (scrypt, RFC 7914) or from the keyring. The only importer of cryptography.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from trayapp.config.locks import locked
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 
 FORM = "multi-mcp sealed file 1"
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the variable that holds it
-KEY_ENTRY = "sealed-file-key"  # in the keyring, when there is no passphrase
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase
+KEY_ENTRY = "sealed-file-key"  # in the keyring, if there is no passphrase
 KEY_BYTES = 32
 SALT_BYTES = 16
-NONCE_BYTES = 12  # GCM's own; a new one for each write
-SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once a start for us, a guess for anybody else
+NONCE_BYTES = 12  # as GCM defines; a new one for each write
+SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once per start for us, once per guess for anybody else
 SCRYPT_MEMORY = 64 * 1024 * 1024
 
 SET_PASSPHRASE = f"Set {PASSPHRASE} where the gateway is started, or have a keyring to hold the file's key"
 
 
 class SealedFile:
-    """Implements chunks.Records. `passphrase` "" = the key lies in `keyring`."""
+    """Records in the encrypted file. `passphrase` "" = the key is in `keyring`."""
 
     def __init__(self, path: Path, passphrase: str, keyring: Entries | None = None) -> None:
         self._path = path
@@ -41,15 +40,15 @@ class SealedFile:
         self._keys: dict[bytes, bytes] = {}  # by salt
 
     def read(self, key: str) -> str | None:
-        """See Records."""
+        """Return the text, or None."""
         return self._load().get(key)
 
     def write(self, key: str, text: str) -> None:
-        """See Records."""
+        """Store the text."""
         self._change(lambda texts: {**texts, key: text})
 
     def delete(self, key: str) -> None:
-        """See Records."""
+        """Delete the text."""
         self._change(lambda texts: {name: text for name, text in texts.items() if name != key})
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
@@ -63,7 +62,7 @@ class SealedFile:
             raise KeyringUnavailableError(error.title, error.hint, "locked") from None
 
     def _load(self) -> dict[str, str]:
-        """All texts; none when there is no file. A file that cannot be opened is never taken for an empty one."""
+        """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -107,7 +106,7 @@ class SealedFile:
             raise self._refused(f"cannot be written: {error.strerror}") from None
 
     def _cipher(self, salt: bytes) -> tuple[Any, type[Exception]]:
-        """AES-GCM under the file's key, and what it raises for a wrong one."""
+        """Return AES-GCM with the file's key, and the exception that it raises for a wrong one."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -121,7 +120,7 @@ class SealedFile:
         return hashlib.scrypt(words, salt=salt, n=SCRYPT_N, r=SCRYPT_R, p=SCRYPT_P, maxmem=memory, dklen=KEY_BYTES)
 
     def _kept(self, salt: bytes) -> bytes:
-        """The key in the keyring; made at the first write."""
+        """Return the key from the keyring. It is created at the first write."""
         if self._keyring is None:
             raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
         try:

@@ -1,6 +1,6 @@
-"""What the Secret Service says by itself: a collection was locked, unlocked or made, the service began or ended.
+"""Signals of the Secret Service: a collection was locked, unlocked or created, or the service started or ended.
 
-Linux only, over the session bus. Never here: asking it anything (os_keyring), what follows from a signal (vault).
+Linux only, over the session bus. os_keyring calls the service; vault reacts to the signals.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 
 SERVICE = "org.freedesktop.secrets"
 PLACE = "/org/freedesktop/secrets"
-GATHER_S = 0.2  # an unlocking is several signals
+GATHER_S = 0.2  # an unlock causes several signals
 
 
 async def secret_service_signals() -> AsyncGenerator[None]:
-    """Yield after each burst of signals. Ends where there is no session bus, or once it has gone."""
+    """Yield after each burst of signals. End if there is no session bus, or once it is gone."""
     if sys.platform in ("win32", "darwin") or not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return
     try:
@@ -42,10 +42,10 @@ async def secret_service_signals() -> AsyncGenerator[None]:
                     yield
         finally:
             connection.writer.close()
-    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney says of a bad bus
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney raises for a bad bus
         log.debug("no session bus: %s", error)
 
 
 def _load() -> None:
-    """Import jeepney off the event loop."""
+    """Import jeepney outside the event loop."""
     import jeepney.io.asyncio  # noqa: F401

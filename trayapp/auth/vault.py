@@ -1,7 +1,7 @@
-"""The vault: records and named secrets, kept by the operating system or in the encrypted file, asked for off the loop.
+"""The vault: records and named secrets in the OS keyring or in the encrypted file, accessed off the event loop.
 
-One thread, so that a locked keyring shows one dialog and not many; a deadline; what cannot be kept lives in memory and
-is kept once that can be. Never here: what a record says, which place it is.
+A single thread, so that a locked keyring shows only one dialog. Each access has a deadline. What cannot be stored stays
+in memory until it can be.
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ from trayapp.model.status import KeyringState
 
 log = logging.getLogger(__name__)
 
-DEADLINE_S = 60.0  # a dialog that the user asked for waits for them
-QUIET_S = 10.0  # without a dialog a keyring answers in milliseconds
-CHECK_AGAIN_S = 10.0  # after a refusal: until then the answer is known
-KEEP_AGAIN_S = 30.0  # until the next look at a keyring that refused; each further one waits twice as long
+DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
+QUIET_S = 10.0  # without a dialog, a keyring answers in milliseconds
+CHECK_AGAIN_S = 10.0  # after a refusal: until then the keyring is not asked again
+KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
 NAME_MAX = 128
-SECRET, NAMES = "secret:", "secrets"  # record keys: one a secret, and the list of their names
+SECRET, NAMES = "secret:", "secrets"  # record keys: one per secret, and the list of their names
 UNLOCK = "Unlock it with: multi-mcp auth"
-FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not say it
+FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not express it
 
 Value = TypeVar("Value")
 
 
 class RecordPlace(Protocol):
-    """Where records lie."""
+    """A place where records are stored."""
 
     @property
     def records(self) -> Records:
-        """Them."""
+        """Return the records."""
 
     def would_ask(self, *, writing: bool) -> bool:
-        """True if reading, or writing, them now would show the user a dialog. Blocks."""
+        """Return True if reading or writing them now would show the user a dialog. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedPlace:
-    """A place that never asks."""
+    """A place that never shows a dialog."""
 
     records: Records
 
     def would_ask(self, *, writing: bool) -> bool:
-        """See RecordPlace."""
+        """Return False: there is no dialog."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the vault knows of some names: their values, and why it could not look if it could not."""
+    """Values of named secrets, and the reason if the vault could not be read."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: KeyringUnavailableError | None = None
 
 
 class Vault:
-    """Records by key. `changed` is called on the loop when `state` is another one."""
+    """Records by key. `changed` is called on the event loop when `state` changes."""
 
     def __init__(
         self,
@@ -83,47 +83,47 @@ class Vault:
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.state: KeyringState | None = None
-        self.refused: KeyringUnavailableError | None = None  # the last refusal, while there is nothing better
+        self.refused: KeyringUnavailableError | None = None  # the last refusal, until an access succeeds
         self._place = place
         self._deadline_s = deadline_s
         self._now = now
         self._changed = changed
         self._worker = _Worker()
-        self._unkept: dict[str, str | None] = {}  # what should be there by now; None = nothing
-        self._unwell = asyncio.Event()  # something lives in memory only, or could not be read
+        self._unkept: dict[str, str | None] = {}  # changes not stored yet; None = deleted
+        self._unwell = asyncio.Event()  # something is only in memory, or could not be read
         self._refused_at = 0.0
 
     def use(self, place: RecordPlace) -> None:
-        """From now on records lie there. What was kept elsewhere stays there."""
+        """Store records in another place from now on. Records in the old place stay there."""
         self._place, self.refused = place, None
         self._tell(None)
 
     def close(self) -> None:
-        """No more questions. Does not wait for one that is under way."""
+        """Accept no more requests. Do not wait for one in progress."""
         self._worker.close()
 
     # -- records -------------------------------------------------------------------------------------------------
 
     def kept(self, key: str) -> bool:
-        """Whether that record will be there after the end of this process."""
+        """Return True if that record will survive the end of this process."""
         return key not in self._unkept
 
     async def read(self, key: str, *, asked: bool = False) -> str | None:
-        """Return the record, None when there is none. Raises KeyringUnavailableError.
+        """Return the record, or None. Raise KeyringUnavailableError.
 
-        `asked`: the user waits for this, and gets the keyring's own dialog where it has to be unlocked. There is never
-        one otherwise.
+        `asked`: the user waits for this, and sees the keyring's own dialog if it must be unlocked. Otherwise there is
+        never a dialog.
         """
         if key in self._unkept:
             return self._unkept[key]
         return await self._do(lambda records: records.read(key), asked)
 
     async def write(self, key: str, text: str, *, asked: bool = False) -> bool:
-        """Keep the record; False when it lives in memory only, for now."""
+        """Store the record. Return False if it is only in memory for now."""
         return await self._keep(key, text, asked)
 
     async def delete(self, key: str, *, asked: bool = False) -> bool:
-        """Forget the record; False when the keyring could not be told, for now."""
+        """Delete the record. Return False if it could not be deleted from the keyring yet."""
         return await self._keep(key, None, asked)
 
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
@@ -132,7 +132,7 @@ class Vault:
             await self._do(lambda records: _put(records, key, text), asked, writing=text is not None)
         except KeyringUnavailableError:
             return False
-        except asyncio.CancelledError:  # nobody waits any longer; whether it was kept is seen at the next try
+        except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
             self._unwell.set()
             raise
         if key in self._unkept and self._unkept[key] == text:
@@ -140,7 +140,7 @@ class Vault:
         return True
 
     async def keep_trying(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """The task that notices a keyring that is there again, and keeps what lives in memory only. Shows no dialog."""
+        """Retry until the keyring is available, and store what is only in memory. Runs as a task. Shows no dialog."""
         while True:
             await self._unwell.wait()
             wait_s = KEEP_AGAIN_S
@@ -151,9 +151,9 @@ class Vault:
             self._unwell.clear()
 
     async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
-        """Be the task that looks at once when the keyring says that something changed, while it is of no use.
+        """Retry at once when the keyring signals a change, while it is unavailable. Runs as a task.
 
-        `signals` yields after each change; the task ends where there are none to be had.
+        `signals` yields after each change. The task ends if there are none.
         """
         while True:
             await self._unwell.wait()
@@ -166,14 +166,14 @@ class Vault:
                     return
 
     async def keep_now(self) -> bool:
-        """Keep what lives in memory only; False when that is not possible, or not without a dialog."""
+        """Store what is only in memory. Return False if that is impossible, or impossible without a dialog."""
         for key, text in list(self._unkept.items()):
             if not await self._keep(key, text, asked=False):
                 return False
         return True
 
     async def look(self, *, asked: bool = False) -> None:
-        """Find out whether the place opens. `asked` as in `read`. Raises KeyringUnavailableError."""
+        """Check that the place opens. `asked` as in `read`. Raise KeyringUnavailableError."""
         await self._do(lambda records: records.read(NAMES), asked)
 
     async def _look_again(self) -> None:
@@ -185,7 +185,7 @@ class Vault:
     # -- named secrets -------------------------------------------------------------------------------------------
 
     async def secrets(self, names: Iterable[str]) -> Secrets:
-        """The values of those that are there."""
+        """Return the values of those that exist."""
         found: dict[str, str] = {}
         refused: KeyringUnavailableError | None = None
         for name in dict.fromkeys(names):
@@ -199,13 +199,13 @@ class Vault:
         return Secrets(found, refused)
 
     async def set_secret(self, name: str, value: str) -> bool:
-        """Keep a value; False when it lives in memory only. Raises UsageError for a name or value that cannot be."""
+        """Store a value. Return False if it is only in memory. Raise UsageError for an invalid name or value."""
         check_secret(name, value)
         kept = await self.write(SECRET + name, value, asked=True)
         return await self._list({*await self.secret_names(), name}) and kept
 
     async def delete_secret(self, name: str) -> bool:
-        """Forget a value; False when there was none. Raises KeyringUnavailableError."""
+        """Delete a value. Return False if there was none. Raise KeyringUnavailableError."""
         names = await self.secret_names()
         there = name in names or await self.read(SECRET + name, asked=True) is not None
         await self.delete(SECRET + name, asked=True)
@@ -213,8 +213,11 @@ class Vault:
         return there
 
     async def secret_names(self) -> list[str]:
-        """All names, sorted; keyrings themselves cannot be asked for them everywhere. Raises as `read`, but not when
-        nothing can be read at all: then those in memory are all."""
+        """Return all names, sorted.
+
+        The vault stores the list, because not every keyring can list its entries. If nothing can be read, return those
+        in memory.
+        """
         try:
             text = await self.read(NAMES, asked=True)
         except KeyringUnavailableError:
@@ -224,10 +227,10 @@ class Vault:
     async def _list(self, names: set[str]) -> bool:
         return await self.write(NAMES, json.dumps(sorted(names)), asked=True)
 
-    # -- asking --------------------------------------------------------------------------------------------------
+    # -- access --------------------------------------------------------------------------------------------------
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
-        """Have the thread do it, in time. Raises KeyringUnavailableError."""
+        """Run `work` in the thread, within the deadline. Raise KeyringUnavailableError."""
         if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
             raise self.refused.with_traceback(None)
         place = self._place
@@ -260,15 +263,15 @@ class Vault:
 
 
 class _Worker:
-    """One thread for questions that block, made at the first. It dies with the process, whatever it waits for."""
+    """One thread for blocking calls, started with the first. It dies with the process, whatever it waits for."""
 
     def __init__(self) -> None:
         self._questions: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._stuck: Future[object] | None = None  # a question that took longer than its deadline
+        self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
     async def run(self, question: Callable[[], Value], deadline_s: float) -> Value:
-        """Its answer. Raises KeyringUnavailableError when it takes too long; what it raises itself."""
+        """Return the answer, or raise its exception. Raise KeyringUnavailableError if it takes too long."""
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
         if self._thread is None:
@@ -277,7 +280,7 @@ class _Worker:
         future: Future[Value] = Future()
         self._questions.put((future, question))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
         answer = asyncio.wrap_future(future)
-        answer.add_done_callback(_retrieve)  # nobody may wait any more when it fails
+        answer.add_done_callback(_retrieve)  # nobody may be waiting any more when it fails
         with anyio.move_on_after(deadline_s):
             return await asyncio.shield(answer)
         self._stuck = future  # type: ignore[assignment]
@@ -289,7 +292,7 @@ class _Worker:
             self._questions.put(None)
 
     def _serve(self) -> None:
-        """In the thread: the boundary at which whatever a question raises goes back to whoever asked it."""
+        """Run questions in the thread. This is the boundary at which an exception goes back to its caller."""
         while (asked := self._questions.get()) is not None:
             future, question = asked
             if not future.set_running_or_notify_cancel():
@@ -317,7 +320,7 @@ def _no_answer() -> KeyringUnavailableError:
 
 
 def check_secret(name: str, value: str = "x") -> None:
-    """Raise UsageError for a secret that could not be kept or never be named in servers.yaml."""
+    """Raise UsageError for a secret that cannot be stored or cannot be named in servers.yaml."""
     if not name.strip() or name != name.strip() or len(name) > NAME_MAX or not name.isprintable():
         raise UsageError("A secret needs a plain name of at most 128 letters", "For example: github")
     if FORBIDDEN & set(name):

@@ -49,7 +49,7 @@ class Offer:
 
     @property
     def failure(self) -> str:
-        """Return reasons such as `did not list its tools: license expired`, for the lists that failed; "" if none did."""
+        """Return reasons such as `did not list its tools: license expired`, for lists that failed, or ""."""
         alike: dict[str, list[str]] = {}
         for name, why in self.failed.items():
             if why != UNREAD:
