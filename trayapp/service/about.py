@@ -1,7 +1,4 @@
-"""What this program is: its version, and the commit that it was made from where that is known.
-
-Never here: what it does.
-"""
+"""The program's version, and the commit that it was built from, if known."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 
 
 def version_text(package: Path = Path(PACKAGE)) -> str:
-    """`0.1.0`, or `0.1.0 (3de80d5)`."""
+    """Return the version with the short commit if known: `0.1.0` or `0.1.0 (3de80d5)`."""
     commit = commit_of(package)
     return f"{__version__} ({commit[:SHORT]})" if commit else __version__
 
 
 def commit_of(package: Path) -> str:
-    """The commit of a packaged program or of a checkout; "" when nobody wrote it down."""
+    """Return the commit of a packaged program or of a checkout; "" if it is unknown."""
     with suppress(OSError, UnicodeDecodeError):
         return _checked((package / COMMIT_FILE).read_text(encoding="ascii"))
     with suppress(OSError, UnicodeDecodeError):
@@ -45,14 +42,14 @@ def _head(git: Path) -> str:
 
 
 def _git_dir(git: Path) -> Path:
-    """In a linked worktree and a submodule `.git` is a file that names the folder (gitrepository-layout)."""
+    """Return the git folder. For a linked worktree or submodule `.git` is a file naming it (gitrepository-layout)."""
     if git.is_dir():
         return git
     return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
 
 
 def _common_dir(folder: Path) -> Path:
-    """Where branches lie: a linked worktree has them in the first one's folder."""
+    """Return the folder with the branches: a linked worktree has them in the main worktree's git folder."""
     with suppress(FileNotFoundError):
         return folder / (folder / "commondir").read_text(encoding="utf-8").strip()
     return folder

@@ -1,6 +1,6 @@
-"""A gateway that a shim or an earlier tray started, as a process that the tray looks after like its own.
+"""A gateway that a shim or an earlier tray started, which the tray supervises like its own.
 
-Never here: deciding what is done with it (service/supervisor).
+service/supervisor decides what to do with it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import psutil
 
-LINGERS = "--linger"  # of service/command_line: who starts a gateway with it leaves it to itself
+LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
 
 
 class Adopted:
-    """Implements supervision.RunningGateway. Its exit code is its parent's to learn."""
+    """Implements supervision.RunningGateway. Only the parent of a process can read its exit code, so it is unknown."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.pid = process.pid
@@ -22,11 +22,11 @@ class Adopted:
         self._process = process
 
     def poll(self) -> int | None:
-        """See Process: never known."""
+        """Return None: the exit code is never known."""
         return None
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until it has ended. Raises subprocess.TimeoutExpired."""
+        """Wait until the process has ended. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         with suppress(psutil.NoSuchProcess):
             try:
                 self._process.wait(timeout)
@@ -35,18 +35,18 @@ class Adopted:
         return None
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the process to end."""
         with suppress(psutil.NoSuchProcess):
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it. psutil leaves another process alone that has its number by now."""
+        """Kill the process. psutil spares another process that has the same id by now."""
         with suppress(psutil.NoSuchProcess):
             self._process.kill()
 
 
 def adopt(pid: int) -> Adopted | None:
-    """Return that gateway, None if nobody left it to itself: then the user started it."""
+    """Return the gateway of that process id; None if it was started without --linger, thus by the user, or is gone."""
     try:
         process = psutil.Process(pid)
         return Adopted(process) if pid and LINGERS in process.cmdline() else None

@@ -1,6 +1,6 @@
-"""A gateway process waited for from outside: until it answers, until it is gone.
+"""Wait for a gateway process from outside: until it answers, or until it has ended.
 
-Never here: which process a tray supervises, what one says to a gateway, how one is started (detached).
+detached starts a gateway, supervisor decides which one the tray supervises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
 LOG_LINES_SHOWN = 3
 LOG_TAIL_BYTES = 4096
-RUNS_ALREADY = 7  # the exit code of a gateway that found another one; that one will answer
+RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the other one will answer
 
 
 def await_ready(
@@ -31,7 +31,8 @@ def await_ready(
 ) -> None:
     """Wait until a gateway answers in the runtime folder `run`.
 
-    Raises NoGatewayError, after `timeout_s` seconds or as soon as `process` died; `log_file` gives its last words.
+    Raises NoGatewayError after `timeout_s` seconds, or as soon as `process` has died. The error then quotes the end of
+    `log_file`.
     """
     from trayapp.model.errors import NoGatewayError
     from trayapp.wire.control import connect
@@ -50,7 +51,7 @@ def await_ready(
 
 
 def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
-    """Wait until a process has ended; False when it still runs after `timeout_s` seconds."""
+    """Wait until a process has ended. Return False if it still runs after `timeout_s` seconds."""
     import psutil
 
     try:
@@ -61,7 +62,7 @@ def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
 
 
 def is_alive(process: object) -> bool:
-    """Whether a psutil.Process still runs; one that waits only to be reaped does not."""
+    """Return True if a psutil.Process still runs. A zombie does not."""
     import psutil
 
     assert isinstance(process, psutil.Process)
@@ -72,7 +73,7 @@ def is_alive(process: object) -> bool:
 
 
 def pauses(timeout_s: float) -> Iterator[None]:
-    """Come back at once, then after growing pauses, until `timeout_s` seconds have passed."""
+    """Yield at once, then after growing pauses, until `timeout_s` seconds have passed."""
     end, pause = time.monotonic() + timeout_s, FIRST_PAUSE_S
     yield
     while time.monotonic() < end:
@@ -86,13 +87,13 @@ def _died(code: int | None, log_file: Path | None) -> Exception:
 
     said = " | ".join(last_lines(log_file)) if log_file is not None else ""
     error = NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
-    if not said:  # where no log can be written, only its own stderr tells why
+    if not said:  # without a log, only its stderr has the reason
         error.hint = "See what it says with: multi-mcp start"
     return error
 
 
 def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:
-    """The last lines of a log, `most` of them; none where there is no log."""
+    """Return the last `most` lines of a log; [] if there is no log."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))

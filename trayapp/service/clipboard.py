@@ -1,7 +1,4 @@
-"""Text put where Paste finds it, with whatever program the system has for that.
-
-Never here: what the text is, X displays (tray/linux/selection), where no program is needed.
-"""
+"""Copy text to the clipboard by a program of the system. X displays need none (tray/linux/selection)."""
 
 from __future__ import annotations
 
@@ -13,20 +10,20 @@ from collections.abc import Mapping
 from trayapp.config.environment import own_environment
 from trayapp.service.command_line import NO_WINDOW
 
-COPY_S = 3.0  # a clipboard that takes longer has nobody who serves it
-# Program, arguments, and the variable that must be set for it to have a place to copy to.
+COPY_S = 3.0  # no clipboard service answers if it takes longer
+# The command, and the environment variable that it needs.
 LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 
 
 def copy(text: str, environ: Mapping[str, str]) -> bool:
-    """Copy `text`; False where no program can."""
+    """Copy `text` to the clipboard. Return False if no program can do it."""
     argv, needs = OTHERS.get(sys.platform, LINUX)
     return (not needs or bool(environ.get(needs))) and _copied(argv, encoded(text, sys.platform), environ)
 
 
 def encoded(text: str, platform: str) -> bytes:
-    """Encode as the program reads it: Windows' `clip` takes what has no byte order mark for text of its code page."""
+    """Encode the text for the program: Windows' `clip` reads text without a byte order mark in its code page."""
     return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
 
 
@@ -35,7 +32,7 @@ def _copied(argv: list[str], data: bytes, environ: Mapping[str, str]) -> bool:
     if found is None:
         return False
     null = subprocess.DEVNULL
-    try:  # no pipes to read: wl-copy stays in the background and would hold them
+    try:  # no output pipes: wl-copy stays in the background and would keep them open
         subprocess.run(
             [found, *argv[1:]],
             env=own_environment(environ),

@@ -1,6 +1,6 @@
 """The command lines of our own processes: the program itself, the gateway, the shim, the sample server.
 
-Never here: starting any of them. Imports stay few: the shim comes here to start a gateway.
+Keep the imports few: the shim loads this module to start a gateway.
 """
 
 # pathlib costs the shim more than all of this
@@ -12,39 +12,39 @@ import os
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE_VERB = "sample-server"  # how a frozen program, which has no interpreter to run a file, runs the sample server
+SAMPLE_VERB = "sample-server"  # runs the sample server in a frozen program, which has no interpreter for a file
 # The programs of a packaged multi-mcp, in one folder (packaging/multi-mcp.spec).
 WHOLE, TRAY, SHIM = "multi-mcp", "multi-mcp-tray", "multi-mcp-shim"
 
-NO_WINDOW = 0x08000000 if os.name == "nt" else 0  # CREATE_NO_WINDOW: a child of ours brings no console window
+NO_WINDOW = 0x08000000 if os.name == "nt" else 0  # CREATE_NO_WINDOW: our child processes open no console window
 
 
 def is_frozen() -> bool:
-    """Whether this is a packaged program without an interpreter of its own."""
+    """Return True if this is a packaged program, which has no Python interpreter to call."""
     return bool(getattr(sys, "frozen", False))
 
 
 def own_command() -> list[str]:
-    """Program and first arguments that run multi-mcp, from any working folder.
+    """Return program and first arguments that run multi-mcp from any working folder.
 
-    By path and not by `-m`: that is 5 ms quicker, and takes no module out of the folder that it is started in.
+    By path and not by `-m`: that is 5 ms faster, and imports no module from the working folder.
     """
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
 
 def program(name: str) -> str:
-    """Path of one of the packaged programs; of ourselves where there is no such one beside us."""
+    """Return the path of one of the packaged programs; that of this process if it is not in the same folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 
 
 def gateway_command(*, linger: bool) -> list[str]:
-    """Runs a gateway; with `linger` one that ends by itself some time after its last session."""
+    """Return the command that runs a gateway. `linger`: it ends by itself some time after its last session."""
     return [*own_command(), "start", *(["--linger"] if linger else [])]
 
 
 def tray_command() -> list[str]:
-    """What is to be started at login: absolute, the same after an update, and without a console window on Windows."""
+    """Return the command to start at login: absolute, valid after updates, and without a console window on Windows."""
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]
@@ -57,10 +57,10 @@ def tray_command() -> list[str]:
 
 
 def shim_command() -> list[str]:
-    """What a client's configuration should hold, program first: absolute, and the same after every start.
+    """Return the command for a client's configuration, program first: absolute, and the same at every start.
 
-    The script that the installation put beside the interpreter where there is one: it is what people know. Of a
-    packaged program the small one, in the folder that an update replaces in place.
+    It is the installed script beside the interpreter, if there is one, because users know it. For a packaged program it
+    is the small shim program, in the folder that an update replaces in place.
     """
     if is_frozen():
         return [program(SHIM), "stdio"]
@@ -71,10 +71,13 @@ def shim_command() -> list[str]:
 
 
 def sample_file() -> str:
-    """Path of the sample server's program."""
+    """Return the path of the sample server's program."""
     return os.path.join(PACKAGE, "samples", "server.py")
 
 
 def sample_command() -> list[str]:
-    """Runs the bundled sample server. Without site and environment: it needs neither, and is up in half the time."""
+    """Return the command that runs the bundled sample server.
+
+    Without site and environment variables (-I, -S): it needs neither, and starts in half the time.
+    """
     return [program(SHIM), SAMPLE_VERB] if is_frozen() else [sys.executable, "-I", "-S", sample_file()]

@@ -1,6 +1,6 @@
-"""What the user wants of the gateway, from any thread; and the supervisor's sleep, which a command ends.
+"""The user's commands to the supervisor, from any thread, and the supervisor's sleep, which a command interrupts.
 
-Never here: whether a command can come true, what is done for it (service/supervisor).
+service/supervisor carries them out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trayapp.service.supervision import CommandKind, Stream
 
 
 class Command:
-    """One click: waited for in its own thread, fulfilled in the supervisor's."""
+    """One command: the thread that gives it waits, the supervisor's thread completes it."""
 
     def __init__(self, kind: CommandKind) -> None:
         self.kind = kind
@@ -24,12 +24,12 @@ class Command:
         self._done = threading.Event()
 
     def done(self, error: MultiMcpError | None = None) -> None:
-        """It has come true, or cannot."""
+        """Complete the command, or fail it with `error`. The first error stays. Wakes the waiting thread."""
         self.error = self.error or error
         self._done.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Raises MultiMcpError when it did not come true."""
+        """Wait until the command is completed. Raises MultiMcpError if it fails or takes longer than `timeout_s`."""
         if not self._done.wait(timeout_s):
             raise MultiMcpError("The gateway is still busy with that", "See what it does with: multi-mcp logs")
         if self.error is not None:
@@ -37,54 +37,54 @@ class Command:
 
 
 class Commands:
-    """All commands of one supervisor: `add` is for other threads, everything else for its own."""
+    """All commands of one supervisor. Other threads may call `add` only; the rest is for the supervisor's thread."""
 
     def __init__(self) -> None:
         self._new: deque[Command] = deque()
-        self._taken: list[Command] = []  # and not yet fulfilled
+        self._taken: list[Command] = []  # and not completed yet
         self._closed = False
         self._bell, self._ear = socket.socketpair()
         self._bell.setblocking(False)
         self._ear.setblocking(False)
 
     def add(self, kind: CommandKind) -> Command:
-        """Note the command, and wake the supervisor."""
+        """Queue a command and wake the supervisor. After `close` the command is complete at once."""
         command = Command(kind)
         self._new.append(command)
         if self._closed:
             command.done()
-        with suppress(OSError):  # full: it rings already; closed: nobody listens any more
+        with suppress(OSError):  # full: a wake-up is already pending; closed: the supervisor has ended
             self._bell.send(b"!")
         return command
 
     def take(self) -> CommandKind | None:
-        """The oldest new command, which is open from now on."""
+        """Return the kind of the oldest new command, which is open from now on; None if there is none."""
         if not self._new:
             return None
         self._taken.append(self._new.popleft())
         return self._taken[-1].kind
 
     def taken(self) -> set[CommandKind]:
-        """What is open."""
+        """Return the kinds of the open commands: taken and not completed."""
         return {command.kind for command in self._taken}
 
     def fulfil(self, error: MultiMcpError | None = None) -> None:
-        """Answer all that is open: it has come true, or cannot."""
+        """Complete all open commands, or fail them with `error`."""
         for command in self._taken:
             command.done(error)
         self._taken.clear()
 
     def wait(self, timeout_s: float | None, stream: Stream | None = None) -> bool:
-        """Sleep that long (None: without end); True when a command is new or the stream has something."""
+        """Sleep up to `timeout_s` seconds (None: no limit). Return True for a new command or a readable stream."""
         sources: list[socket.socket | Stream] = [self._ear] if stream is None else [self._ear, stream]
-        # Those that could not be taken when they came have rung already.
+        # Commands that could not be taken on arrival have used up their wake-up.
         ready = select.select(sources, [], [], 0.0 if self._new else timeout_s)[0]
         if self._ear in ready:
             self._drain()
         return bool(ready or self._new)
 
     def close(self) -> None:
-        """Nobody looks any more: whoever still waits need not."""
+        """Complete all commands, also those not taken yet, and stop listening."""
         self._closed = True
         for command in (*self._taken, *self._new):
             command.done()

@@ -1,7 +1,4 @@
-"""A connection to this user's gateway, for those who tell people why there is none.
-
-Never here: starting one; for how long an answer is waited for.
-"""
+"""A control connection to this user's gateway, with an error for users if there is no gateway. It starts none."""
 
 from __future__ import annotations
 
@@ -11,7 +8,10 @@ from trayapp.wire.control import ControlClient
 
 
 def connect_gateway(run: str, timeout: float | None) -> ControlClient:
-    """Connect (ControlClient) in the runtime folder `run`. Raises NoGatewayError: PausedError while it is paused."""
+    """Connect to the gateway of the runtime folder `run`. `timeout`: seconds for an answer.
+
+    Raises NoGatewayError; while multi-mcp is paused it is a PausedError.
+    """
     try:
         return ControlClient(run, timeout)
     except NoGatewayError:

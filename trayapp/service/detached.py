@@ -1,7 +1,7 @@
-"""How a gateway is started that outlives whoever starts it: its environment, and the start itself.
+"""Start a gateway that outlives the process that starts it, with the right environment.
 
-The shim starts one by fork and exec while its client waits: `subprocess` takes 9 ms to load. Those who have loaded it
-anyway use it. Never here: waiting for it. Imports stay few.
+The shim starts it by fork and exec because its client waits, and `subprocess` takes 9 ms to load. Other callers, which
+have loaded it anyway, use `subprocess`. Keep the imports few.
 """
 
 # pathlib costs the shim more than all of this
@@ -20,17 +20,22 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import NoReturn
 
-OPEN_MOST = 1024  # descriptors of a process, unless told otherwise; for where the system does not list them
-FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user wants to remove
+OPEN_MOST = 1024  # the usual limit of open descriptors; used if the system does not list them
+FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user will want to remove
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 
 
 def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a gateway started from here gets. A relative MULTI_MCP_HOME is resolved: the gateway's folder is another."""
-    env = {name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"}  # nobody's descendant
+    """Return the environment of a gateway that we start.
+
+    A relative MULTI_MCP_HOME becomes absolute, because the gateway has another working folder.
+    """
+    env = {
+        name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"
+    }  # the gateway is no descendant of a server process
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
-    if is_frozen():  # it finds its own libraries; ours would come to its servers as the user's own
+    if is_frozen():  # it finds its libraries by itself; our variables would reach its servers
         from trayapp.config.environment import own_environment
 
         env = own_environment(env)
@@ -38,7 +43,7 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
-    """Start a gateway that outlives this process and its terminal; `environ` says with which home. Raises OSError."""
+    """Start a gateway that outlives this process and its terminal. `environ` has its home. Raises OSError."""
     import subprocess  # 9 ms, which a shim on POSIX does not pay
 
     flags = 0
@@ -58,14 +63,17 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
 
 
 def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | Forked:
-    """Start one that ends by itself some time after its last session. Raises OSError."""
+    """Start a gateway that ends by itself some time after its last session, without `subprocess` on POSIX.
+
+    Raises OSError.
+    """
     if sys.platform == "win32":
         return start_detached(environ, linger=True)
     return fork_detached(gateway_command(linger=True), gateway_environment(environ))
 
 
 def reap_by_itself(wanted: bool) -> None:
-    """Let no zombie of a gateway hang on us."""
+    """Let the system reap our child processes (SIGCHLD ignored), so that no gateway remains a zombie; or stop that."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
 
@@ -73,14 +81,14 @@ def reap_by_itself(wanted: bool) -> None:
 
 
 class Forked:
-    """A child process of ours, as far as anybody wants to know of it."""
+    """A forked child process: its process id and exit code."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code once it has ended; negative: the signal that ended it."""
+        """Return the exit code, None while the process runs; negative: the signal that ended it."""
         if self._code is None:
             try:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
@@ -92,9 +100,9 @@ class Forked:
 
 
 def fork_detached(argv: list[str], env: dict[str, str]) -> Forked:
-    """Start what outlives this process, which has no threads, and its terminal. Not on Windows.
+    """Start a program that outlives this process and its terminal. Not on Windows; this process must have no threads.
 
-    Raises OSError when there can be no further process; a program that cannot run ends with CANNOT_RUN.
+    Raises OSError if the fork fails. If the program cannot be executed, the child exits with CANNOT_RUN.
     """
     pid = os.fork()
     if pid == 0:
@@ -103,14 +111,17 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> Forked:
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
-    """In the child: let go of the terminal and of all that is open, which the client may wait to see closed."""
+    """Detach the child from the terminal and execute the program.
+
+    All open descriptors are closed first, because the client may wait until they are.
+    """
     try:
         os.setsid()
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # where it is one of the three itself: somebody had closed that one
+        os.set_inheritable(null, True)  # in case it is one of the three, because that one was closed
         _close_the_rest()
         os.execve(argv[0], argv, env)
     finally:
@@ -120,6 +131,6 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
 def _close_the_rest() -> None:
     try:
         highest = max(map(int, os.listdir("/dev/fd")))
-    except OSError:  # a root without it
+    except OSError:  # no /dev/fd, for example in a chroot
         highest = OPEN_MOST
     os.closerange(3, highest + 1)

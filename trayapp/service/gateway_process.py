@@ -1,6 +1,6 @@
-"""The place where this user's gateway runs: started, connected to and told to end for the supervisor.
+"""The supervisor's access to this user's gateway process: start it, connect to it, and tell it to end.
 
-Never here: when any of that is done (service/supervisor).
+service/supervisor decides when.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from trayapp.wire.watch import Watch
 
 log = logging.getLogger(__name__)
 
-RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line of service/logging
-ENDS = "The gateway ends: "  # of gateway/main
-LAST_WORDS_MOST = 50  # lines: a traceback
+RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
+ENDS = "The gateway ends: "  # written by gateway/main
+LAST_WORDS_MOST = 50  # lines, enough for a traceback
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
-ANSWER_S = 5.0  # to "stop"; the gateway answers first and ends then
+ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
 
 
 class GatewayProcess:
@@ -44,60 +44,60 @@ class GatewayProcess:
         self._pause, self._turn = Pause(run), StartTurn(run)
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """See GatewayControl. It lingers: should we be killed, it ends some time after its last client."""
+        """Start a gateway (GatewayControl). It lingers: if we are killed, it ends some time after its last client."""
         try:
             return start_detached(self._environ, linger=True)
         except OSError as error:
             raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
 
     def watch(self, beat_s: float) -> Watch:
-        """See GatewayControl."""
+        """Connect to the answering gateway (GatewayControl)."""
         return Watch(self._run, beat_s)
 
     def owner(self, process: RunningGateway) -> bool:
-        """See GatewayControl."""
+        """Return True if `process` is the answering gateway or, on Windows, its parent (GatewayControl)."""
         pid = self._pid()
         return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
 
     def adopted(self) -> RunningGateway | None:
-        """See GatewayControl."""
-        from trayapp.service.adopted import adopt  # with psutil: most trays start their own
+        """Return the answering gateway if a shim or an earlier tray started it (GatewayControl)."""
+        from trayapp.service.adopted import adopt  # it loads psutil, and most trays start their own gateway
 
         return adopt(self._pid())
 
     def ask_to_stop(self) -> None:
-        """See GatewayControl."""
+        """Tell the answering gateway to end (GatewayControl)."""
         with ControlClient(self._run, ANSWER_S) as client:
             client.call(STOP)
 
     def last_words(self) -> str:
-        """See GatewayControl. Of the log only what tells of an end; on a full disk there is none."""
+        """Return the reason of the end, from the log (GatewayControl). With none logged, report a full disk."""
         said = why_it_ended(last_lines(self._log, LAST_WORDS_MOST))
         return said or ("the disk is full" if _is_full(self._log.parent) else "")
 
     def how_to_kill(self) -> str:
-        """See GatewayControl."""
+        """Return a hint with the command that kills the answering gateway (GatewayControl)."""
         pid = self._pid()
         return f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
 
     def pause(self) -> None:
-        """See GatewayControl."""
+        """Keep shims from starting a gateway (GatewayControl). A failure is only logged."""
         try:
             self._pause.hold()
         except StorageError as error:
             log.warning("Clients may start a gateway although it is paused: %s", error)
 
     def resume(self) -> None:
-        """See GatewayControl."""
+        """Allow shims to start a gateway (GatewayControl)."""
         self._pause.end()
 
     def claim_start(self) -> None:
-        """See GatewayControl."""
+        """Let shims wait for the gateway that we start (GatewayControl)."""
         with suppress(StorageError):
             self._turn.hold()
 
     def release_start(self) -> None:
-        """See GatewayControl."""
+        """Release the claim of claim_start (GatewayControl)."""
         self._turn.end()
 
     def _pid(self) -> int:
@@ -106,9 +106,10 @@ class GatewayProcess:
 
 
 def why_it_ended(lines: Sequence[str]) -> str:
-    """What the last record of a log says, if it is of an error: its last line, which of a traceback is the error's own.
+    """Return the message of the last log record if it is an error, else "".
 
-    What stands there of a gateway that ended in order, or was killed, is no reason for anything.
+    For a record with a traceback it is the last line, which names the exception. The other records of a gateway that
+    ended normally, or was killed, give no reason.
     """
     starts = [match for line in lines if (match := RECORD.match(line))]
     if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
@@ -125,7 +126,7 @@ def _is_full(folder: Path) -> bool:
 
 
 def _parent(pid: int) -> int | None:
-    """Of a venv on Windows a launcher stands between us and the gateway."""
+    """Return the parent of a process: on Windows, a venv's launcher is between us and the gateway."""
     import psutil
 
     try:

@@ -1,13 +1,10 @@
-"""Find the pages of the guide, which are shipped with the program.
-
-Never here: how a page is shown (cli/help, the panel).
-"""
+"""Find the pages of the guide, which are shipped with the program. cli/help and the panel show them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-FIRST_TOPICS = ("install", "ai-tools", "servers-yaml", "tray", "safety", "verbs", "http")  # as a newcomer reads them
+FIRST_TOPICS = ("install", "ai-tools", "servers-yaml", "tray", "safety", "verbs", "http")  # in the order for newcomers
 
 
 def guide_folder() -> Path:

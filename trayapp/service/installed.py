@@ -1,6 +1,6 @@
-"""Since when the program lies where it lies: whether a process is of one that an update has replaced since.
+"""The time of the program's installation, to detect processes that were started before an update replaced it.
 
-By time and not by version: the next build of the same version is another program, too. Never here: what follows.
+Time is compared, not version: another build of the same version is another program, too.
 """
 
 # ruff: noqa: PTH116, PTH118 (as service/command_line)
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from trayapp.service.command_line import PACKAGE, WHOLE, is_frozen, program
 from trayapp.wire.greeting import read_endpoint
 
-SETTLED_S = 15.0  # an installer writes for seconds, and the file that we look at may be its first
-MARKER = "__init__.py"  # of an installed package: pip writes it anew with each version
+SETTLED_S = 15.0  # an installer writes for seconds, and our file may be its first
+MARKER = "__init__.py"  # in an installed package: pip rewrites it for each version
 
 
 def installed_at() -> float:
-    """Unix seconds at which the program's file came to its place or was changed there; 0.0 where none is to be seen."""
+    """Return the Unix time at which the program's file was installed or changed; 0.0 if it cannot be read."""
     try:
         return os.stat(program(WHOLE) if is_frozen() else os.path.join(PACKAGE, MARKER)).st_ctime
     except OSError:
@@ -27,14 +27,14 @@ def installed_at() -> float:
 
 
 def is_followed(started_at: float, clock: Callable[[], float] = time.time) -> bool:
-    """Whether another program took the place of one that began then, Unix seconds, and its installer is done."""
+    """Return True if another program was installed after `started_at` (Unix seconds), and its installer is done."""
     return started_at < installed_at() <= clock() - SETTLED_S
 
 
 class Update:
-    """An update as this process sees it. `run`: the runtime folder. Each gateway is judged once.
+    """Detects updates for this process and its gateway. `run`: the runtime folder. Each gateway is checked once.
 
-    A program that is yet to come says nothing: the clock was set back, and each new gateway would be older than it.
+    An installation time in the future is ignored: the clock was set back, and every new gateway would seem older.
     """
 
     def __init__(self, run: str, clock: Callable[[], float] = time.time) -> None:
@@ -44,11 +44,11 @@ class Update:
         self._judged = 0
 
     def replaced_us(self) -> bool:
-        """Whether the program came after this process."""
+        """Return True if the program was installed after this process started."""
         return self._came_after(self._since)
 
     def replaced_gateway(self, pid: int) -> bool:
-        """Whether it came after the gateway of that process id, the first time that this is asked of it."""
+        """Return True if the program was installed after the gateway `pid` started. Later calls for it return False."""
         if pid == self._judged:
             return False
         self._judged = pid

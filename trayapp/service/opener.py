@@ -1,7 +1,4 @@
-"""Opens a file of ours with the program that the user has for it.
-
-Never here: what is in the file.
-"""
+"""Open files and web addresses with the user's own programs."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from trayapp.model.errors import MultiMcpError
 
 
 def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
-    """Run the user's terminal editor on the file and wait for it; its exit code. Raises MultiMcpError."""
+    """Run the user's terminal editor on the file, wait for it and return its exit code. Raises MultiMcpError."""
     try:
         return subprocess.run([*shlex.split(editor), str(path)], env=own_environment(environ), check=False).returncode
     except (OSError, ValueError):
@@ -27,10 +24,10 @@ def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
 
 
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
-    """Open the file or folder in a window, and do not wait for it. Raises MultiMcpError where there is no way to.
+    """Open the file or folder in a window, without waiting for it. Raises MultiMcpError if that is not possible.
 
-    `patience_s`: for so long it is looked whether the opener itself fails; one that goes on has found a program. On a
-    terminal (0) an editor may be named instead.
+    `patience_s`: how long to wait for the opener to fail; if it still runs then, it has found a program. 0 is for a
+    terminal, where the error suggests an editor instead.
     """
     try:
         if sys.platform == "win32":
@@ -45,9 +42,9 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
 
 
 def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:
-    """Open a web address in the user's browser, and do not wait for it; False where there is no way to.
+    """Open a web address in the user's browser, without waiting for it. Return False if that is not possible.
 
-    `patience_s`: as of open_file.
+    `patience_s`: as in open_file.
     """
     if not url.startswith(("http://", "https://")):
         return False
@@ -77,7 +74,7 @@ def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[byte
     process = subprocess.Popen(
         argv, env=own_environment(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
     )
-    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # or its end would leave a zombie
+    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # else it would remain a zombie
     return process
 
 

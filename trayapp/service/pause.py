@@ -1,7 +1,7 @@
-"""What a tray tells those who would start a gateway: the user wants none, or the tray itself is starting one.
+"""The tray's locks for processes that would start a gateway: multi-mcp is paused, or the tray is starting a gateway.
 
-A shim that needs a gateway starts one (`start --linger`), which looks here first and ends. Both are locks: they end
-with the tray, so that a tray that crashed leaves no machine without its tools. Never here: stopping anything.
+A shim that needs a gateway starts one (`start --linger`), which checks these locks first and exits if one is held.
+Locks end with the tray, so a crashed tray does not leave the user without tools.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from trayapp.wire.lock import FileLock
 
 PAUSE_LOCK, START_LOCK = "pause.lock", "start.lock"
 RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
-TRIES = 5  # somebody who looks holds it for some microseconds
+TRIES = 5  # a process that checks the lock holds it for some microseconds
 
 
 class Pause:
-    """The user's wish that no gateway runs, in a runtime folder."""
+    """The lock that says that the user paused multi-mcp, in a runtime folder."""
 
     name = PAUSE_LOCK
 
@@ -27,25 +27,25 @@ class Pause:
         self._held = False
 
     def hold(self) -> None:
-        """From now on shims start no gateway. Raises StorageError."""
+        """Take the lock: shims start no gateway from now on. Raises StorageError."""
         for _ in range(TRIES):
             if not self._held:
                 self._held = self._lock.take() is None
 
     def end(self) -> None:
-        """From now on they may."""
+        """Release the lock: shims may start a gateway again."""
         self._held = False
         self._lock.release()
 
 
 class StartTurn(Pause):
-    """The tray's turn to start the next gateway: one with the environment of the desktop."""
+    """The lock that says that the tray starts the next gateway, which then has the environment of the desktop."""
 
     name = START_LOCK
 
 
 class PausedError(NoGatewayError):
-    """The user paused multi-mcp in the tray."""
+    """Raised when the user has paused multi-mcp in the tray."""
 
     code = "paused"
 
@@ -55,13 +55,13 @@ class PausedError(NoGatewayError):
 
 
 def refuse_while_paused(run: str) -> None:
-    """Raise PausedError when a tray holds the wish."""
+    """Raise PausedError if a tray holds the pause lock."""
     if FileLock(run, PAUSE_LOCK).is_held():
         raise PausedError
 
 
 def refuse_out_of_turn(run: str) -> None:
-    """Raise AlreadyRunningError when a tray that did not start this process is starting a gateway."""
+    """Raise AlreadyRunningError if a tray that did not start this process is starting a gateway."""
     holder = FileLock(run, START_LOCK).holder()
     if holder is not None and holder not in _parents():
         raise AlreadyRunningError(holder)
@@ -70,6 +70,6 @@ def refuse_out_of_turn(run: str) -> None:
 def _parents() -> set[int]:
     if sys.platform != "win32":
         return {os.getppid()}
-    import psutil  # of a venv a launcher stands in between
+    import psutil  # a venv's launcher may be between us and the tray
 
     return {parent.pid for parent in psutil.Process().parents()}

@@ -1,7 +1,7 @@
-"""Ask a registry of MCP servers: search it, and read one entry. Answers are kept, also for when it is away.
+"""Search a registry of MCP servers, and read one entry. Answers are cached, also for when the registry is unreachable.
 
-API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). What an entry says is
-text of strangers: it is bounded and typed here. Never here: how an entry is run (sources/server_json).
+API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). Entries are untrusted
+text: sizes and types are checked here. sources/server_json turns an entry into a server.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from trayapp.service.web import WebError, read_json
 
 Status = Literal["active", "deprecated", "deleted"]
 
-FRESH_S = 3600.0  # an answer of the last hour is not asked for again
-KEPT_S = 7 * 86_400.0  # an older one is not completed by what changed since: it is asked for as a whole
-PAGE = 100  # entries; the registry's most
-PAGES_MOST = 10  # of one word: whoever finds more entries needs another word
+FRESH_S = 3600.0  # an answer of the last hour is not requested again
+KEPT_S = 7 * 86_400.0  # a younger answer is updated with the changes since; an older one is requested again as a whole
+PAGE = 100  # entries; the maximum of the registry
+PAGES_MOST = 10  # for one word: a search with more results needs another word
 WORDS_MOST = 4
-LARGEST = 8 << 20  # bytes of a page; one of 100 entries has some 200,000
+LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
 ENTRY_LARGEST = 100_000  # characters of one entry
 CURSOR_LONGEST = 2000  # characters
 CACHED_MOST = 100  # answers
@@ -42,7 +42,7 @@ Fetch = Callable[[str, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """One version of a server as the registry has it. `said`: why it has its status; `document`: its server.json."""
+    """One version of a server in the registry. `said`: the reason for its status; `document`: its server.json."""
 
     name: str
     version: str
@@ -57,7 +57,7 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAnswer:
-    """What a registry answered. `old_s`: its age where it could not be asked again, for the reason `why`."""
+    """An answer of the registry. If it is from the cache because of an error: `old_s` its age, `why` the error."""
 
     entries: tuple[RegistryEntry, ...]
     old_s: float | None = None
@@ -65,7 +65,7 @@ class RegistryAnswer:
 
 
 class ServerRegistry:
-    """One registry at its address. Raises MultiMcpError where it neither answers nor answered before."""
+    """One registry at its address. Methods raise MultiMcpError if it does not answer and no answer is cached."""
 
     def __init__(
         self, address: str, folder: Path, fetch: Fetch = read_json, now: Callable[[], float] = time.time
@@ -76,7 +76,7 @@ class ServerRegistry:
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
-        """Return the entries that fit the words, best first: found by name, ranked by all that is said of them."""
+        """Return the entries that match the words, best first: found by name, ranked by all their text."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word) for word in words]
         found = {entry.name: entry for answer in answers for entry in answer.entries}
@@ -85,7 +85,7 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why)
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Return the one entry of that name: its latest version, or that one."""
+        """Return the entry of that name in the given version, by default the latest."""
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:
@@ -118,7 +118,7 @@ class ServerRegistry:
         return RegistryAnswer(tuple(_entries(rows)))
 
     def _pages(self, path: str) -> list[Any]:
-        """Return the rows of all pages; a cursor that came before ends them."""
+        """Return the rows of all pages. A repeated cursor ends them. Raises WebError."""
         rows: list[Any] = []
         seen = {""}
         cursor = ""
@@ -146,7 +146,7 @@ class ServerRegistry:
             ) from None
         return RegistryAnswer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])
 
-    # --- answers that are kept
+    # --- cached answers
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{hashlib.sha256((self._address + key).encode()).hexdigest()[:32]}.json"
@@ -162,7 +162,7 @@ class ServerRegistry:
 
     def _keep(self, key: str, rows: list[Any]) -> None:
         data = json.dumps({"at": self._now(), "rows": [row for row in rows if _is_small(row)]}).encode()
-        with suppress(OSError, StorageError):  # then it is asked for again
+        with suppress(OSError, StorageError):  # without a cached answer it is requested again
             self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             replace_file(self._file(key), data)
             files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
@@ -175,7 +175,11 @@ def _age(answer: RegistryAnswer) -> float:
 
 
 def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, int, int, int, str]:
-    """Order entries: alive ones first, then by how many words fit, in the name's own part, as a whole."""
+    """Return the sort key of an entry.
+
+    By status, active first. Then by the number of words found in its text, as whole words in name or title, and in the
+    name after the slash. Last by name.
+    """
     own = entry.name.partition("/")[2].lower()
     text = f"{entry.name} {entry.title} {entry.description}".lower()
     parts = set(re.split(r"[^a-z0-9]+", f"{own} {entry.title.lower()}"))
@@ -204,7 +208,7 @@ def _official(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _newest(rows: list[Any]) -> str:
-    """Return the time of the last change among rows; the registry's own clock counts."""
+    """Return the time of the last change among rows, by the registry's own clock; "" if there is none."""
     times = [_official(row).get("updatedAt") for row in rows if isinstance(row, dict)]
     return max(
         (time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)), default=""
@@ -216,7 +220,7 @@ def _text(value: Any, most: int) -> str:
 
 
 def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
-    """Yield what can be used of rows: entries with a name as the API wants it, in bounds."""
+    """Yield the usable entries among rows: within the size limit, with a name that is valid in the API."""
     for row in rows:
         server = row.get("server") if isinstance(row, dict) else None
         if not isinstance(server, dict) or not _is_small(row):
@@ -231,7 +235,7 @@ def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
             _text(server.get("version"), 100),
             _text(server.get("title"), 100),
             _text(server.get("description"), 300),
-            status if status in _ORDER else "deprecated",  # a status that we do not know is no recommendation
+            status if status in _ORDER else "deprecated",  # do not recommend an entry of unknown status
             _text(official.get("statusMessage"), 300),
             _text(official.get("updatedAt"), 40),
             tuple(_ways(server)),
@@ -240,7 +244,7 @@ def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
 
 
 def _ways(server: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how a server can be had: `npm`, `pypi`, `remote` ..., each once."""
+    """Yield the kinds of packages and remotes of a server, each once: `npm`, `pypi`, `remote` ..."""
     packages, remotes = server.get("packages"), server.get("remotes")
     kinds = (
         [part.get("registryType") for part in packages if isinstance(part, dict)] if isinstance(packages, list) else []

@@ -1,7 +1,6 @@
-"""Named secrets, for `${keyring:NAME}`: kept by the gateway that runs, or by this process where none does.
+"""Named secrets for `${keyring:NAME}`: stored by the running gateway, or by this process if none runs.
 
-The gateway's way is a control request, whose content is never logged; only without a gateway is the vault loaded here.
-Never here: reading a value from a person, the keyring itself.
+The gateway gets a control request, whose content is never logged. The vault is loaded here only without a gateway.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ DIALOG_S = 90.0  # the user may have to unlock the keyring first
 
 
 def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Keep a value under a name; False when it will be lost with the gateway, because there is no keyring.
+    """Store a value under a name. Return False if it will be lost with the gateway, because there is no keyring.
 
-    Raises UsageError for a name that servers.yaml could not hold, KeyringUnavailableError, ControlError.
+    Raises UsageError for a name that is invalid in servers.yaml, KeyringUnavailableError, ControlError.
     """
     try:
         return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
@@ -36,7 +35,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
 
 
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether secrets would be kept; the user may be asked to unlock the keyring."""
+    """Return True if secrets can be stored permanently. The user may be asked to unlock the keyring."""
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:
@@ -50,7 +49,7 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """All names, sorted. Raises KeyringUnavailableError, ControlError."""
+    """Return all names, sorted. Raises KeyringUnavailableError, ControlError."""
     try:
         return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
     except NoGatewayError:
@@ -60,7 +59,7 @@ def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Forget a value; False when there was none. Raises KeyringUnavailableError, ControlError."""
+    """Delete a value. Return False if there was none. Raises KeyringUnavailableError, ControlError."""
     try:
         return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
     except NoGatewayError:
@@ -75,7 +74,7 @@ def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any
 
 
 def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
-    """Which store, whose home, in what environment."""
+    """Return the token store setting, the path of servers.yaml and the environment, for auth.direct."""
     paths = find_paths(environ)
     return _settings(paths).token_store, paths.config_file, environ
 

@@ -1,6 +1,6 @@
-"""The user's login session, for a process that was started without its variables: an AI tool passes on six of them.
+"""Find the user's login session for a process without its variables: an AI tool passes on only six variables.
 
-The session bus leads to the keyring. Never here: D-Bus; DISPLAY, which no program of ours needs to serve.
+The session bus leads to the keyring. DISPLAY is not set here, because nothing that we serve needs it.
 """
 
 # pathlib costs the start of a gateway more than all of this
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
 RUNTIME, BUS = "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"
-RUNTIME_FOLDERS = "/run/user"  # of systemd and elogind: one a user, named by the user's number
+RUNTIME_FOLDERS = "/run/user"  # of systemd and elogind: one for each user, named by the user id
 
 
 def find_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
-    """Set the runtime folder and the bus address where they are missing and this user's own are there.
+    """Set the missing variables of the runtime folder and the bus address, if these exist and belong to this user.
 
-    A variable that is set, even to nothing, stays as it is.
+    A variable that is set, even to "", stays as it is.
     """
     if sys.platform in ("win32", "darwin"):
         return
@@ -37,7 +37,7 @@ def find_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDE
 
 
 def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
-    """True if that stands there and belongs to this user."""
+    """Return True if the path exists, is of that kind and belongs to this user."""
     try:
         facts = os.stat(path)
     except OSError:

@@ -1,6 +1,6 @@
-"""One tray a user and home: the first holds a lock, a second one hands over its wish and ends.
+"""One tray for each user and home: the first holds a lock, a second one sends its request to the first and exits.
 
-The lock frees itself however the process ends: nothing is ever left to clean up. Never here: icons, what a wish does.
+The lock is released however the process ends, so nothing is left to clean up.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 
 TRAY_LOCK = "tray.lock"
 SOCKET = "tray.sock"
-ADDRESS = "tray.addr"  # Windows, where there are no Unix sockets for us: port and token
-LINE_LIMIT = 4096  # bytes of a wish or an answer
-ANSWER_S = 3.0  # the first one has only to look at what it shows
-LISTENS_WITHIN_S = 2.0  # from the lock to the socket; 20 starts at once hit this gap
+ADDRESS = "tray.addr"  # port and token, on Windows, where we cannot use Unix sockets
+LINE_LIMIT = 4096  # bytes of a request or an answer
+ANSWER_S = 3.0  # the first tray only has to look at its own state
+LISTENS_WITHIN_S = 2.0  # the gap between lock and socket; 20 starts at once hit it
 
 Answer = Callable[[str], str]
 
 
 class SingleTray:
-    """The tray of a runtime folder, as far as there may be only one. `tcp`: as on Windows."""
+    """The single tray of a runtime folder: its lock and its socket. `tcp`: use TCP, as on Windows."""
 
     def __init__(self, run: str, tcp: bool = USES_TCP) -> None:
         self._run = run
@@ -43,11 +43,14 @@ class SingleTray:
         self._listener: socket.socket | None = None
 
     def take(self) -> int | None:
-        """Be the one; None, or the process id of the one who is (0: unknown). Raises StorageError."""
+        """Take the lock. Return None, or the process id of the tray that holds it (0: unknown). Raises StorageError."""
         return self._lock.take()
 
     def serve(self, answer: Answer) -> None:
-        """Answer wishes, in a thread, until `close`. `answer` must not raise. The lock is held. Raises StorageError."""
+        """Answer requests, in a thread, until `close`. Call it while holding the lock. Raises StorageError.
+
+        `answer` must not raise.
+        """
         token = secrets.token_urlsafe(32) if self._tcp else ""
         self._listener = self._listen(token)
         threading.Thread(
@@ -55,7 +58,7 @@ class SingleTray:
         ).start()
 
     def send(self, wish: str) -> str | None:
-        """Tell the one who runs; its answer, None when it gives none in time."""
+        """Send a request to the running tray. Return its answer, None if there is none in time."""
         end = time.monotonic() + LISTENS_WITHIN_S
         while True:
             try:
@@ -68,14 +71,14 @@ class SingleTray:
                 return None
 
     def close(self) -> None:
-        """Let another one be it."""
+        """Stop answering and release the lock."""
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
         self._lock.release()
 
-    # -- the first one -------------------------------------------------------------------------------------------
+    # -- the first tray ------------------------------------------------------------------------------------------
 
     def _listen(self, token: str) -> socket.socket:
         listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
@@ -85,7 +88,7 @@ class SingleTray:
         else:
             place = self._socket()
             private_folder(place.parent)
-            place.unlink(missing_ok=True)  # left behind by one that was killed: we hold the lock
+            place.unlink(missing_ok=True)  # left by a killed tray: we hold the lock
             listener.bind(str(place))
             place.chmod(0o600)
         listener.listen()
@@ -97,13 +100,13 @@ class SingleTray:
                 peer, _ = listener.accept()
             except OSError:
                 return
-            with peer, suppress(OSError):  # whoever asked went away: its business
+            with peer, suppress(OSError):  # the peer has closed the connection
                 peer.settimeout(ANSWER_S)
                 given, _, wish = _line(peer).partition(" ")
                 if hmac.compare_digest(given.encode(), (token or "-").encode()):
                     peer.sendall(answer(wish).replace("\n", "\v").encode()[: LINE_LIMIT - 1] + b"\n")
 
-    # -- the second one ------------------------------------------------------------------------------------------
+    # -- the second tray -----------------------------------------------------------------------------------------
 
     def _asked(self, wish: str) -> str | None:
         token = "-"

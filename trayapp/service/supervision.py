@@ -1,6 +1,6 @@
-"""What the supervisor works with: its deadlines, the place where gateways run, what it sees, what may be wished.
+"""Types of the supervisor: its timing, its access to gateway processes, its observations and its commands.
 
-Never here: deciding (model/child), doing (service/supervisor, service/gateway_process).
+model/child decides; service/supervisor and service/gateway_process act.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from trayapp.model.child import ChildState
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds; tests have shorter ones."""
+    """Durations in seconds; tests use shorter ones."""
 
-    beat: float = 1.0  # how often the gateway is to give a sign of life; one wake-up a second of it and of us
-    silent: float = 2.0  # this long without one: it hangs. A busy machine may be late by one beat
+    beat: float = 1.0  # interval of the gateway's signs of life: one wake-up a second, of the gateway and of us
+    silent: float = 2.0  # without a sign of life for this long, it hangs. A busy machine may be late by one beat
     first_sign: float = 4.0  # the same for a new connection, whose first snapshot may be large
-    hung_grace: float = 10.0  # from then on, until one of ours is ended: a laptop that swaps may come back
-    late: float = 1.0  # a wait that took so much longer than it should: the machine slept, silence means nothing
+    hung_grace: float = 10.0  # from then until we kill our own gateway: a laptop that swaps may recover
+    late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
     ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
-    launch_again: float = 0.5  # after one of ours found that another one runs (exit code 7), which does not answer
+    launch_again: float = 0.5  # after our gateway found another one (exit code 7) that does not answer
     gone: float = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
     last_gasp: float = 2.0  # from the end of the stream to the end of its process
-    look: float = 1.5  # without a gateway: how often one is looked for that somebody else started; shown within 2 s
+    look: float = 1.5  # without a gateway: interval of looking for one started elsewhere; shown within 2 s
 
 
 class RunningGateway(Protocol):
-    """A gateway that is ours: of subprocess.Popen. `wait` returns None for one that an earlier tray or a shim started:
-    nobody but its parent learns its exit code."""
+    """A gateway process that we own, with the methods of subprocess.Popen that we use.
+
+    `wait` returns None for one that an earlier tray or a shim started: only its parent can read the exit code.
+    """
 
     pid: int
     returncode: int | None
@@ -42,7 +44,7 @@ class RunningGateway(Protocol):
 
 
 class Stream(Protocol):
-    """A gateway's snapshots and signs of life: of wire/watch.Watch."""
+    """A gateway's snapshots and signs of life (implemented by wire/watch.Watch)."""
 
     @property
     def beats(self) -> bool: ...
@@ -54,47 +56,50 @@ class Stream(Protocol):
 
 
 class GatewayControl(Protocol):
-    """Where gateways run (service/gateway_process has the real one)."""
+    """The supervisor's access to gateway processes (implemented by service/gateway_process).
+
+    "The answering gateway" is the one that listens in the runtime folder, no matter how it was started.
+    """
 
     def launch(self) -> RunningGateway:
-        """Start one, detached. Raises MultiMcpError."""
+        """Start a gateway, detached. Raises MultiMcpError."""
 
     def watch(self, beat_s: float) -> Stream:
-        """Connect to the one that answers. Raises NoGatewayError."""
+        """Connect to the answering gateway. `beat_s`: seconds between its signs of life. Raises NoGatewayError."""
 
     def owner(self, process: RunningGateway) -> bool:
-        """Whether the one that answers is this process, or below it."""
+        """Return True if the answering gateway is this process or its child."""
 
     def adopted(self) -> RunningGateway | None:
-        """Return the one that answers if a shim or an earlier tray started it; None if the user did."""
+        """Return the answering gateway if a shim or an earlier tray started it; None if the user did."""
 
     def ask_to_stop(self) -> None:
-        """Tell the one that answers to end. Raises NoGatewayError."""
+        """Tell the answering gateway to end. Raises NoGatewayError."""
 
     def last_words(self) -> str:
-        """What its log ends with, one line."""
+        """Return the reason of its end from its log, one line; "" if there is none."""
 
     def how_to_kill(self) -> str:
-        """What a person does with the one that answers, and does not end."""
+        """Return a hint for the user: how to end the answering gateway if it does not end itself."""
 
     def pause(self) -> None:
-        """Keep shims from starting one."""
+        """Keep shims from starting a gateway."""
 
     def resume(self) -> None:
-        """Let them."""
+        """Allow shims to start a gateway."""
 
     def claim_start(self) -> None:
-        """Have shims wait for the next gateway instead of starting one."""
+        """Let shims wait for the next gateway instead of starting one."""
 
     def release_start(self) -> None:
-        """Let them start one."""
+        """Release the claim of claim_start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to see of the gateway's process. `snapshot`: its newest, as it came.
+    """The supervisor's view of the gateway process. `snapshot`: its newest one, as received.
 
-    `error`: why there is none, one line. `hangs`: it is there and does not answer.
+    `error`: why there is no gateway, one line. `hangs`: it runs and does not answer.
     """
 
     state: ChildState
@@ -104,9 +109,9 @@ class Seen:
 
 
 class CommandKind(StrEnum):
-    """What the user may want of the gateway."""
+    """The user's commands for the gateway."""
 
     PAUSE = "pause"
-    START = "start"  # Resume, Retry
+    START = "start"  # Resume and Retry in the menu
     RESTART = "restart"
     QUIT = "quit"

@@ -1,7 +1,6 @@
-"""The tray's hold on the gateway's process: started, watched, restarted, stopped, as model/child's table says.
+"""The tray's supervisor of the gateway process: starts, watches, restarts and stops it by the table in model/child.
 
-One thread decides and does; it sleeps until the gateway, the user or a deadline has something for it. Never here: what
-is shown, how a process is started (service/child), which way leads from a state (model/child).
+One thread does it all. It sleeps until the gateway, a command or a deadline wakes it.
 """
 
 from __future__ import annotations
@@ -28,15 +27,16 @@ from trayapp.service.supervision import CommandKind, GatewayControl, RunningGate
 
 log = logging.getLogger(__name__)
 
-STARTS = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.STOPPING})  # shims wait for what comes of it
-RESTING = frozenset({ChildState.RESTARTING, ChildState.CRASH_LOOP, ChildState.PAUSED})  # there is nothing to stop
+STARTS = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.STOPPING})  # shims wait for the result
+RESTING = frozenset({ChildState.RESTARTING, ChildState.CRASH_LOOP, ChildState.PAUSED})  # no gateway to stop
 HANGS = "The gateway does not answer"
 
 
 class Supervisor:
-    """`on_change` is called in its thread with everything new; it must be quick and must not raise.
+    """Supervises the gateway in a thread of its own.
 
-    It is broad: each of its methods is a step of one loop, which nobody else takes.
+    `on_change` is called in that thread with every new state. It must be quick and must not raise.
+    The class is broad: each of its methods is a step of one loop, which no other class shares.
     """
 
     def __init__(self, place: GatewayControl, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
@@ -59,27 +59,27 @@ class Supervisor:
     # -- for other threads ---------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, once."""
+        """Start the thread. Call it once."""
         self._thread.start()
         self._begun.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end that a command to quit brings, and return whether it came. Before the start: at once."""
+        """Wait until the thread has ended after a QUIT command. Return False after `timeout_s`, or if never started."""
         if not self._begun.is_set():
             return False
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
-        """Ask for it and wait until it is so. Raises MultiMcpError when it cannot be."""
+        """Give a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
         command = self._commands.add(kind)
-        if self._thread.is_alive():  # else there is nothing any more to command
+        if self._thread.is_alive():  # else there is nothing to command anymore
             command.wait(timeout_s)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Until the user quits: the boundary of each of its steps, a mistake in which must not end the tray's care."""
+        """Run the steps until the user quits. The exception boundary of a step: no error in one may end the loop."""
         work = {
             ChildState.STARTING: self._start,
             ChildState.RUNNING: self._listen,
@@ -105,11 +105,11 @@ class Supervisor:
         self._place.resume()
         self._place.release_start()
         if self._process is not None:
-            self._process.returncode = 0  # let go: nobody waits for it, and that is no mistake to warn of
+            self._process.returncode = 0  # we leave it running: suppresses the ResourceWarning of Popen
         self._commands.close()
 
     def _event(self, event: ChildEvent, error: str | None = None) -> None:
-        """The one place that changes the state."""
+        """Change the state by an event. No other method changes it."""
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
             self._place.resume()
@@ -120,7 +120,7 @@ class Supervisor:
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the same one still
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # still the same gateway
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._tell()
 
@@ -130,7 +130,7 @@ class Supervisor:
     # -- starting ------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Find a gateway, or have one that answers."""
+        """Find an answering gateway, or launch one and wait until it answers."""
         until, launch_at = time.monotonic() + self._timing.ready, 0.0
         for _ in self._pauses(until):
             if self._state is not ChildState.STARTING or self._ended or self._connected():
@@ -153,13 +153,13 @@ class Supervisor:
         self._died(f"The gateway did not answer within {self._timing.ready:g} s")
 
     def _connected(self) -> bool:
-        """True if a gateway answers that we may take: ours, or another one when ours is not there."""
+        """Connect to the answering gateway. Return False if there is none, or if we launched another one."""
         try:
             watch = self._place.watch(self._timing.beat)
         except NoGatewayError:
             return False
         if self._process is not None and not self._place.owner(self._process):
-            watch.close()  # ours will find that one too, and end
+            watch.close()  # our gateway will find that one, too, and exit
             return False
         self._watch = watch
         self._process = self._process or self._place.adopted()
@@ -169,7 +169,7 @@ class Supervisor:
     # -- watching ------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        """Until the stream ends, or the user wants something else."""
+        """Read the stream until it ends or the state changes."""
         watch, state = self._watch, self._state
         assert watch is not None
         sign, patience = time.monotonic(), self._timing.first_sign
@@ -182,7 +182,7 @@ class Supervisor:
                 if not asleep:
                     self._silent(now - sign)
                 if asleep or (self._hung and self._process is None):
-                    sign = now  # we slept too; or it is not ours, and nothing more follows from its silence
+                    sign = now  # we slept, too; or it is not ours, and its silence has no further effect
                 continue
             if not self._readable(watch):
                 continue  # a command
@@ -204,7 +204,7 @@ class Supervisor:
         self._tell()
 
     def _silent(self, seconds: float) -> None:
-        """No sign of life for so long."""
+        """Handle a silence of that many seconds: mark the gateway as hung; kill ours after the grace period."""
         if not self._hung:
             self._hung = True
             log.warning("The gateway has given no sign of life for %.1f s", seconds)
@@ -216,7 +216,7 @@ class Supervisor:
             self._died(f"The gateway did not answer for {seconds:.0f} s and was ended")
 
     def _lost(self, watch: Stream) -> None:
-        """The stream has ended: what became of the process?"""
+        """Handle the end of the stream: find out how the process ended, or kill it."""
         stopping = watch.stopping
         self._hang_up()
         if self._process is None:
@@ -269,7 +269,7 @@ class Supervisor:
     # -- without a gateway ---------------------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        """Until it is time to start, the user wants it, or somebody else started one."""
+        """Wait until the restart is due, a command changes the state, or a gateway started elsewhere answers."""
         state = self._state
         while self._state is state and not self._ended:
             look_at = time.monotonic() + self._timing.look
@@ -284,7 +284,7 @@ class Supervisor:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Bring it to its end, then to what the command was."""
+        """Stop the gateway, then complete the open commands."""
         try:
             if self._process is not None:
                 self._end_ours()
@@ -314,11 +314,11 @@ class Supervisor:
         try:
             self._place.ask_to_stop()
         except MultiMcpError:
-            self._process.terminate()  # it does not listen yet
+            self._process.terminate()  # it is not listening yet
         self._await_end()
 
     def _await_end(self) -> int | None:
-        """The exit code of ours; ended by force when it takes too long."""
+        """Wait for our gateway and return its exit code. Kill it if it takes too long."""
         assert self._process is not None
         try:
             return self._process.wait(self._timing.gone)
@@ -326,7 +326,10 @@ class Supervisor:
             return self._kill()
 
     def _end_other(self, watch: Stream) -> None:
-        """Ask one that we did not start, and wait for its stream's end. Raises MultiMcpError: it is never killed."""
+        """Ask a gateway that we did not start to end, and wait for the end of its stream. It is never killed.
+
+        Raises MultiMcpError if it hangs or does not end.
+        """
         if self._hung:
             raise MultiMcpError(f"{HANGS}, and was not started here", self._place.how_to_kill())
         self._place.ask_to_stop()
@@ -339,7 +342,7 @@ class Supervisor:
         raise MultiMcpError("The gateway did not end, and was not started here", self._place.how_to_kill())
 
     def _kill(self) -> int | None:
-        """End ours by force; its exit code. Its servers are ended by their guardian."""
+        """Kill our gateway and return its exit code. The guardian ends its servers."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -356,7 +359,7 @@ class Supervisor:
             self._take(kind)
 
     def _take(self, kind: CommandKind) -> None:
-        """Begin what is wanted; what is so already is done at once."""
+        """Begin a command. Complete it at once if nothing has to change."""
         state = self._state
         if kind in (CommandKind.START, CommandKind.RESTART) and state in RESTING:
             self._crashes = ()
@@ -377,9 +380,9 @@ class Supervisor:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
-        """Sleep until that moment, by the monotonic clock; True when the stream or a command came first.
+        """Sleep until that time of the monotonic clock. Return True if the stream or a command came first.
 
-        Commands are taken here, so that the state may be another one afterwards.
+        Commands are taken here, so the state may have changed afterwards.
         """
         timeout = None if until is None else max(0.0, until - time.monotonic())
         came = self._commands.wait(timeout, watch)
@@ -391,7 +394,7 @@ class Supervisor:
         return bool(select.select([watch], [], [], 0)[0])
 
     def _pauses(self, until: float) -> Iterator[None]:
-        """Come back at once, then after growing pauses, or when the user wants something."""
+        """Yield at once, then after growing pauses or a command, until that time of the monotonic clock."""
         pause = 0.005
         while time.monotonic() < until:
             yield

@@ -1,6 +1,6 @@
-"""Whether there is a newer version: the one question that a published program may ask, when its user switched that on.
+"""Check for a newer version. Only a published program asks, and only if its user enabled that.
 
-Nothing of the user or the machine is sent. Never here: when it is asked, how it is told.
+No data of the user or the machine is sent.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import PACKAGE
 from trayapp.service.web import WebError, read_json
 
-ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: who may be asked
-LARGEST = 1 << 20  # bytes; an answer has some ten thousand
+ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
+LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published version, and the page that tells of it."""
+    """A published version, and the page that announces it."""
 
     version: str
     url: str
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """The https address that this very program may ask; "" of one that nobody published: then nobody is asked."""
+    """Return the https address that this program asks for releases; "" if it was not published: then it asks nobody."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / ADDRESS_FILE).read_text(encoding="ascii").strip()
         return text if text.startswith("https://") else ""
@@ -39,7 +39,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 
 def newest(address: str) -> Release:
-    """What is the newest release, as GitHub's REST API says it ("Get the latest release"). Blocks, at most 10 s a step.
+    """Return the newest release, from GitHub's REST API ("Get the latest release"). Blocks, at most 10 s for each step.
 
     Raises MultiMcpError.
     """
@@ -54,7 +54,7 @@ def newest(address: str) -> Release:
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:
-    """Whether `other` is a finished version above `mine`; one that is no version, or a trial of one, is not."""
+    """Return True if `other` is a final version above `mine`. A pre-release, or text that is no version, is not."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
 
@@ -67,7 +67,10 @@ def _parts(numbers: str) -> tuple[int, ...]:
 
 
 def _page(url: Any, address: str) -> str:
-    """Only a page of the same house, or one above it (api.github.com, github.com), is shown to a user."""
+    """Return the page's URL if it is https and its host is that of `address` or a parent domain of it; else "".
+
+    For example, api.github.com may name a page on github.com.
+    """
     if isinstance(url, str) and url.startswith("https://"):
         host, asked = urlsplit(url).hostname or "", urlsplit(address).hostname or ""
         if host and (asked == host or asked.endswith(f".{host}")):

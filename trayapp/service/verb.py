@@ -1,7 +1,4 @@
-"""A verb of our own command line, run as a process of its own: for the tray, which holds no configuration itself.
-
-Never here: what the verb does.
-"""
+"""Run a verb of our own command line as a separate process, for the tray, which holds no configuration itself."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ FROM_ANYWHERE = "/" if os.name == "posix" else None
 
 
 def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:
-    """What `multi-mcp ARGV --json` printed, parsed; None when it printed nothing. `typed` stands on its stdin.
+    """Run `multi-mcp ARGV --json` with `typed` on its stdin. Return its parsed output, None if it is no JSON.
 
-    Raises MultiMcpError: the verb's own title and hint, or that it did not end in time.
+    Raises MultiMcpError with the verb's own title and hint, or if it cannot start, fails or does not end in time.
     """
     name = " ".join(["multi-mcp", *argv])
     try:
@@ -40,7 +37,9 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     except OSError as error:
         raise MultiMcpError(f"It cannot be started: {error.strerror}", "Install multi-mcp again") from None
     answer = _parsed(done.stdout)
-    if done.returncode == 0 or isinstance(answer, list):  # a list of findings: doctor fails when it finds something
+    if done.returncode == 0 or isinstance(
+        answer, list
+    ):  # a list of findings: doctor exits with an error if it finds a problem
         return answer
     said = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(said, dict) and said.get("title"):

@@ -1,4 +1,4 @@
-"""Ask one address of the web for JSON. Nothing of the user or the machine is sent. Never here: which address, when."""
+"""Request JSON from a web address. No data of the user or the machine is sent."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 
 STEP_S = 10.0  # for each step: a connection, a piece of the answer
-ANSWER_S = 20.0  # for the whole answer: one that drips ends, too
+ANSWER_S = 20.0  # for the whole answer, also one that arrives slowly
 PIECE = 1 << 16
 
 
 class WebError(MultiMcpError):
-    """Raised when an address gives no answer of use. `status`: its HTTP status, 0 without one."""
+    """Raised when an address gives no usable answer. `status`: the HTTP status, 0 without one."""
 
     code = "web"
 
@@ -29,9 +29,9 @@ class WebError(MultiMcpError):
 
 
 def read_json(address: str, largest: int) -> Any:
-    """Return the JSON that an address answers with, at most `largest` bytes. Block, at most 30 s.
+    """Return the JSON at an address, at most `largest` bytes. Blocks, at most 30 s.
 
-    Raises WebError, whose title is the reason alone.
+    Raises WebError, whose title is only the reason.
     """
     headers = {"Accept": "application/json", "User-Agent": f"multi-mcp/{__version__}"}
     try:
@@ -62,7 +62,7 @@ def _body(answer: HTTPResponse, largest: int) -> bytes:
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Never from https to something that anybody on the way could answer."""
+    """Refuses redirects to addresses without https, which anyone on the network path could answer."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
