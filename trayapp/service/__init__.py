@@ -1,4 +1,4 @@
-"""The gateway seen from outside: its command line, starting and stopping it.
+"""The gateway from outside: its command line, starting it and stopping it.
 
 Never here: MCP.
 """

@@ -1,1 +1,1 @@
-"""Start at login, on each desktop in its own way."""
+"""Start at login, by the mechanism of each platform."""

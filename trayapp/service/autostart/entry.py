@@ -1,7 +1,4 @@
-"""What the desktop's entry for us holds, whatever desktop it is, and how an entry is written that is a file.
-
-Never here: one platform's way.
-"""
+"""The interface of our autostart entry on every platform, and what entries that are files have in common."""
 
 from __future__ import annotations
 
@@ -17,46 +14,46 @@ HOME = "MULTI_MCP_HOME"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is started at login: absolute program and arguments; `home`: the value of MULTI_MCP_HOME, "" = none."""
+    """The command to start at login: absolute program and arguments. `home`: the value of MULTI_MCP_HOME, "" = none."""
 
     argv: tuple[str, ...]
     home: str = ""
 
 
 class AutostartEntry(Protocol):
-    """The desktop's entry for us."""
+    """Our autostart entry on this platform."""
 
     @property
     def where(self) -> str:
-        """For people: the file, or the registry's key."""
+        """The place of the entry, for display: the file, or the key of the Windows registry."""
 
     def is_on(self) -> bool:
-        """Whether the desktop will start what is written. Raises StorageError."""
+        """Return True if the desktop will start the entry. Raises StorageError."""
 
     def written(self) -> Start | None:
-        """What is written, on or off; None = nothing that can be read."""
+        """Return the command in the entry, on or off; None if there is none or it cannot be parsed."""
 
     def write(self, start: Start) -> None:
-        """Write it, switched on. Raises MultiMcpError, and changes nothing then."""
+        """Write the entry, switched on. Raises MultiMcpError; nothing has changed then."""
 
     def remove(self) -> None:
-        """Take it away; nothing there is fine. Raises StorageError."""
+        """Remove the entry, if there is one. Raises StorageError."""
 
 
 class FileEntry:
-    """What entries have in common that are files of their own."""
+    """An entry that is a file of its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @property
     def where(self) -> str:
-        """See AutostartEntry."""
+        """The path of the file (AutostartEntry)."""
         return str(self._path)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """All of it or nothing. Raises StorageError."""
+    """Write the file atomically. Raises StorageError."""
     fresh = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +64,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Nothing there is fine. Raises StorageError."""
+    """Remove the file, if it exists. Raises StorageError."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -75,5 +72,5 @@ def remove_file(path: Path) -> None:
 
 
 def unreadable(path: Path, error: OSError) -> StorageError:
-    """For one that is there."""
+    """Return the error for a file that exists and cannot be read."""
     return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and rights")

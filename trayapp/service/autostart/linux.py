@@ -1,7 +1,4 @@
-"""Start at login on Linux: XDG autostart (freedesktop.org "Desktop Application Autostart").
-
-Never here: another platform's way.
-"""
+"""Start at login on Linux: XDG autostart (freedesktop.org "Desktop Application Autostart")."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.autostart.entry import APP, HOME, FileEntry, Start, remove_file, unreadable, write_file
 
-# What no quoting carries through every desktop's launcher: `$` and `%` come out doubled or with a backslash.
+# Characters that no quoting preserves in every desktop: launchers double `$` and `%` or add a backslash.
 UNSAFE = re.compile(r"[$%`\n\r]")
 
 
@@ -18,13 +15,16 @@ class XdgEntry(FileEntry):
     """A desktop entry in the user's autostart folder."""
 
     def is_on(self) -> bool:
-        """See AutostartEntry. Desktops switch one off by Hidden, GNOME by a key of its own."""
+        """Return True if the desktop starts the entry (AutostartEntry).
+
+        Desktops disable an entry by Hidden, GNOME by a key of its own.
+        """
         keys = self._keys()
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
         return "Exec" in keys and not off
 
     def written(self) -> Start | None:
-        """See AutostartEntry."""
+        """Return the command in the entry (AutostartEntry)."""
         command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
         words = [_unquoted(word) for word in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)]
         home = ""
@@ -34,13 +34,13 @@ class XdgEntry(FileEntry):
         return Start(tuple(words), home) if words else None
 
     def write(self, start: Start) -> None:
-        """See AutostartEntry."""
+        """Write the entry (AutostartEntry)."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
         write_file(self._path, desktop_text(words, start.argv[0]).encode())
 
     def remove(self) -> None:
-        """See AutostartEntry."""
+        """Remove the entry (AutostartEntry)."""
         remove_file(self._path)
 
     def _keys(self) -> dict[str, str]:
@@ -61,7 +61,7 @@ class XdgEntry(FileEntry):
 
 
 def refuse_unsafe(words: list[str]) -> None:
-    """Raise MultiMcpError for a path that no desktop entry can carry."""
+    """Raise MultiMcpError for a word that a desktop entry cannot hold."""
     for word in words:
         found = UNSAFE.search(word)
         if found:
@@ -72,8 +72,10 @@ def refuse_unsafe(words: list[str]) -> None:
 
 
 def desktop_text(words: list[str], program: str) -> str:
-    """The entry (freedesktop.org "Desktop Entry Specification"); every word quoted. Where `program` was deleted since,
-    TryExec has desktops pass over it in silence."""
+    """Return the entry (freedesktop.org "Desktop Entry Specification"), with every word quoted.
+
+    TryExec makes desktops skip the entry silently if `program` was deleted.
+    """
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
@@ -86,13 +88,13 @@ def desktop_text(words: list[str], program: str) -> str:
         "Terminal=false\n"
         "StartupNotify=false\n"
         "X-GNOME-Autostart-enabled=true\n"
-        "X-GNOME-Autostart-Delay=2\n"  # the panel first
+        "X-GNOME-Autostart-Delay=2\n"  # after the panel
         "X-KDE-autostart-after=panel\n"
     )
 
 
 def _quoted(word: str) -> str:
-    """In quotes, with `\\` and `"` escaped; then once more for the string type of the value."""
+    """Return the word in quotes, with `\\` and `"` escaped, and escaped again for the string type of the value."""
     inner = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_escaped(inner)}"'
 

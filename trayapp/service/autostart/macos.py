@@ -1,7 +1,4 @@
-"""Start at login on macOS: a property list in the user's LaunchAgents.
-
-Never here: another platform's way.
-"""
+"""Start at login on macOS: a property list in the user's LaunchAgents."""
 
 from __future__ import annotations
 
@@ -14,15 +11,15 @@ LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
 
 
 class LaunchAgent(FileEntry):
-    """A property list in the user's LaunchAgents; launchd reads it at the next login."""
+    """Our property list in the user's LaunchAgents, which launchd reads at the next login."""
 
     def is_on(self) -> bool:
-        """See AutostartEntry."""
+        """Return True if launchd starts the entry (AutostartEntry)."""
         values = self._values()
         return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
 
     def written(self) -> Start | None:
-        """See AutostartEntry."""
+        """Return the command in the entry (AutostartEntry)."""
         values = self._values()
         words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -31,11 +28,11 @@ class LaunchAgent(FileEntry):
         return Start(tuple(words), str(home))
 
     def write(self, start: Start) -> None:
-        """See AutostartEntry. It is not loaded now: that would start a second one."""
+        """Write the entry (AutostartEntry). It is not loaded now, because that would start a second tray."""
         write_file(self._path, plistlib.dumps(launch_agent(start)))
 
     def remove(self) -> None:
-        """See AutostartEntry."""
+        """Remove the entry (AutostartEntry)."""
         remove_file(self._path)
 
     def _values(self) -> dict[str, object]:
@@ -51,7 +48,7 @@ class LaunchAgent(FileEntry):
 
 
 def launch_agent(start: Start) -> dict[str, object]:
-    """The keys of launchd.plist(5): once at login, in the graphical session only."""
+    """Return the keys of launchd.plist(5) for a start at login, once, in the graphical session only."""
     values: dict[str, object] = {
         "Label": LABEL,
         "ProgramArguments": list(start.argv),

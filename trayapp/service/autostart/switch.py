@@ -1,7 +1,4 @@
-"""Start at login: the one entry that the desktop reads, switched on and off and kept true.
-
-Never here: when the user wants it, how each platform is told.
-"""
+"""Start at login: switch our autostart entry on and off, and keep it up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from trayapp.service.autostart.entry import APP, HOME, AutostartEntry, Start
 
 
 class Autostart:
-    """The switch. `start`: what is to be started, from now on."""
+    """The switch for start at login. `start`: the command to start."""
 
     def __init__(self, entry: AutostartEntry, start: Start) -> None:
         self._entry = entry
@@ -22,24 +19,24 @@ class Autostart:
 
     @property
     def where(self) -> str:
-        """For people: where the entry lies."""
+        """The place of the entry, for display."""
         return self._entry.where
 
     def is_on(self) -> bool:
-        """Whether it is started at login. Raises StorageError."""
+        """Return True if multi-mcp starts at login. Raises StorageError."""
         return self._entry.is_on()
 
     def turn(self, on: bool) -> None:
-        """Raises MultiMcpError."""
+        """Switch start at login on or off. Raises MultiMcpError."""
         if on:
             self._entry.write(self._start)
         else:
             self._entry.remove()
 
     def keep_true(self) -> bool:
-        """The program may lie elsewhere since an update: write it anew; True when that was needed.
+        """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if it was.
 
-        Only an entry that is on and of the same home is ours to change. Raises MultiMcpError.
+        Only an entry that is on and has the same home is changed. Raises MultiMcpError.
         """
         written = self._entry.written() if self._entry.is_on() else None
         if written is None or written.home != self._start.home or written == self._start:
@@ -49,12 +46,12 @@ class Autostart:
 
 
 def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
-    """The switch of this system; `argv` is what it is to start."""
+    """Return the switch of this platform. `argv`: the command to start."""
     return Autostart(_entry(environ), Start(tuple(argv), absolute_home(environ).get(HOME, "")))
 
 
 def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` with a MULTI_MCP_HOME that means the same in every working folder."""
+    """Return `environ` with an absolute MULTI_MCP_HOME, if it is set."""
     home = environ.get(HOME, "").strip()
     absolute = {HOME: os.path.abspath(os.path.expanduser(home))} if home else {}  # noqa: PTH100, PTH111 (as wire/rundir)
     return {**environ, **absolute}

@@ -1,7 +1,4 @@
-"""Start at login on Windows: a value of the user's Run key, and the switch that Task Manager keeps beside it.
-
-Never here: another platform's way.
-"""
+"""Start at login on Windows: a value of the user's Run key, and the switch that Task Manager keeps for it."""
 
 from __future__ import annotations
 
@@ -20,39 +17,39 @@ class Registry(Protocol):
     """Values below HKEY_CURRENT_USER."""
 
     def get(self, key: str, name: str) -> str | bytes | None:
-        """None where there is no such value. Raises OSError."""
+        """Return the value, None if there is none. Raises OSError."""
 
     def set(self, key: str, name: str, value: str) -> None:
-        """Raises OSError."""
+        """Set the value, as a string. Raises OSError."""
 
     def delete(self, key: str, name: str) -> None:
-        """Nothing there is fine. Raises OSError."""
+        """Delete the value, if there is one. Raises OSError."""
 
 
 class RunKey:
-    """Implements entry.AutostartEntry."""
+    """Our value in the Run key. Implements entry.AutostartEntry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     @property
     def where(self) -> str:
-        """See AutostartEntry."""
+        """The path of the value in the registry (AutostartEntry)."""
         return rf"HKEY_CURRENT_USER\{RUN}\{APP}"
 
     def is_on(self) -> bool:
-        """See AutostartEntry."""
+        """Return True if Windows starts the entry (AutostartEntry)."""
         command, switch = self._get(RUN), self._get(APPROVED)
         off = isinstance(switch, bytes) and bool(switch) and switch[0] % 2 == 1
         return isinstance(command, str) and bool(command) and not off
 
     def written(self) -> Start | None:
-        """See AutostartEntry."""
+        """Return the command in the entry (AutostartEntry)."""
         command = self._get(RUN)
         return Start(tuple(split_command(command))) if isinstance(command, str) and command else None
 
     def write(self, start: Start) -> None:
-        """See AutostartEntry."""
+        """Write the entry (AutostartEntry). Raises MultiMcpError if `start` has a home, too."""
         if start.home:
             raise MultiMcpError(
                 f"Start at login is not possible while {HOME} is set", "Unset it: the Run key carries no variables"
@@ -64,7 +61,7 @@ class RunKey:
             raise StorageError(f"Cannot write {self.where}: {error.strerror}", "Check the rights of the key") from None
 
     def remove(self) -> None:
-        """See AutostartEntry."""
+        """Remove the entry (AutostartEntry)."""
         try:
             self._registry.delete(RUN, APP)
             self._registry.delete(APPROVED, APP)
@@ -79,12 +76,12 @@ class RunKey:
 
 
 def windows_command(start: Start) -> str:
-    """As the Run key has it: one line in the quoting of CommandLineToArgvW, the program always in quotes."""
+    """Return the command line for the Run key, quoted for CommandLineToArgvW. The program is always in quotes."""
     return " ".join([f'"{start.argv[0]}"', subprocess.list2cmdline(start.argv[1:])]).strip()
 
 
 def split_command(command: str) -> list[str]:
-    """Program and arguments of a command line that `windows_command` wrote: quotes, and nothing cleverer."""
+    """Split a command line written by `windows_command` into program and arguments. Only quotes are interpreted."""
     words, quoted, word, begun = list[str](), False, "", False
     for letter in command:
         if letter == '"':
@@ -101,10 +98,10 @@ if sys.platform == "win32":
     import winreg
 
     class WindowsRegistry:
-        """The real one."""
+        """The real registry. Implements Registry."""
 
         def get(self, key: str, name: str) -> str | bytes | None:
-            """See Registry."""
+            """Return the value (Registry)."""
             try:
                 with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key) as opened:
                     value: str | bytes = winreg.QueryValueEx(opened, name)[0]
@@ -113,12 +110,12 @@ if sys.platform == "win32":
                 return None
 
         def set(self, key: str, name: str, value: str) -> None:
-            """See Registry."""
+            """Set the value (Registry)."""
             with winreg.CreateKey(winreg.HKEY_CURRENT_USER, key) as opened:
                 winreg.SetValueEx(opened, name, 0, winreg.REG_SZ, value)
 
         def delete(self, key: str, name: str) -> None:
-            """See Registry."""
+            """Delete the value (Registry)."""
             try:
                 with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key, 0, winreg.KEY_SET_VALUE) as opened:
                     winreg.DeleteValue(opened, name)

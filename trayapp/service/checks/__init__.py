@@ -1,4 +1,4 @@
-"""What `multi-mcp doctor` looks at: the table of checks, in the order in which they are told.
+"""The checks of `multi-mcp doctor`, in the order of its report.
 
 Never here: how one of them is done, printing.
 """

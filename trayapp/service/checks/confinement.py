@@ -1,7 +1,4 @@
-"""Whether this system can confine servers, and by what.
-
-Never here: confining.
-"""
+"""The check of confinement: whether this system can confine servers, and by which mechanism."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ CODE = "confine.available"
 
 
 def available(world: CheckContext) -> list[CheckResult]:
-    """Say what confines servers here; what is missing is a problem once a server would not start for it."""
+    """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
     from trayapp.confinement.ways import NoWayError, choose  # makes system calls, which only Linux has
 
     config = read_config(world)

@@ -1,6 +1,6 @@
-"""What the desktop offers: the session bus, a keyring, a host for the tray icon.
+"""Checks of the desktop: the session bus, a keyring, and a host for the tray icon.
 
-Never here: using any of it. D-Bus is asked through the system's own programs; without one of them nothing is said.
+D-Bus is queried by the system's own programs. Without any of them, keyring and tray host are reported as not checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as auth/sealed has it, which is out of reach here
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package must not import
 TRAY = "org.kde.StatusNotifierWatcher"
 _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 NO_KEYRING = "New sign-ins are kept in memory only, and are gone when the gateway ends"
@@ -29,7 +29,7 @@ OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Mana
 
 
 def session_bus(world: CheckContext) -> list[CheckResult]:
-    """Whether this session has a bus: keyring and tray icon need it."""
+    """Report whether this session has a bus, which keyring and tray icon need."""
     if world.platform != "linux":
         return []
     if _has_bus(world.environ):
@@ -39,7 +39,7 @@ def session_bus(world: CheckContext) -> list[CheckResult]:
 
 
 def keyring(world: CheckContext) -> list[CheckResult]:
-    """Return how the place for secrets stands: as the gateway has it, where one runs. Without a dialog."""
+    """Report the state of the store for secrets, by the running gateway if there is one. No dialog is shown."""
     code = "keyring.available"
     config = read_config(world)
     said = gateways_keyring(world)
@@ -65,8 +65,10 @@ def keyring(world: CheckContext) -> list[CheckResult]:
 
 
 def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
-    """Return what a running gateway says of it (control.KEYRING): its environment is another one than ours. None where
-    none answers."""
+    """Return a running gateway's answer about the keyring (control.KEYRING); None if no gateway answers.
+
+    The gateway is asked because its environment differs from ours.
+    """
     try:
         with ControlClient(world.run, ANSWER_TIMEOUT_S) as client:
             answer: dict[str, Any] = client.call(KEYRING)
@@ -76,7 +78,7 @@ def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
 
 
 def _sealed_file(world: CheckContext, code: str) -> CheckResult:
-    """`token_store: file`: where its key comes from."""
+    """Report where the key of the encrypted file comes from (`token_store: file`)."""
     said = "Sign-ins and secrets lie in an encrypted file (token_store: file)"
     if world.environ.get(PASSPHRASE):
         return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
@@ -88,7 +90,7 @@ def _sealed_file(world: CheckContext, code: str) -> CheckResult:
 
 
 def _is_locked(environ: Mapping[str, str]) -> bool:
-    """Whether the default collection is locked, as far as that can be told; of a service that does not run nothing."""
+    """Return True if the default collection is known to be locked. A service that is not running is not started."""
     if not _name_has_owner(environ, SECRETS):
         return False
     said = _ask(
@@ -98,7 +100,7 @@ def _is_locked(environ: Mapping[str, str]) -> bool:
 
 
 def tray_host(world: CheckContext) -> list[CheckResult]:
-    """Whether something shows tray icons."""
+    """Report whether a program shows tray icons."""
     code = "tray.host"
     if world.platform != "linux":
         return [CheckResult(code, "ok", "The system's own")]
@@ -119,7 +121,7 @@ def _has_bus(environ: Mapping[str, str]) -> bool:
 
 
 def _offers(world: CheckContext, name: str) -> bool | None:
-    """Whether a name is owned or would be, once asked for; None when nobody could tell."""
+    """Return True if a bus name has an owner or can be activated; None if that is unknown."""
     if not _has_bus(world.environ):
         return False
     owned = _name_has_owner(world.environ, name)
@@ -135,12 +137,12 @@ def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
 
 
 def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:
-    """What the bus itself answers."""
+    """Return the answer of the bus itself, None without one."""
     return _ask(environ, _BUS, _PLACE, f"{_BUS}.{method}", *names)
 
 
 def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *names: str) -> str | None:
-    """What a service answers, as the first program that there is prints it; None without one or without an answer."""
+    """Return a service's answer as the first installed program prints it; None without a program or an answer."""
     for program, argv in _askers(target, place, method, names):
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:

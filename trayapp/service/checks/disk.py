@@ -1,7 +1,4 @@
-"""The folders that we write to: space, rights, and how much of it the logs take.
-
-Never here: what is written there.
-"""
+"""Checks of the folders that we write to: disk space, permissions, and the size of the logs."""
 
 from __future__ import annotations
 
@@ -13,19 +10,22 @@ from pathlib import Path
 from trayapp.service.checks.finding import CheckContext, CheckResult
 
 SPACE_WANTED = 100_000_000  # bytes: logs, catalogs and a new servers.yaml fit many times over
-LOGS_LARGE = 500_000_000  # bytes: 4 MB a server, rotated, never come to that
+LOGS_LARGE = 500_000_000  # bytes; rotated logs of 4 MB for each server never reach that
 PROBE = b"multi-mcp doctor\n" * 64
 
 
 def space(world: CheckContext) -> list[CheckResult]:
-    """Whether the disks of our folders have room; each disk once."""
+    """Report whether the disks of our folders have free space, each disk once."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(world))}
     found = [_space(place) for place in disks.values()]
     return [finding for finding in found if finding.state != "ok"] or found[:1]
 
 
 def writable(world: CheckContext) -> list[CheckResult]:
-    """Whether our folders can be written: tried with a file where they exist, asked of the folder above where not."""
+    """Report whether our folders can be written.
+
+    An existing folder is tested with a file. For a missing one, the permissions of the folder above are checked.
+    """
     found = [finding for folder in _folders(world) if (finding := _unwritable(folder)) is not None]
     config = world.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
@@ -35,7 +35,7 @@ def writable(world: CheckContext) -> list[CheckResult]:
 
 
 def log_size(world: CheckContext) -> list[CheckResult]:
-    """How much the logs take."""
+    """Report the size of the logs."""
     folder = world.paths.log_dir
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
     said = f"The logs in {folder} take {size / 1e6:.1f} MB"
@@ -50,7 +50,7 @@ def _folders(world: CheckContext) -> list[Path]:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder itself, or the one above that exists."""
+    """Return the folder, or the nearest folder above it that exists."""
     return next(place for place in (folder, *folder.parents) if place.exists())
 
 
@@ -78,7 +78,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
 
 
 def _try(folder: Path) -> None:
-    """Write a file that has no name and is gone at once. Raises OSError."""
+    """Write a temporary file in the folder, removed at once. Raises OSError."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(PROBE)
         file.flush()

@@ -1,7 +1,4 @@
-"""What a check finds, what it may look at, and running all of them: side by side, each bounded in time and in its box.
-
-Never here: what is checked.
-"""
+"""The types of checks and their results, and the runner: all checks in parallel, each with a time limit, isolated."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line. `code` is stable; `remedy` says what to do about a note or a problem, "" where there is nothing to."""
+    """One line of the report. `code` is stable. `remedy`: what to do about a note or a problem, "" = nothing."""
 
     code: str
     state: FindingState
@@ -34,15 +31,16 @@ class CheckResult:
 
 
 def as_parsed(config: Config, file: str) -> Config:
-    """The configuration without what `settings.imports` would lay below it."""
+    """Return the configuration unchanged, without the servers of `settings.imports`."""
     return config
 
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """All that a check may know of where it runs. `run` is the runtime folder.
+    """The environment of the checks. `run`: the runtime folder.
 
-    `lay`: puts the imports below a configuration parsed from a file; the clients' formats are not for this room.
+    `lay`: adds the imported servers to a configuration parsed from a file. The caller gives it, because this package
+    must not import clients' formats.
     """
 
     environ: Mapping[str, str]
@@ -58,21 +56,21 @@ Look = Callable[[CheckContext], Sequence[CheckResult]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One look at the world; it may find several things. `code` names it when it fails itself."""
+    """One check, with one or more results. `code` is that of the result if the check itself fails."""
 
     code: str
     look: Look
 
 
 def run_checks(checks: Sequence[Check], world: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
-    """The findings of all checks, in their order. One that fails or takes longer than `limit_s` is a finding itself."""
+    """Return the results of all checks, in their order. One that fails or exceeds `limit_s` seconds is a problem."""
     end = time.monotonic() + limit_s
     runs = [_Run(check, world) for check in checks]
     return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]
 
 
 class _Run:
-    """One check in a thread of its own, which is left behind when it hangs: no mount or socket can be called back."""
+    """One check in a thread of its own. A hung thread is abandoned, because a blocked mount or socket has no cancel."""
 
     def __init__(self, check: Check, world: CheckContext) -> None:
         self._check = check
@@ -82,7 +80,7 @@ class _Run:
         self._thread.start()
 
     def result(self, wait_s: float, limit_s: float) -> Sequence[CheckResult]:
-        """What was found; that it took too long where it did."""
+        """Return the results of the check, or a problem if it does not end within `wait_s` seconds."""
         self._thread.join(wait_s)
         if self._found is not None:
             return self._found
@@ -92,7 +90,7 @@ class _Run:
         ]
 
     def _look(self) -> None:
-        """The boundary at which one check's failure stops."""
+        """Run the check. It is the exception boundary: any error becomes a problem of this check."""
         code = self._check.code
         try:
             self._found = self._check.look(self._world)
@@ -101,7 +99,7 @@ class _Run:
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
             self._found = [CheckResult(code, "problem", what, "Check the owner and the rights of that place")]
-        except Exception as error:  # a check that we wrote wrongly must not hide what the others found
+        except Exception as error:  # a bug in one check must not hide the results of the others
             log.debug("The check %s failed in a way that we do not know", code, exc_info=True)
             what = f"The check failed: {type(error).__name__}"
             self._found = [CheckResult(code, "problem", what, "Please report this with the version of multi-mcp")]

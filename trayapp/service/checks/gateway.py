@@ -1,6 +1,6 @@
-"""The gateway and its places: runtime folder, socket, port, what it says of itself, what an earlier one left behind.
+"""Checks of the gateway: runtime folder, socket, port, its own report, and leftovers of earlier gateways.
 
-Never here: starting or stopping anything.
+They start and stop nothing.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from trayapp.wire.rundir import socket_folder, socket_path
 ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit of a check
 PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
-CLOCK_S = 1.0  # how exact the times of files and of processes are
+CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
     "A tray changes to the new one once you start multi-mcp again, a gateway without one after ten minutes without a "
     "call; at once: multi-mcp stop, then multi-mcp start --detach"
 )
 WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"
-REGISTRIES = "backends-*.tsv"  # one for each gateway, named after its process: its servers' processes (POSIX only)
+REGISTRIES = "backends-*.tsv"  # the server processes of each gateway, named after its process id (POSIX only)
 
 
 def home_short(world: CheckContext) -> list[CheckResult]:
-    """Whether the socket has its place in the runtime folder: the system limits the length of its path."""
+    """Report whether the socket is in the runtime folder: the system limits the length of its path."""
     code, folder = "home.short", socket_folder(world.run)
     if world.platform == "win32" or folder == world.run:
         return [CheckResult(code, "ok", f"The runtime folder is {world.run}")]
@@ -49,7 +49,7 @@ def home_short(world: CheckContext) -> list[CheckResult]:
 
 
 def socket_mode(world: CheckContext) -> list[CheckResult]:
-    """Whether the runtime folder and what lies in it are this user's alone."""
+    """Report whether only this user can access the runtime folder and its files."""
     code = "socket.mode"
     if world.platform == "win32":
         return [CheckResult(code, "ok", "Only this user reaches the gateway")]
@@ -60,7 +60,7 @@ def socket_mode(world: CheckContext) -> list[CheckResult]:
 
 
 def socket_answers(world: CheckContext) -> list[CheckResult]:
-    """Whether a gateway answers, which version it is, and what it says of its servers."""
+    """Report whether a gateway answers, its version, and the state of its servers."""
     code = "socket.answers"
     try:
         client = ControlClient(world.run, ANSWER_TIMEOUT_S)
@@ -80,7 +80,7 @@ def socket_answers(world: CheckContext) -> list[CheckResult]:
 
 
 def http_port(world: CheckContext) -> list[CheckResult]:
-    """Whether the port for HTTP clients is free or our gateway's; it takes another one if not."""
+    """Report whether the port for HTTP clients is free or our gateway's. If not, the gateway uses another one."""
     code, config = "port.http", read_config(world)
     if config is None:
         return []
@@ -102,7 +102,7 @@ def http_port(world: CheckContext) -> list[CheckResult]:
 
 
 def stale_processes(world: CheckContext) -> list[CheckResult]:
-    """Whether a gateway that is gone left registries or server processes behind."""
+    """Report registries and server processes that an ended gateway left behind."""
     code = "processes.stale"
     registries = [path for path in sorted(Path(world.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
     left = [pid for path in registries for pid in _left(path)]
@@ -134,7 +134,7 @@ def _not_private(path: Path) -> CheckResult | None:
 
 
 def _no_answer(world: CheckContext) -> CheckResult:
-    """Nothing listens: because no gateway runs, or although one does."""
+    """Return the result for a socket without listener: no gateway runs, or one runs and does not listen."""
     code, holder = "socket.answers", _holder(world)
     if holder and time.time() - Path(world.run, LOCK).stat().st_mtime < STARTING_S:
         return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
@@ -148,11 +148,11 @@ def _no_answer(world: CheckContext) -> CheckResult:
 
 
 def _holder(world: CheckContext) -> int:
-    """The process that holds the gateway's lock, by what it wrote there; 0 when that one is gone."""
+    """Return the process id in the gateway's lock file; 0 if it is missing or that process has ended."""
     lock = Path(world.run, LOCK)
     try:
         text = lock.read_bytes()[:20].strip()
-    except OSError:  # on Windows the part that is locked
+    except OSError:  # on Windows the locked part cannot be read
         return 0
     pid = int(text) if text.isdigit() else 0
     return pid if _is_alive(pid, lock) else 0
@@ -166,7 +166,7 @@ def _end(pid: int) -> str:
 
 
 def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[CheckResult]:
-    """What a running gateway's own words come to. A server in `lack` has a finding of its own."""
+    """Return the results from a running gateway's snapshot. Servers in `lack` that failed have results elsewhere."""
     servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
     states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
     states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
@@ -174,7 +174,7 @@ def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[CheckResult]:
 
 
 def _version(world: CheckContext, running: dict[str, Any]) -> CheckResult:
-    """Whether it is of this program: of the same version, and not from before this one came to its place."""
+    """Report whether the gateway has this program's version, and was not started before its installation."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
         what = f"The gateway that runs is version {version}, this program is {__version__}"
@@ -214,12 +214,15 @@ def _is_taken(port: int) -> bool:
 
 
 def _owner(registry: Path) -> int:
-    number = registry.stem.split("-")[1]  # what follows tells it from another process of the same id
+    number = registry.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
     return int(number) if number.isdecimal() else 0
 
 
 def _left(registry: Path) -> list[int]:
-    """The processes of a registry's first column that still run. Their descendants the gateway's next start finds."""
+    """Return the processes in a registry's first column that still run.
+
+    The next start of the gateway finds their descendants.
+    """
     try:
         rows = registry.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -229,7 +232,7 @@ def _left(registry: Path) -> list[int]:
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:
-    """Whether the process that a file names still runs; one that began after the file was written is another one."""
+    """Return True if the process named in a file still runs. One that started after the file was written is another."""
     try:
         process = psutil.Process(pid)
         is_older = process.create_time() <= noted_in.stat().st_mtime + CLOCK_S

@@ -1,6 +1,6 @@
-"""The encrypted file for secrets: whether it is one, what opens it, and whether `settings.token_store` uses it at all.
+"""The check of the encrypted file for secrets: its form, its key, and whether `settings.token_store` uses it.
 
-Opened only by a passphrase, which shows no dialog. Never here: the keyring itself (desktop).
+The file is opened only by a passphrase, which shows no dialog. desktop checks the keyring.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names
 
 CODE = "secrets.file"
-SEALED_NAME = "secrets.sealed"  # as auth/places has it, which is out of reach here
+SEALED_NAME = "secrets.sealed"  # as in auth/places, which this package must not import
 
 
 def sealed_file(world: CheckContext) -> list[CheckResult]:
-    """What is to be said of the file; nothing where there is none. A change of the setting moves nothing."""
+    """Report the state of the file, if it exists. A change of `settings.token_store` does not move secrets."""
     path, config = world.paths.config_file.with_name(SEALED_NAME), read_config(world)
     if config is None or not path.exists():
         return []
@@ -36,7 +36,7 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
     if answer is not None:
         return (
             [] if answer["error"] else [CheckResult(CODE, "ok", f"{path} is used")]
-        )  # an error: keyring.available has it
+        )  # keyring.available reports the error
     if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
         how = "with" if made_with == "passphrase" else "without"
         do = "Set" if made_with == "passphrase" else "Unset"
@@ -54,7 +54,7 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
 
 
 def _key_of(path: Path) -> str | None:
-    """What opens the file, as it says; None of a file that is none of ours."""
+    """Return the kind of key that the file names; None if it is not one of our files."""
     try:
         outer = json.loads(path.read_bytes())
     except (OSError, ValueError):

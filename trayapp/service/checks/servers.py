@@ -1,6 +1,6 @@
-"""servers.yaml and what its servers need to start: variables, folders, programs.
+"""Checks of servers.yaml and of what its servers need to start: variables, folders, programs.
 
-Never here: starting a server, values of variables.
+They start no server and show no values of variables.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5
-NODE_OLDEST = 18  # the oldest that the SDK of most npx servers runs on
+NODE_OLDEST = 18  # the oldest version that the SDK of most npx servers supports
 VERSION_TIMEOUT_S = 1.0
 _NODE = "Install Node.js (https://nodejs.org), or correct the PATH"
 _UV = "Install uv (https://docs.astral.sh/uv), or correct the PATH"
-NEEDS = {  # a server's command -> the programs that it takes
+NEEDS = {  # a server's command -> the programs that it needs, each with a remedy
     "npx": {"node": _NODE, "npx": _NODE},
     "node": {"node": _NODE},
     "npm": {"node": _NODE, "npm": _NODE},
@@ -44,7 +44,7 @@ NEEDS = {  # a server's command -> the programs that it takes
 
 
 def config_parses(world: CheckContext) -> list[CheckResult]:
-    """Whether servers.yaml can be read, and where it cannot."""
+    """Report whether servers.yaml can be parsed, and where the error is."""
     code, path = "config.parses", world.paths.config_file
     loaded = ConfigStore(path).read()
     if not loaded.exists:
@@ -58,7 +58,7 @@ def config_parses(world: CheckContext) -> list[CheckResult]:
 
 
 def config_servers(world: CheckContext) -> list[CheckResult]:
-    """The wrong entries and settings of a file that can be read, each with its line."""
+    """Report invalid entries and settings of a file that can be parsed, each with its line."""
     config = read_config(world)
     if config is None:
         return []
@@ -67,7 +67,7 @@ def config_servers(world: CheckContext) -> list[CheckResult]:
 
 
 def launches(world: CheckContext) -> list[CheckResult]:
-    """Whether each enabled server has its variables, its folder and its program."""
+    """Report whether each enabled server has its variables, its folder and its program."""
     config = read_config(world)
     servers = _enabled(config) if config else []
     told = {program for program in _wanted(config) if _missing(program, world)} if config else set()
@@ -78,13 +78,13 @@ def launches(world: CheckContext) -> list[CheckResult]:
 
 
 def programs(world: CheckContext) -> list[CheckResult]:
-    """The programs that servers are run with, and only those that a server needs."""
+    """Report the programs that run servers, such as node or uvx. Only those that an enabled server needs."""
     config = read_config(world)
     return [_program(program, wanted, world) for program, wanted in (_wanted(config) if config else {}).items()]
 
 
 def lacking(world: CheckContext) -> frozenset[str]:
-    """The enabled servers whose program is not there, by our own look."""
+    """Return the enabled servers whose program our own check does not find."""
     config = read_config(world)
     servers = _enabled(config) if config else []
     codes = {server.name: [finding.code for finding in _launch(server, world)] for server in servers}
@@ -92,7 +92,7 @@ def lacking(world: CheckContext) -> frozenset[str]:
 
 
 def _wanted(config: Config) -> dict[str, list[str]]:
-    """The programs that servers are run with, in order, and those servers."""
+    """Return the programs that run enabled servers, in order, each with its servers."""
     wanted: dict[str, list[str]] = {}
     for server in sorted(_enabled(config), key=lambda server: PurePath(server.command or "").stem):
         for program in NEEDS.get(PurePath(server.command or "").stem, {}):
@@ -105,7 +105,7 @@ def _missing(program: str, world: CheckContext) -> bool:
 
 
 def read_config(world: CheckContext) -> Config | None:
-    """The configuration; None where `config.parses` has said why not."""
+    """Return the configuration; None if it cannot be read, which `config.parses` reports."""
     path = world.paths.config_file
     try:
         return with_sample(world.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
@@ -119,7 +119,7 @@ def _enabled(config: Config) -> list[ServerConfig]:
 
 def _of_problem(problem: Problem, world: CheckContext) -> CheckResult:
     place = f"line {problem.line}: " if problem.line else ""
-    if problem.file != str(world.paths.config_file):  # of an import
+    if problem.file != str(world.paths.config_file):  # from an imported file
         place = f"{problem.file}, {place}" if place else f"{problem.file}: "
     server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
     remedy = problem.hint or "Correct it with: multi-mcp edit"
@@ -129,7 +129,7 @@ def _of_problem(problem: Problem, world: CheckContext) -> CheckResult:
 
 
 def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
-    """What stands in the way of that server's start; nothing when nothing does."""
+    """Yield the problems and notes of that server's start."""
     kept: list[str] = []
 
     def keyring(name: str) -> str:
@@ -155,7 +155,10 @@ def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
 
 
 def _program_of(server: ServerConfig, ready: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
-    """`ready` is the server with its variables' values, `server` the one that may be shown."""
+    """Yield a problem if the server's folder or program is missing.
+
+    `ready` has the values of variables; only `server` may be shown.
+    """
     assert ready.command is not None
     home = world.environ.get("HOME") or str(Path.home())
     folder = Path(home, ready.cwd or "")
@@ -201,7 +204,7 @@ def _program(program: str, servers: list[str], world: CheckContext) -> CheckResu
 
 
 def _version(program: str, world: CheckContext) -> str:
-    """What `PROGRAM --version` says in one word; "" when it says nothing in time."""
+    """Return the first 20 characters that `PROGRAM --version` prints; "" if it fails or takes too long."""
     try:
         done = subprocess.run(
             [program, "--version"],

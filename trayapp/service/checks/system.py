@@ -1,7 +1,4 @@
-"""The interpreter that runs us.
-
-Never here: the desktop, the disk.
-"""
+"""The check of the Python interpreter that runs us."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def python_version(world: CheckContext) -> list[CheckResult]:
-    """Whether this Python is one that we support."""
+    """Report whether we support this Python version."""
     version = ".".join(map(str, world.python))
     if world.python[:2] >= OLDEST_PYTHON:
         return [CheckResult("version.python", "ok", f"Python {version}")]
