@@ -1,4 +1,4 @@
-"""The stdio process that an AI tool starts: it joins the tool to the gateway.
+"""The shim: the stdio process that an AI tool starts. It connects the tool to the gateway.
 
-Never here: what costs start-up time (relay).
+Never here: imports that cost start-up time (see relay).
 """

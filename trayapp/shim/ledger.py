@@ -1,6 +1,6 @@
-"""What the shim must know to survive the gateway: the client's handshake, and which requests are still open.
+"""The state that the shim keeps to survive a lost gateway: the client's handshake and the open requests.
 
-Loaded after the first answers went out. Never here: reading, writing, waiting.
+It is loaded after the first answers went out. Never here: reading, writing, waiting.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 HEAD = b'{"jsonrpc":"2.0","id":'
-ID_DIGITS = 18  # of an id that can be read without parsing
+ID_DIGITS = 18  # the most digits of an id that is read without parsing
 ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
 ZERO = ord("0")
-PARSED_MOST = 1 << 16  # bytes of a message from the gateway whose form is none of the usual ones
-LOST = -32000  # the code of a closed connection
+PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
+LOST = -32000  # the error code of a closed connection
 TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
 REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
 NOT_REPEATED = "The call was not repeated, it may have had effects"
@@ -25,19 +25,19 @@ PAUSED = "The user paused multi-mcp. Ask them to choose Resume in its tray menu"
 
 
 class Ledger:
-    """One session's. Ids are kept as their JSON text."""
+    """The ledger of one session. Ids are kept as their JSON text."""
 
     def __init__(self) -> None:
         self.open: dict[bytes, None] = {}
-        self.is_paused = False  # why no gateway could be had, the last time
-        self.is_mute = False  # one could be had and said nothing
-        self.swallows: set[bytes] = set()  # answers to what was replayed; the client has had them
+        self.is_paused = False  # the last start failed because the user paused multi-mcp
+        self.is_mute = False  # the gateway was reached but did not answer
+        self.swallows: set[bytes] = set()  # ids of replayed requests, whose answers the client already has
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
-        self._state: dict[str, bytes] = {}  # requests that set something up, by what they set
+        self._state: dict[str, bytes] = {}  # requests that set session state, by what they set
 
     def client_sent(self, lines: bytes) -> None:
-        """Whole lines that went to the gateway."""
+        """Record whole lines that went to the gateway."""
         for line in lines_of(lines):
             id_json = quick_id(line, b'"method":"tools/call"', b'{"method":"tools/call"')
             if id_json is not None:
@@ -66,14 +66,14 @@ class Ledger:
             self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
 
     def gateway_sent(self, lines: bytes) -> None:
-        """Whole lines that went to the client."""
+        """Record whole lines that went to the client."""
         for line in lines_of(lines):
             id_json = answer_id(line)
             if id_json is not None:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Whether a line that goes to the client is surely an answer, by how it begins; if so, it has gone."""
+        """Return True if the head of a line to the client is certainly an answer's. Its request is then closed."""
         id_json = None if self.swallows else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
@@ -81,7 +81,7 @@ class Ledger:
         return True
 
     def without_swallowed(self, lines: bytes) -> bytes:
-        """`lines` without the answers that only the replay caused."""
+        """Return `lines` without the answers to replayed requests."""
         kept = []
         for line in lines_of(lines):
             id_json = answer_id(line)
@@ -92,12 +92,12 @@ class Ledger:
         return b"".join(kept)
 
     def mute(self) -> bytes:
-        """As `lost`, where the gateway is there and says nothing."""
+        """Return the same errors as `lost`, for a gateway that is connected but does not answer."""
         self.is_mute = True
         return self.lost(f"{MUTE}. {NOT_REPEATED}")
 
     def lost(self, why: str = TOLD) -> bytes:
-        """One error for each open call. An `initialize` without an answer is not one: it is sent again."""
+        """Return one error for each open call. An open `initialize` gets none: it is sent again."""
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json in self.open if id_json != first]
         self.open = {first: None} if first in self.open and first is not None else {}
@@ -105,7 +105,7 @@ class Ledger:
         return b"".join(error_line(id_json, why) for id_json in calls)
 
     def replay(self) -> bytes:
-        """What brings a new gateway to where the old one was with this client."""
+        """Return the lines that restore this client's session state in a new gateway."""
         self.swallows.clear()
         if self._initialize is None:
             return b""
@@ -122,22 +122,24 @@ class Ledger:
         return b"".join(lines)
 
     def given_up(self) -> bytes:
-        """The error for an `initialize` that no gateway could be found for."""
+        """Return the error for an open `initialize` when no gateway could be reached."""
         left, self.open, self._initialize = list(self.open), {}, None
         return b"".join(error_line(id_json, self.refusal) for id_json in left)
 
     @property
     def refusal(self) -> str:
-        """Why no gateway could be had, the last time, and what to do."""
+        """Return why no gateway could be reached the last time, and what to do."""
         return PAUSED if self.is_paused else MUTE if self.is_mute else REFUSED
 
     def asks(self, lines: bytes) -> bool:
-        """Whether there is a request in `lines`: only for one a gateway is started."""
+        """Return True if `lines` contain a request: a gateway is started only for a request."""
         return any(is_id(message.get("id")) for line in lines_of(lines) for message, _ in messages_of(line))
 
     def undelivered(self, lines: bytes) -> bytes:
-        """An error for each request in `lines`, which no gateway could be found for. What need not be answered is kept
-        where the next gateway must know it."""
+        """Return an error for each request in `lines` when no gateway could be reached.
+
+        Notifications that the next gateway must know are recorded.
+        """
         errors = []
         for line in lines_of(lines):
             for message, alone in messages_of(line):
@@ -149,14 +151,14 @@ class Ledger:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON's tokens."""
+    """Return whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON tokens."""
     if data.find(b"\n") == len(data) - 1:  # counting them takes 25 times as long
         return [data] if data else []
     return [line + b"\n" for line in data.split(b"\n")[:-1]]
 
 
 def messages_of(line: bytes) -> list[tuple[dict[str, Any], bytes]]:
-    """The requests and notifications in a line, which may be a batch (MCP 2025-03-26); each with a line of its own."""
+    """Return the requests and notifications in a line or batch (MCP 2025-03-26), each with its own line."""
     value = parsed(line)
     if isinstance(value, list):
         return [(part, dumped(part) + b"\n") for part in value if is_message(part)]
@@ -164,17 +166,17 @@ def messages_of(line: bytes) -> list[tuple[dict[str, Any], bytes]]:
 
 
 def is_message(value: Any) -> bool:
-    """Whether it is a request or a notification."""
+    """Return True if the value is a request or a notification."""
     return isinstance(value, dict) and isinstance(value.get("method"), str)
 
 
 def is_id(value: Any) -> bool:
-    """Whether a request with that id will be answered (wire/messages.is_request_id, which costs too much here)."""
+    """Return True if a request with that id gets an answer. Importing wire/messages.is_request_id costs too much."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
-    """The numeric id of a line in one of the two usual orders of members; None for anything else."""
+    """Return the numeric id of a line in one of the two usual orders of members, else None."""
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)
         if end < 0 or not line.startswith(after_head, end + 1):
@@ -189,17 +191,17 @@ def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | 
 
 
 def is_number(id_json: bytes) -> bool:
-    """Whether it is a whole number as JSON writes it, and as it is written again."""
+    """Return True if the id is a whole number in JSON that is written the same way again."""
     return id_json.isdigit() and (id_json[0] != ZERO or id_json == b"0") and len(id_json) <= ID_DIGITS
 
 
 def answer_id(line: bytes) -> bytes | None:
-    """JSON text of the id that an answer is for; None for what is no answer. Large answers are not parsed."""
+    """Return the JSON text of an answer's id, or None if the line is not an answer. Large answers are not parsed."""
     id_json = quick_id(line, (b'"result":', b'"error":'), (b'{"result":', b'{"error":'))
     if id_json is not None:
         return id_json
     if len(line) > PARSED_MOST:
-        from trayapp.wire.framing import find_answer_id  # 1.6 MiB with what it needs
+        from trayapp.wire.framing import find_answer_id  # 1.6 MiB with its imports
 
         place = find_answer_id(line.rstrip(b"\n"))
         if place is not None:
@@ -211,13 +213,13 @@ def answer_id(line: bytes) -> bytes | None:
 
 
 def error_line(id_json: bytes, text: str) -> bytes:
-    """An error answer, newline included."""
+    """Return an error answer, newline included."""
     error = dumped({"code": LOST, "message": text, "data": {"code": "gateway_lost"}})
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id_json, error)
 
 
 def parsed(line: bytes) -> Any:
-    """The message, or None for what is none."""
+    """Return the parsed line, or None if it is not JSON."""
     try:
         return loads(line)
     except (ValueError, RecursionError):
@@ -225,5 +227,5 @@ def parsed(line: bytes) -> Any:
 
 
 def dumped(value: Any) -> bytes:
-    """Compact JSON, as the gateway writes ids."""
+    """Return compact JSON, as the gateway writes ids."""
     return dumps(value)

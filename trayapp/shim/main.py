@@ -1,7 +1,4 @@
-"""`multi-mcp stdio`: its options read, then one session in the way of this system.
-
-Never here: what a session does.
-"""
+"""`multi-mcp stdio`: read the options, then run one session with this system's Shim."""
 
 import os
 import sys
@@ -11,7 +8,7 @@ from trayapp.wire.rundir import run_dir
 
 
 def main(argv: list[str]) -> int:
-    """Relay until the client ends, and return the exit code. `argv` is without the verb."""
+    """Relay until the client ends, and return the exit code. `argv` does not include the verb."""
     options: dict[str, str] | None = {}
     if argv:
         from trayapp.shim.options import USAGE, parse

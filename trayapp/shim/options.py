@@ -1,6 +1,6 @@
-"""What may stand behind `multi-mcp stdio`; loaded only where something does.
+"""The options of `multi-mcp stdio`, loaded only if there are any.
 
-Never here: what the options mean (the gateway reads them in the greeting).
+The gateway reads their values from the greeting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ OPTIONS = ("--expose", "--servers", "--profile")
 
 
 def parse(argv: list[str]) -> dict[str, str] | None:
-    """Return `--name value` and `--name=value` as a dictionary; None where there is anything else."""
+    """Return `--name value` and `--name=value` pairs as a dictionary, or None if there is anything else."""
     options: dict[str, str] = {}
     words = list(argv)
     while words:

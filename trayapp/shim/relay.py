@@ -1,6 +1,6 @@
-"""The stdio process that an AI tool starts: its stdin and stdout, joined to the gateway's local socket.
+"""The relay between an AI tool's stdin and stdout and the gateway's local socket.
 
-It outlives the gateway: see ledger for what it then needs to know. Never here: asyncio, json, threads, anything that
+It outlives the gateway; the state that this needs is in `ledger`. Never here: asyncio, json, threads, anything that
 costs start-up time.
 """
 
@@ -11,26 +11,26 @@ import time
 
 from trayapp.wire.rundir import STOPPING, socket_path
 
-CHUNK = 1 << 20  # bytes a read, once a line has turned out to be long
-FIRST_CHUNK = 1 << 16  # bytes a read before that: buffers of 1 MiB, one after the other, wander over 2 MiB of the heap
-UNJOINED_FROM = 4 << 20  # bytes of a line: memory for one more of it is worth the trouble, during it and after it
-GIVE_BACK_MS = 5000  # nobody has said anything since such a line: what it freed is not kept for the next one
-QUIET_MS = 50  # nobody wants anything for this long: time to load the ledger
+CHUNK = 1 << 20  # bytes per read, once a line has turned out to be long
+FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 MiB would touch 2 MiB of the heap
+UNJOINED_FROM = 4 << 20  # bytes of a line; from here on, avoiding a copy and freeing its memory are worth the effort
+GIVE_BACK_MS = 5000  # idle time after such a line, until the memory it freed is given back to the system
+QUIET_MS = 50  # idle time until the ledger is loaded
 EARLY_MOST = 32  # messages that may wait for the ledger
-PIPE_HOLDS = 1 << 16  # bytes, unless told otherwise
+PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
-START_AGAIN_S = 2.0  # after a start that failed, requests are refused for so long without another try
-NEXT_TRY_S = 0.5  # from the end of a gateway that found another one, which may be ending, to the next start
-AWAIT_OTHERS_S = 0.7  # a crashed gateway is restarted by the tray, where there is one; after this we do it
-DRAIN_S = 0.2  # for what a lost gateway had said already; its end follows at once
-REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; one that hangs is not waited for
-MUTE_S = 12.0  # a gateway answers its first request in milliseconds; what says nothing for so long is none that works
-MUTE_TRIES = 2  # connections in a row that said nothing, before the client is told; its own patience is 30 s or more
-LOOK_MS = 1000  # how often a gateway that was stopped on purpose is looked for while the client wants nothing
+START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long without another attempt
+NEXT_TRY_S = 0.5  # between a gateway that exited because it found another one, which may be ending, and the next start
+AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
+DRAIN_S = 0.2  # for what a lost gateway had already sent; its end of file follows at once
+REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
+MUTE_S = 12.0  # a gateway answers its first request in milliseconds; one that is silent for this long does not work
+MUTE_TRIES = 2  # silent connections in a row before the client gets the error; its own patience is 30 s or more
+LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
 
 
 def run(shim: "Shim") -> int:
-    """One session from start to end; the exit code. Without a gateway each request of the client is told so."""
+    """Run one session from start to end and return the exit code. Without a gateway, each request gets an error."""
     try:
         if not shim.open_gateway():
             say(f"multi-mcp: {shim.why_not()}")
@@ -41,7 +41,7 @@ def run(shim: "Shim") -> int:
 
 
 def say(words: str) -> None:
-    """Write a line to stderr, if there is one: it may be closed, or on a full disk. Never to stdout, as print would."""
+    """Write a line to stderr, never to stdout. stderr may be closed or on a full disk: ignore failures."""
     if sys.stderr is not None:
         try:
             os.write(2, f"{words}\n".encode("utf-8", "replace"))
@@ -50,49 +50,49 @@ def say(words: str) -> None:
 
 
 def greeting(options: dict[str, str]) -> bytes:
-    """The first line of the connection (wire/endpoint), written without the json module."""
+    """Return the first line of the connection (wire/endpoint), written without the json module."""
     try:
         cwd = os.getcwd()
     except OSError:
-        cwd = ""  # the folder was removed under us
+        cwd = ""  # the folder was removed meanwhile
     members = {"kind": "session", "cwd": cwd, "pid": str(os.getpid()), **options}
     text = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in members.items())
     return f"multi-mcp/1 {{{text}}}\n".encode("utf-8", "replace")
 
 
 def quoted(text: str) -> str:
-    """`text` as a JSON string."""
+    """Return `text` as a JSON string."""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c >= " " else f"\\u{ord(c):04x}" for c in text) + '"'
 
 
 class Shim:
-    """One client's session. Only whole lines travel: neither side ever gets half a frame of a connection that broke.
+    """One client's session. It forwards only whole lines: no side gets half a frame from a broken connection.
 
-    It is broad because both directions share what is open when the gateway is lost.
+    It is broad because both directions share the open requests when the gateway is lost.
     """
 
     def __init__(self, hello: bytes, run: str) -> None:
         self._hello = hello
         self._run = run
-        self._gateway = -1  # descriptor; -1: none
+        self._gateway = -1  # file descriptor; -1: none
         self._from_client: list[bytes] = []  # the beginning of a line
         self._from_gateway: list[bytes] = []
         self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
         self._ledger: Ledger | None = None
-        self._stopped = False  # on purpose: not started again before the client wants something
+        self._stopped = False  # on purpose: do not start it again before the client sends a request
         self._start_again_at = 0.0  # by the monotonic clock
-        self._heard = True  # this connection has said something
-        self._asked_at = 0.0  # by the monotonic clock: when it was asked first, while it has said nothing; else 0
-        self._mute = 0  # connections in a row that said nothing
-        self._large = self._swollen = False  # by answers that a pipe does not hold; by lines from UNJOINED_FROM
-        if sys.platform != "win32":  # there windows waits in its own way
+        self._heard = True  # the gateway has sent something on this connection
+        self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
+        self._mute = 0  # silent connections in a row
+        self._large = self._swollen = False  # seen: an answer larger than a pipe; a line from UNJOINED_FROM bytes
+        if sys.platform != "win32":  # the module `windows` waits in its own way
             self._poll = select.poll()
 
     # -- finding a gateway ---------------------------------------------------------------------------------------
 
     def open_gateway(self, patience_s: float = START_PATIENCE_S) -> bool:
-        """Connect, starting a gateway when none runs; False when none could be had."""
+        """Connect, and start a gateway if none runs. Return False if none could be reached."""
         if self._connect():
             return True
         until = time.monotonic() + patience_s
@@ -105,7 +105,7 @@ class Shim:
         return False
 
     def _started(self, until: float) -> "bool | None":
-        """Start a gateway and connect; None when it ended because it found another one."""
+        """Start a gateway and connect. Return True if connected, None if the gateway found another one, else False."""
         from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
         outcome = start(self._connect, self._pause, until)
@@ -117,7 +117,7 @@ class Shim:
         return False
 
     def why_not(self) -> str:
-        """Why no gateway could be had, and what to do, as the client is told it."""
+        """Return why no gateway could be reached and what to do, in the words that the client gets."""
         return self._known().refusal
 
     def _connect_within(self, seconds: float) -> bool:
@@ -131,7 +131,7 @@ class Shim:
     # -- relaying ------------------------------------------------------------------------------------------------
 
     def relay(self) -> None:
-        """Until the client closes our stdin. Raises BrokenPipeError when it does not read any more."""
+        """Relay until the client closes our stdin. Raises BrokenPipeError if the client no longer reads."""
         self._poll.register(0, select.POLLIN)
         while True:
             ready = self._poll.poll(self._patience_ms())
@@ -162,7 +162,7 @@ class Shim:
         return LOOK_MS if self._asked_at else GIVE_BACK_MS if self._swollen else None
 
     def _rest(self) -> None:
-        """Nobody wants anything: time for the ledger, and to give memory back."""
+        """Load the ledger and give memory back to the system while neither side sends anything."""
         if self._early:
             self._known()
         if self._swollen:
@@ -187,7 +187,7 @@ class Shim:
         except PartlyWritten as failure:
             self._drain()
             if failure.written:
-                self._note(True, lines)  # it may have been read, and begun: it is not sent again
+                self._note(True, lines)  # the gateway may have read and begun it: do not send it again
             self._gateway_lost()
             if not failure.written:
                 self._forward(lines)
@@ -197,7 +197,7 @@ class Shim:
             self._asked_at = self._asked_at or time.monotonic()
 
     def _drain(self) -> None:
-        """What a gateway said before it went: answers above all, and that it was stopped on purpose."""
+        """Read what a gateway sent before it ended: answers above all, and that it was stopped on purpose."""
         while data := self._next_of_gateway(DRAIN_S):
             self._gateway_sent(data)
 
@@ -218,7 +218,7 @@ class Shim:
             self._known()
 
     def _first_large(self, lines: bytes) -> None:
-        """Pass on the first answer that a pipe does not hold; the next one will take less."""
+        """Pass on the first answer larger than a pipe, and prepare pipe and heap for the next ones."""
         from trayapp.wire.memory import keep_freed_memory, widen
 
         self._large = True
@@ -227,7 +227,10 @@ class Shim:
         keep_freed_memory()
 
     def _passed_on(self, data: bytes) -> bool:
-        """A very long answer that `data` ends goes out as it came: joined first, it costs more than twice as much."""
+        """Pass on a very long answer that `data` completes, in the parts received. Return False if it is not one.
+
+        Joining the parts first would cost more than twice as much.
+        """
         parts = [*self._from_gateway, data]
         if self._ledger is None or data.find(b"\n") != len(data) - 1 or sum(map(len, parts)) < UNJOINED_FROM:
             return False
@@ -240,7 +243,7 @@ class Shim:
         return True
 
     def _without_our_own(self, lines: bytes) -> bytes:
-        """What the client is to see of what the gateway said."""
+        """Return the lines for the client: without the gateway's stop notice and the answers to replayed requests."""
         if lines.endswith(STOPPING):
             self._stopped = True
             lines = lines[: -len(STOPPING)]
@@ -259,7 +262,7 @@ class Shim:
             self._ledger.gateway_sent(lines)
 
     def _known(self) -> "Ledger":
-        """The ledger, loaded once the first answers are out."""
+        """Return the ledger. It is loaded once the first answers are out."""
         if self._ledger is None:
             from trayapp.shim.ledger import Ledger as Loaded
 
@@ -272,22 +275,22 @@ class Shim:
     # -- the gateway is gone -------------------------------------------------------------------------------------
 
     def _gateway_lost(self) -> None:
-        """Each call under way gets its one error; then a new gateway, at once unless it was stopped on purpose."""
+        """Answer each open call with one error, then find a new gateway unless it was stopped on purpose."""
         self._drop()
         ledger = self._known()
         write_all(1, ledger.lost())
-        if not self._stopped or ledger.open:  # a handshake under way: the client wants something
+        if not self._stopped or ledger.open:  # an open handshake: the client needs a gateway
             self._reopen()
         if self._gateway < 0 and ledger.open:
             write_all(1, ledger.given_up())
 
     def _look_for_mute(self) -> None:
-        """Give up a new connection that was asked and says nothing: it is tried again once, then the client is told."""
+        """Drop a new connection that does not answer, with errors for its calls. Reconnect once, then give up."""
         if time.monotonic() - self._asked_at < MUTE_S:
             return
         ledger, self._asked_at = self._known(), 0.0
         if not ledger.open:
-            return  # nobody waits
+            return  # no request is open
         self._drop()
         self._mute += 1
         write_all(1, ledger.mute())
@@ -302,7 +305,7 @@ class Shim:
 
     def _drop(self) -> None:
         self._hang_up()
-        self._from_gateway.clear()  # half an answer: its call gets the error
+        self._from_gateway.clear()  # part of an answer: its call gets the error
 
     def _reopen(self) -> None:
         until = time.monotonic() + START_PATIENCE_S
@@ -311,7 +314,7 @@ class Shim:
                 return
             if self._replayed():
                 return
-            self._drop()  # a gateway in its last moments still takes connections: find the next one
+            self._drop()  # a gateway that is ending still accepts connections: find the next one
 
     def _found_again(self) -> bool:
         if time.monotonic() < self._start_again_at:
@@ -319,7 +322,7 @@ class Shim:
         return (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()
 
     def _replayed(self) -> bool:
-        """Bring a new gateway to where the old one was, before anything else is sent; False when it ended meanwhile."""
+        """Replay the session state to a new gateway before anything else. Return False if it ended meanwhile."""
         ledger = self._known()
         try:
             self._to_gateway(ledger.replay())
@@ -363,20 +366,20 @@ class Shim:
         write_all(self._gateway, data)
 
     def _next_of_gateway(self, patience_s: float) -> "bytes | None":
-        """What the gateway says next; empty when it is gone, None when it says nothing."""
+        """Return the gateway's next bytes; empty if it is gone, None if it sends nothing in time."""
         if not select.select([self._gateway], [], [], patience_s)[0]:
             return None
         return read_socket(self._gateway)
 
     def _pause(self, seconds: float) -> bool:
-        """Wait; False at once when the client is gone: nothing need be waited for."""
+        """Wait and return True. If the client is gone, return False at once."""
         client = select.poll()
-        client.register(0, 0)  # that the other end hung up is always told
+        client.register(0, 0)  # a hang-up of the other end is always reported
         return not client.poll(seconds * 1000)
 
 
 class PartlyWritten(OSError):
-    """The other end went away after `written` bytes."""
+    """The other end closed the connection after `written` bytes."""
 
     def __init__(self, written: int) -> None:
         super().__init__("the other end went away")
@@ -384,7 +387,7 @@ class PartlyWritten(OSError):
 
 
 def whole_lines(rest: list[bytes], data: bytes) -> bytes:
-    """All that is complete of `rest` and `data`; the beginning of the next line is left in `rest`."""
+    """Return the complete lines of `rest` and `data`. Leave the beginning of the next line in `rest`."""
     if not rest and data.endswith(b"\n"):
         return data
     end = data.rfind(b"\n") + 1
@@ -401,7 +404,7 @@ def whole_lines(rest: list[bytes], data: bytes) -> bytes:
 
 
 def read_socket(descriptor: int, most: int = CHUNK) -> bytes:
-    """What came; nothing when the other end is gone, whatever way."""
+    """Return the bytes received; empty if the other end is gone, by a close or an error."""
     try:
         return os.read(descriptor, most)
     except OSError:
@@ -409,13 +412,13 @@ def read_socket(descriptor: int, most: int = CHUNK) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write everything, waiting where the other side is slow. Raises PartlyWritten, for our stdout BrokenPipeError."""
+    """Write everything, and wait if the other side is slow. Raises PartlyWritten, or BrokenPipeError for our stdout."""
     written = 0
     try:
         while True:
             try:
                 written += os.write(descriptor, memoryview(data)[written:] if written else data)
-            except BlockingIOError:  # somebody who shares our stdout wants it so
+            except BlockingIOError:  # another process that shares our stdout made it non-blocking
                 select.select([], [descriptor], [])
             if written == len(data):
                 return

@@ -1,6 +1,6 @@
-"""Starting a gateway for a shim that found none: as quickly as one can, until it answers or has ended.
+"""Start a gateway for a shim that found none, as quickly as possible, and wait until it answers or ends.
 
-Loaded only then. Never here: the connection itself, what becomes of requests meanwhile.
+Loaded only when needed.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STARTS_WITHIN_S = 0.5  # usually; until then it is looked for often, at 2 % of a processor
+STARTS_WITHIN_S = 0.5  # usually; until then, polling is frequent, at 2 % of a processor
 OFTEN_S = 0.002
 SELDOM_S = 0.1
-IS_PAUSED = 4  # exit code of a gateway that is not to start: the user paused multi-mcp in the tray
-RUNS_ALREADY = 7  # exit code of a gateway that found another one: one that is starting too, or one that is ending
+IS_PAUSED = 4  # exit code of a gateway that must not start: the user paused multi-mcp in the tray
+RUNS_ALREADY = 7  # exit code of a gateway that found another one, which is starting, too, or ending
 
-CONNECTED, FOUND_ANOTHER, PAUSED, FAILED = range(4)  # what came of it
+CONNECTED, FOUND_ANOTHER, PAUSED, FAILED = range(4)  # outcomes of `start`
 
 
 def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: float) -> int:
-    """Start one and `connect`, at the latest by the monotonic clock's `until`; one of the four outcomes.
+    """Start a gateway and `connect` until the monotonic time `until`. Return one of the four outcomes.
 
-    `pause` waits so many seconds; False when nothing need be waited for any more.
+    `pause` waits a number of seconds. It returns False if waiting is no longer needed.
     """
-    reap_by_itself(False)  # the gateway would inherit that its children's exit codes are lost
+    reap_by_itself(False)  # else the gateway would inherit the setting and lose its children's exit codes
     try:
         child = start_quickly(dict(os.environ))
     except OSError:
@@ -42,5 +42,5 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
             return PAUSED if code == IS_PAUSED else FAILED
         wait = OFTEN_S if time.monotonic() < soon else min(wait * 1.5, SELDOM_S)
     reap_by_itself(True)
-    child.poll()  # it may have ended before: another one, which was quicker, answered us
+    child.poll()  # it may already have ended, if another, quicker gateway accepted the connection
     return CONNECTED

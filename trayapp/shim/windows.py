@@ -1,6 +1,6 @@
-"""The shim where pipes cannot be polled: one thread a side, the same session as in relay over loopback TCP.
+"""The shim for systems on which pipes cannot be polled: one reader thread per side, over loopback TCP.
 
-Never here: what travels and what a lost gateway means (relay, ledger).
+The session is the same as in relay, with its own connection.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from trayapp.shim.relay import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, gr
 from trayapp.wire.greeting import read_endpoint
 
 CONNECT_TIMEOUT_S = 2.0
-CLIENT = 0  # where an event comes from: the client, or the connection with that number
+CLIENT = 0  # source of an event: the client; other numbers are connections
 NO_GATEWAY = -1
 
-Event = tuple[int, bytes]  # from whom, what; no bytes: gone
+Event = tuple[int, bytes]  # source, data; empty data: the source is gone
 
 
 class ThreadedShim(Shim):
-    """A Shim whose connection is a socket object, read by a thread of its own; all else happens on one thread."""
+    """A Shim whose connection is a socket object. Threads read it and the client; all else happens on one thread."""
 
     def __init__(self, options: dict[str, str], run: str) -> None:
         super().__init__(b"", run)
@@ -32,10 +32,10 @@ class ThreadedShim(Shim):
         self._events: queue.Queue[Event] = queue.Queue()
         self._postponed: deque[Event] = deque()
         self._socket: socket.socket | None = None
-        self._number = 0  # of the connection; events of an earlier one are void
+        self._number = 0  # of the current connection; events of earlier ones are ignored
 
     def relay(self) -> None:
-        """See Shim."""
+        """Relay until the client closes our stdin, on events from the reader threads."""
         threading.Thread(target=self._read_client, name="client", daemon=True).start()
         while True:
             event = self._next_event()
@@ -134,6 +134,6 @@ class ThreadedShim(Shim):
                 self._postponed.append((source, data))
 
     def _pause(self, seconds: float) -> bool:
-        """Wait; that the client is gone is told as an event, later."""
+        """Wait and return True. A client that is gone is reported later, as an event."""
         time.sleep(seconds)
         return True
