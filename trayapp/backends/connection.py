@@ -112,12 +112,12 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """The server's name in servers.yaml."""
+        """Return the server's name in servers.yaml."""
         return self.server.name
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None if no process runs."""
+        """Return the process id, or None if no process runs."""
         return self.live.transport.pid if self.live else None
 
     # -- use -----------------------------------------------------------------------------------------------------

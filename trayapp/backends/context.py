@@ -73,5 +73,5 @@ class Live:
 
     @property
     def channel(self) -> Channel:
-        """The channel that carries requests."""
+        """Return the channel that carries requests."""
         return self.transport.channel

@@ -72,7 +72,7 @@ class Maintained(Protocol):
 
     @property
     def name(self) -> str:
-        """The server's name in servers.yaml."""
+        """Return the server's name in servers.yaml."""
 
     def begin_close(self) -> None:
         """Close without waiting."""

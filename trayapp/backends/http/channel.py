@@ -62,12 +62,12 @@ class HttpChannel(FrameDispatcher, ABC):
 
     @property
     def closed_error(self) -> RpcError:
-        """The error for requests that the server can no longer answer."""
+        """Return the error for requests that the server can no longer answer."""
         return RpcError(CONNECTION_CLOSED, self.refusal.why or f"{self.server} closed the connection")
 
     @property
     def unanswered_error(self) -> RpcError:
-        """The error for a request whose response or event stream ended before its answer."""
+        """Return the error for a request whose response or event stream ended before its answer."""
         if self.refusal.unauthorized:
             return self.closed_error  # another request's 401 has ended the connection
         return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before its answer")

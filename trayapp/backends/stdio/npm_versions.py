@@ -36,12 +36,12 @@ class Version:
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """The three numbers, without the prerelease."""
+        """Return the three numbers, without the prerelease."""
         return self.major, self.minor, self.patch
 
     @property
     def key(self) -> Key:
-        """The sort key: a prerelease comes before its release, numbers in it before words."""
+        """Return the sort key: a prerelease comes before its release, numbers in it before words."""
         words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in self.pre)
         return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
 

@@ -64,7 +64,7 @@ class NpxRequest:
 
     @property
     def tag(self) -> str | None:
-        """The tag as written, or None for a version or a range."""
+        """Return the tag as written, or None for a version or a range."""
         return None if self.wanted is None or is_range(self.wanted) else self.wanted
 
     def accepts(self, version: Version) -> bool:

@@ -131,7 +131,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, or None while it runs."""
+        """Return the exit code, or None while it runs."""
         return self._transport.get_returncode() if self._transport else None
 
     async def stop(self) -> None:

@@ -43,9 +43,12 @@ def suspended_s() -> float:
 def slept(before: ClockReading, after: ClockReading) -> float:
     """Return the seconds that this process missed between two readings at most TICK_S apart; 0.0 up to GAP_S.
 
-    A sleep shows as counted suspension (Linux), as wall time without running time (macOS, and a machine whose host
-    slept), or as a late tick (Windows, a stopped process). Setting the clock forward looks the same and costs a
-    needless check; setting it back has no effect.
+    A sleep shows as one of:
+    - counted suspension (Linux),
+    - wall time without running time (macOS, and a machine whose host slept),
+    - a late tick (Windows, a stopped process).
+
+    Setting the clock forward looks the same and costs a needless check. Setting it back has no effect.
     """
     ran = after.ran - before.ran
     suspended = after.suspended - before.suspended
