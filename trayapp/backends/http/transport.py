@@ -252,9 +252,9 @@ def session_is_lost(response: httpx2.Response) -> bool:
     """Return True if the response to a request with a session id says that the server has forgotten the session.
 
     That is a 404 (MCP transports, session management) or a 400 with an error in words. Servers that follow the first
-    examples of the TypeScript SDK send the latter. With 200, only an error without a request id counts: a call's own error
-    means that the call was made. A 400 that says "not initialized" means that the server restarted: it cannot have
-    executed anything.
+    examples of the TypeScript SDK send the latter. With 200, only an error without a request id counts: a call's own
+    error means that the call was made. A 400 that says "not initialized" means that the server restarted: it cannot
+    have executed anything.
     """
     status = response.status_code
     if status == 404:
