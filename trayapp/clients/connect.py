@@ -343,9 +343,9 @@ def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, n
 
 
 def apply(change: Change, world: ClientsContext | None = None) -> None:
-    """Apply a change and note it in the record. Blocks.
+    """Apply a change and update the record. Blocks.
 
-    Raises FileChangedError if the file is no longer as planned, and StorageError.
+    Raises FileChangedError if the file has changed since the plan, and StorageError.
     """
     world = world or this_world()
     backup = files.backup_of(change.file)

@@ -62,6 +62,7 @@ def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> li
     """Return the servers that could be imported, in order.
 
     `existing`: the configurations by folder (None: servers.yaml).
+
     If another server has the name, the client's name is appended. Servers that start the same way are imported once,
     even if the secrets of one are in the keyring. Among these, an enabled server gives the name.
     """

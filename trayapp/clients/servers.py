@@ -78,7 +78,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
     if folder is not None:
         users = {
             _real(source.path) for source in sources
-        }  # in the home folder the user's own file is the folder's, too
+        }  # in the home folder, the user's file is also the project file
         beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
         sources += [source for source in beside if _real(source.path) not in users]
     reader = _FilesReader(client, machine)
@@ -90,7 +90,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
 def _real(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError):  # a link that leads back to itself
+    except (OSError, RuntimeError):  # a symlink loop
         return path
 
 

@@ -49,7 +49,7 @@ class Client:
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
     own_command: str = ""
-    timeout_unit: Literal["ms", "s"] = "ms"  # of a `timeout` in its entries
+    timeout_unit: Literal["ms", "s"] = "ms"  # the unit of `timeout` in its entries
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:

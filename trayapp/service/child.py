@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False  # as in typing, which costs as much
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes too long here
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path

@@ -14,7 +14,7 @@ import sys
 
 from trayapp.service.command_line import gateway_command, is_frozen
 
-TYPE_CHECKING = False  # as in typing, which costs as much
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes too long here
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from subprocess import Popen

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 
-TYPE_CHECKING = False  # as in typing, which costs as much
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes too long here
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
