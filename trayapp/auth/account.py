@@ -1,7 +1,7 @@
 """The sign-in for one address: read from the vault once, and renewed before its token expires.
 
 All requests share one renewal. An account never opens a browser. Without a renewable grant there is no token, and the
-user is asked to sign in (login).
+user is asked to sign in. login obtains grants.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Callback:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, query: str) -> bool | None:
-        """Return None if a query is not our answer, True if it grants the sign-in, False if it refuses it."""
+        """Return None if a query is not our answer, True if it is valid and holds a code, else False."""
         said = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = said.get("state", "")

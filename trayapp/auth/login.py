@@ -333,7 +333,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
 async def _challenged(client: httpx2.AsyncClient, wish: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
     """Return a request that the server refuses, and its refusal, which lists the scopes that we want.
 
-    If a server refuses nothing, or only some tools, its well-known URLs are asked instead. Raise HTTPError.
+    If a server refuses nothing, or only some tools, its metadata is read from well-known URLs instead. Raise HTTPError.
     """
     headers = {**wish.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}

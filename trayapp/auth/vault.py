@@ -213,10 +213,10 @@ class Vault:
         return there
 
     async def secret_names(self) -> list[str]:
-        """Return all names, sorted.
+        """Return all names, sorted, or [] if the list cannot be read.
 
-        The vault stores the list, because not every keyring can list its entries. If nothing can be read, return those
-        in memory.
+        The vault stores the list itself, because not every keyring can list its entries. A list that is only in memory
+        counts.
         """
         try:
             text = await self.read(NAMES, asked=True)

@@ -333,7 +333,7 @@ def _write_tools(
 def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
     """Remove the lines of these tools, or all of `tools` if none remains.
 
-    Return the names that must stay, since their line holds more than a switch.
+    Return the names whose lines stay: those with more than a switch, or all of them if a comment would be lost.
     """
     slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
     if slot is None:

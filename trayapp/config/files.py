@@ -45,7 +45,7 @@ _HINTS = {
 
 
 def storage_error(error: OSError, path: Path, doing: str) -> StorageError:
-    """Return an error for a failure while `doing` ("read", "written"), with a hint what to do."""
+    """Return an error for a failure while `doing` ("read", "written"), with a hint about what to do."""
     hint = _HINTS.get(error.errno or 0, "")
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return StorageError(f"{path} cannot be {doing}: {reason}", hint)
@@ -202,7 +202,7 @@ class _Opened:
 
 @contextmanager
 def _opened(target: Path) -> Iterator[_Opened | None]:
-    """Hold the file that is about to be replaced open. Yield None if that is impossible."""
+    """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
     descriptor = -1
     if os.name != "nt":  # Windows cannot replace an open file, whether we or its writer hold it
         with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last one: a lease
@@ -314,7 +314,7 @@ def _take_place(
 
 
 def new_file(path: Path) -> BinaryIO:
-    """Create a file, accessible only to its user, and open it for writing. Raise OSError if it exists."""
+    """Create a file, accessible only to its user, and open it for writing. Raise OSError, also if it exists."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
     return open(descriptor, "wb")  # noqa: PTH123 (an open descriptor, not a path)
 

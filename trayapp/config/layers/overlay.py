@@ -138,7 +138,10 @@ def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
 
 
 def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
-    """Return the server with its working folder in the project: the project's folder, or a path relative to it."""
+    """Return the server with its cwd in the project: the project's folder, or a path relative to it.
+
+    A cwd with `~` or a variable stays.
+    """
     if server.command is None:
         return server
     cwd = server.cwd
