@@ -1,4 +1,4 @@
-"""`multi-mcp add` and `multi-mcp remove`: one server more or less, in servers.yaml or in the project's own file.
+"""`multi-mcp add` and `multi-mcp remove`: add or remove one server in servers.yaml or in the project's own file.
 
 Never here: how a file is edited (config/edits, clients/project_file).
 """
@@ -134,12 +134,12 @@ def _add(
     *,
     anywhere: bool = False,
 ) -> None:
-    """Write a server and try it. `anywhere`: it was said in no folder, so that none is written."""
+    """Write a server's entry and try the server. `anywhere`: no folder belongs to the request, so write no `cwd`."""
     if confine and "command" in entry:
         entry.setdefault("confine", True)
     folder, home = Path.cwd(), Machine().home
     path = project_file.project_file_for(folder, home) if scope == "project" else own_store().path
-    proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # a .mcp.json belongs to others, too
+    proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # other tools read a .mcp.json, too
     browser, entry = proposed is not entry, proposed
     runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
     where = _where(scope, folder, path, home) if runs_here else None
@@ -166,7 +166,7 @@ def _add(
 
 
 def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
-    """The folder in which it was said, as `cwd`: of a project relative to that, and none for its own."""
+    """Return the current folder as `cwd`. In a project it is relative to the project's folder; None for that itself."""
     if scope == "global":
         return shown_path(folder, home)
     below = folder.resolve()
@@ -174,11 +174,11 @@ def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
 
 
 def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
-    """Return the entry with those of its secrets in the keyring that are wanted there and can be."""
+    """Return the entry, its secrets moved to the keyring where that is wanted and possible."""
     found = secrets_of(name, entry)
     if not found:
         return entry
-    unasked = hide is None and not asks  # then what can be kept is kept, and the rest is told
+    unasked = hide is None and not asks  # then keep what can be kept, and report the rest
     if keeps_secrets() if unasked else may_keep([secret.name for secret in found], hide, asks):
         try:
             taken = secret_names()
@@ -193,7 +193,7 @@ def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) 
 
 
 def _name_from(url: str | None) -> str:
-    """Raises UsageError without an address, or for one that none should be taken from."""
+    """Return a server name made from its URL. Raises UsageError without a URL, or for an unsafe one."""
     if not url:
         raise UsageError("Give a name and a command, or --url", f"For example: {EXAMPLE}")
     _check_url(url)
@@ -207,14 +207,17 @@ def _check_url(url: str) -> None:
 
 
 def _from_anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A program named by its way from here gets its whole path: the gateway runs in another folder."""
+    """Return the command with a relative program path made absolute, as the gateway runs in another folder."""
     if not command or Path(command[0]).name == command[0] or not Path(command[0]).is_file():
         return command
-    return (str(Path(command[0]).absolute()), *command[1:])  # not resolved: a link of a .venv is another program
+    return (str(Path(command[0]).absolute()), *command[1:])  # unresolved: a .venv's link is another program
 
 
 def _default_scope(folder: Path, home: Path) -> Scope:
-    """The project's where a file makes the folder, or one above it, a project; the home folder is none."""
+    """Return "project" if the folder, or one above it, has a project file, else "global".
+
+    The home folder is not a project.
+    """
     found = find_project(folder, home)
     return "global" if found is None or found.parent == home.resolve() else "project"
 
@@ -228,7 +231,7 @@ def _who_sees(scope: Scope, path: Path, home: Path) -> str:
 
 
 def project_file_is_trusted(path: Path) -> bool:
-    """Whether sessions see what stands in a project's file now."""
+    """Return True if sessions see the current content of a project's file."""
     file = read_project(path)
     return file is not None and own_trust().check(file) is not None
 
@@ -249,14 +252,14 @@ def _entry(
     headers: dict[str, str],
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the entry to be written; `more`: keys of it as they are. Raises UsageError for one of no use."""
+    """Return the entry to write. `more`: further keys, taken as they are. Raises UsageError for an unusable entry."""
     if bool(command) == bool(url):
         raise UsageError("Give a command or --url, one of them", f"For example: {EXAMPLE}")
     if url:
         _check_url(url)
     entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
     if command and not entry["args"]:
-        entry = {"command": [command[0]]}  # a list: a path with blanks in it is never split
+        entry = {"command": [command[0]]}  # a list, so that a path with blanks is never split
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     entry |= more
@@ -300,13 +303,16 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
 
 
 def _what_is_left(name: str, scope: Scope, store: ConfigStore) -> str:
-    """That the server is there nonetheless, since a layer below has it."""
+    """Return a note if the removed server still exists because an imported file has it; "" otherwise."""
     file = own_config(store).foreign.get(name) if scope == "global" else None
     return f"; that of {file} counts again, hide it with: multi-mcp disable {name}" if file else ""
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
-    """The one file that has that server and is ours to edit. Raises UsageError, ServerNotFoundError, which say who."""
+    """Return the scope of the one file that has the server and that we may edit.
+
+    Raises UsageError if another file or several have it, ServerNotFoundError if none has. The errors name the file.
+    """
     written = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
     in_own = name in written and name not in config.foreign
     in_project = project_file.has_server(project, name)

@@ -1,6 +1,6 @@
-"""The table of verbs, and the click group that loads the one that was asked for.
+"""The table of verbs, and the click group that loads the requested one.
 
-Never here: what a verb does. A verb is the click command `NAME_verb` of its module.
+A verb is the click command `NAME_verb` of its module. Never here: what a verb does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Environment: MULTI_MCP_HOME=DIR keeps everything in DIR
 
 
 class VerbEntry(NamedTuple):
-    """Where a verb lives, and its line in the list."""
+    """A verb's module, and its line in the list of verbs."""
 
     module: str
     summary: str
@@ -77,7 +77,7 @@ VERBS: dict[str, VerbEntry] = {
     "help": VerbEntry("help", "Show a page of the guide."),
     "update-check": VerbEntry("update", "Say whether there is a newer version."),
 }
-# Verbs of no use without a gateway: they start one. `status`, `stop` and `doctor` tell that none runs.
+# Verbs that need a gateway start one. `status`, `stop` and `doctor` report that none runs.
 STARTING = frozenset(
     (
         "add",
@@ -103,7 +103,7 @@ HIDDEN: dict[str, VerbEntry] = {
 
 
 class Verbs(click.Group):
-    """Loads a verb's module when the verb is asked for, and lists all of them from the table."""
+    """The click group of all verbs. It loads a verb's module on demand, and lists the verbs from the table."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -116,7 +116,7 @@ class Verbs(click.Group):
         command = getattr(module, f"{cmd_name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
         if cmd_name in STARTING and not any("--no-start" in option.opts for option in command.params):
-            from trayapp.cli.options import start_option  # with the control client, which not every verb needs
+            from trayapp.cli.options import start_option  # imports the control client, which not every verb needs
 
             command.params.append(start_option())
         return command
@@ -179,5 +179,5 @@ def program(context: click.Context, autostart: bool) -> int | None:
 
 
 def run(argv: list[str]) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line and return its exit code."""
     return guarded(lambda words: program.main(words, PROGRAM, standalone_mode=False), argv)

@@ -1,6 +1,6 @@
-"""`multi-mcp approve` and `multi-mcp inspect`: what servers changed or hide, and the user's word on it.
+"""`multi-mcp approve` and `multi-mcp inspect`: what servers changed or hide, and the user's decision about it.
 
-Never here: deciding what is held back, looking definitions over (the gateway does both).
+Never here: deciding what is held back, inspecting definitions (the gateway does both).
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def _keep(server: str, tool: str, as_json: bool) -> int:
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
-    """Return the commands of secrets that nobody approved, by server; of every server without a name."""
+    """Return the unapproved commands of secrets by server. `server`: only that one, "" for all."""
     try:
         config = own_config(own_store())
     except MultiMcpError:
-        return {}  # what is wrong with servers.yaml is said elsewhere
+        return {}  # problems of servers.yaml are reported elsewhere
     store = own_trust()
     found = {
         name: [command for command in secret_commands(entry) if not store.is_approved(command)]
@@ -104,7 +104,7 @@ def _unapproved_commands(server: str) -> dict[str, list[str]]:
 
 
 def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:
-    """Show the commands, ask about them, and start their servers again. Return True if they are approved."""
+    """Show the commands, ask for approval, and restart their servers. Return True if they are approved."""
     if not as_json:
         for name, found in commands.items():
             say(
@@ -134,7 +134,7 @@ def _approve(rows: list[Row]) -> dict[str, Any]:
 
 
 def _agreed(number: int, rows: list[Row], can_ask: bool) -> bool:
-    """Ask. Raises UsageError where nobody can answer."""
+    """Ask for approval of the tools, and show them in full on request. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
     question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = show all]"
@@ -144,7 +144,7 @@ def _agreed(number: int, rows: list[Row], can_ask: bool) -> bool:
 
 
 def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
-    """Each tool: what is different, what becomes of it meanwhile, and last why it waits."""
+    """Yield for each tool its difference, what clients get until it is approved, and last why it waits."""
     for row in rows:
         yield f"{_path(row)}:"
         lines = row["difference"] if whole else _told(row)
@@ -158,7 +158,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
 
 
 def _told(row: Row) -> list[str]:
-    """Return what of a difference is shown at first: of a new tool its words, of a changed one what changed."""
+    """Return the part of a difference that is shown first: at most SHOWN_FIRST lines, without a new tool's schemas."""
     lines: list[str] = row["difference"]
     if not row["changed"]:
         schemas = (at for at, line in enumerate(lines) if line in SCHEMAS)
@@ -167,7 +167,7 @@ def _told(row: Row) -> list[str]:
 
 
 def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
-    """Yield cleaned lines, within the width of a terminal where one is there."""
+    """Yield cleaned lines, wrapped to the terminal's width if stdout is a terminal."""
     columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else 0
     for line in lines:
         text = f"{indent}{clean(line)}"
@@ -183,7 +183,7 @@ def _meanwhile(row: Row) -> str:
 
 
 def _refused(rows: list[Row]) -> Iterator[str]:
-    """What happens after a no."""
+    """Yield what happens to the tools that the user did not approve."""
     for row in rows:
         yield f"Not approved: {_path(row)}. {_meanwhile(row)}"
     if len(rows) == 1:
@@ -204,7 +204,7 @@ def _path(row: Row) -> str:
 
 
 def _words(found: Row) -> str:
-    """Return why a text was found, and its sentence: `It hides a step (description): "Do >not tell< the user."`."""
+    """Return a finding's reason and its text: `It hides a step (description): "Do >not tell< the user."`."""
     said, marked = found["evidence"], found.get("marked") or ""
     shown = said.replace(marked, f">{marked}<", 1) if marked and marked != said else said
     return f"{found.get('reason') or found['code']} ({found['where']})" + (f': "{shown}"' if shown else "")

@@ -1,6 +1,6 @@
 """`multi-mcp asks`, `allow` and `deny`: calls and servers' questions that wait for the user's answer.
 
-Never here: which calls ask, what an answer does (the gateway decides both).
+Never here: which calls need approval, what an answer does (the gateway decides both).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def asks_verb(watch: bool, as_json: bool) -> None:
 
 
 def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
-    """Print each ask that is new, and which are over; with `as_json` all of them at each change."""
+    """Print new asks, and the ids of those that are over. With `as_json`, print all asks at each change."""
     known: dict[str, Row] | None = None
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
@@ -110,7 +110,7 @@ def _show(row: Row, line: str, as_json: bool) -> None:
 
 
 def lines(rows: list[Row]) -> Iterator[str]:
-    """Yield each ask: who, what, with which arguments, and how to answer."""
+    """Yield the lines of each ask: client, tool or question, arguments, and how to answer."""
     if not rows:
         yield "Nothing waits for your answer"
         return
@@ -120,7 +120,7 @@ def lines(rows: list[Row]) -> Iterator[str]:
 
 
 def call_lines(row: Row, *, answers: bool = True) -> Iterator[str]:
-    """Yield one call that waits."""
+    """Yield the lines of one waiting call. `answers`: include its id and the commands that answer it."""
     basis = f", {ANNOTATED}" if row.get("basis") == "annotations" else ""
     head = f"{row['id']}: {_whose(row)} wants to call" if answers else "This calls"
     yield one_line(f"{head} {_subject(row)} ({row['class']}{basis})")
@@ -149,7 +149,7 @@ def _question_lines(row: Row) -> Iterator[str]:
 
 
 def always_lines(always: list[Row]) -> Iterator[str]:
-    """Yield what never asks, since the user said so."""
+    """Yield the tools that the user always allows."""
     if always:
         yield f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):"
         yield from (f"  {one_line(_subject(row))}" for row in always)

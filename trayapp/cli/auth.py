@@ -1,6 +1,6 @@
-"""`multi-mcp auth`: the user signs in to a server in a browser, here or elsewhere, or out of it, or sees where.
+"""`multi-mcp auth`: sign in to a server in a browser on this or another machine, sign out, or list sign-ins.
 
-Never here: OAuth; the gateway has the listener and the tokens.
+Never here: OAuth. The gateway has the listener and the tokens.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from trayapp.model.errors import ExitCode
 from trayapp.service.opener import open_url
 from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
 
-START_S = 120.0  # for the gateway to find out who signs people in, and for the keyring to be unlocked
-END_S = 420.0  # five minutes for the user, and the server's start
-PASTES = 5  # tries to paste the right address
+START_S = 120.0  # for the gateway to discover the authorization server, and for the user to unlock the keyring
+END_S = 420.0  # five minutes for the user, plus the server's start
+PASTES = 5  # attempts to paste the right address
 
 
 @click.command("auth", epilog=examples("multi-mcp auth linear", "multi-mcp auth linear --paste"))
@@ -42,7 +42,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
         return _sign_out(server, as_json)
     with waiting(f"Asking who signs you in to {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)
-    if begun["url"] is None:  # found in the keyring, which the user has just unlocked
+    if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
         return _told(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
     _tell(server, begun["url"], opened)
@@ -54,7 +54,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
 
 
 def _tell(server: str, url: str, opened: bool) -> None:
-    """On stderr: the address, alone in its line, so that it can be copied."""
+    """Print the address on stderr, on its own line so that it can be copied."""
     if opened:
         note(f"Your browser opens to sign in to {one_line(server)}. If it does not, go to:", one_line(url))
     else:
@@ -62,7 +62,10 @@ def _tell(server: str, url: str, opened: bool) -> None:
 
 
 def _take_address(server: str) -> None:
-    """Read where the browser ended up, until it is the right address; an empty line: it came back by itself."""
+    """Read the address where the browser ended up until it is valid, at most PASTES times.
+
+    An empty line means that the browser reached the gateway by itself.
+    """
     note("Then paste the address that the browser ends at (it begins with http://127.0.0.1) and press Enter.")
     note("If the browser is on this machine and shows that you are signed in, just press Enter.")
     for _ in range(PASTES):

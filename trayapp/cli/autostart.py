@@ -1,6 +1,6 @@
-"""`multi-mcp autostart`: whether the tray starts at login.
+"""`multi-mcp autostart`: start the tray at login, or not.
 
-Never here: how each desktop is told (service/autostart/switch).
+Never here: how to set this on each desktop (service/autostart/switch).
 """
 
 from __future__ import annotations

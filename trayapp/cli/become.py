@@ -1,6 +1,7 @@
-"""How this process becomes the gateway; for one that a client waits for, without the library of the command line.
+"""Turning this process into the gateway. A start that a client waits for does not load click.
 
-Never here: what a gateway does. The only module outside the gateway that loads it, and only when it runs here.
+This is the only module outside the gateway that imports the gateway, and only when it runs here.
+Never here: what a gateway does.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from trayapp.wire.rundir import run_dir
 if TYPE_CHECKING:
     from trayapp.clients.layers import ClientLayers
 
-LINGERING = ["start", "--linger"]  # what service/command_line starts: a client waits, and nobody reads
+LINGERING = ["start", "--linger"]  # as started by service/command_line: a client waits, and nobody reads the output
 
 
 def lingering_gateway() -> int:
-    """`multi-mcp start --linger`: the exit code."""
+    """Run `multi-mcp start --linger` and return its exit code."""
     try:
         run = run_dir(os.environ)
         refuse_while_paused(run)
         refuse_out_of_turn(run)
         return run_here(True, lambda: None)
     except (MultiMcpError, OSError) as error:
-        from trayapp.cli.boundary import guarded  # with click, 20 ms: for the few starts that fail
+        from trayapp.cli.boundary import guarded  # imports click, 20 ms: only for the few starts that fail
 
         return guarded(_raising(error), LINGERING)
 
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
-    """Be the gateway until told to stop; the exit code. Raises AlreadyRunningError, StorageError."""
-    gc.disable()  # a start makes many objects and no garbage; the gateway collects once its first client is served
+    """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
+    gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
     code = run_gateway(
@@ -56,19 +57,21 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
 
 
 def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
-    """Whether this process is not to become another program by itself: a person has it before them on a terminal, or
-    the system lets nobody replace a program that runs (Windows)."""
+    """Return True if this process must not replace itself with a newer program.
+
+    That is so on a terminal, where a person watches it, and on Windows, where a running program cannot be replaced.
+    """
     return platform == "win32" or bool(stdout and stdout.isatty())
 
 
 def _become_the_new_one() -> NoReturn:
-    """This process goes on as the program that has our name now: whoever started and watches it sees no end."""
+    """Replace this process with the program now installed under our name. It keeps its process id for its watchers."""
     argv = [*own_command(), *sys.argv[1:]]
     os.execve(argv[0], argv, gateway_environment(os.environ))
 
 
 def client_layers() -> ClientLayers:
-    """The reader of `settings.imports`, loaded when there are any."""
+    """Return the reader of `settings.imports`. It is loaded only if there are any."""
     from trayapp.clients.layers import ClientLayers
 
     return ClientLayers()

@@ -1,6 +1,6 @@
-"""Where a verb's failure becomes two lines and an exit code: the one place of the command line that catches errors.
+"""The boundary where a verb's failure becomes two lines and an exit code.
 
-Never here: raising them, the texts.
+This is the only place of the command line that catches all errors. Never here: raising them, their texts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from trayapp.cli.output import has_colours, note, print_json, safe_streams
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout: our files' errors name the file
-INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout; errors of files name the file
+INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
 def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
-    """Run `work` on the arguments; its exit code, whatever happens."""
+    """Run `work` on the arguments, and return its exit code or that of its error.
+
+    It raises BrokenPipeError, and OSError if stdout is full.
+    """
     safe_streams()
     try:
         code = work(argv)
@@ -42,10 +45,10 @@ def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
 
 
 def report(error: MultiMcpError, *, as_json: bool) -> int:
-    """Say what happened and what to do, on stderr; with --json on stdout as well. The exit code."""
+    """Print what happened and what to do on stderr, with --json on stdout too. Return the exit code."""
     title, hint = one_line(error.title), one_line(error.hint)
     if as_json:
-        with suppress(OSError):  # what cannot be written there is what is reported
+        with suppress(OSError):  # stdout may be what failed
             print_json({"error": {"title": title, "hint": hint, "code": error.code}})
     head = click.style("Error:", fg="red", bold=True) if has_colours(sys.stderr, os.environ) else "Error:"
     note(f"{head} {title}", *([hint] if hint else []), styled=True)
@@ -53,7 +56,7 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
 
 
 def usage_error(error: click.ClickException) -> UsageError:
-    """What click found wrong with the words of a command line, in our form."""
+    """Return click's error about a command line as a UsageError."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     command = context.command_path if context else "multi-mcp"
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):

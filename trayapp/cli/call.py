@@ -1,6 +1,6 @@
-"""`multi-mcp call`: one tool, called through the gateway as a client would.
+"""`multi-mcp call`: call one tool through the gateway, as a client would.
 
-Never here: what the words mean (call_args), what the result looks like (content).
+Never here: parsing arguments (call_args), formatting the result (content).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 
 def require_yes(row: dict[str, Any]) -> None:
-    """Ask at this terminal before a call, unless a script runs unattended on purpose. Raises MultiMcpError for a no."""
+    """Ask for approval of a call if a person is at this terminal. Raises MultiMcpError if they decline."""
     if not at_terminal():
         return
     say(*call_lines(row, answers=False))
@@ -84,7 +84,7 @@ def require_yes(row: dict[str, Any]) -> None:
 
 
 def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
-    """From the one place or the other. Raises UsageError."""
+    """Return the arguments, from KEY=VALUE pairs or from --args. Raises UsageError."""
     if args_json is None:
         return from_pairs(pairs)
     if pairs:
@@ -93,7 +93,7 @@ def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
 
 
 def save(result: dict[str, Any], out: Path) -> None:
-    """Write what is no text to `out`; the second and further ones beside it. Raises MultiMcpError, OSError."""
+    """Write the first binary part to `out`, further ones beside it. Raises MultiMcpError if there is none, OSError."""
     found = binary_parts(result)
     if not found:
         raise MultiMcpError("The tool answered with no image, audio or file", "Its text is printed without --out")
@@ -104,7 +104,7 @@ def save(result: dict[str, Any], out: Path) -> None:
 
 
 def show(result: dict[str, Any], as_json: bool) -> None:
-    """The result on stdout."""
+    """Print the result on stdout."""
     text = "" if as_json else result_text(result)
     if as_json:
         print_json(result)

@@ -1,6 +1,6 @@
-"""The words of `multi-mcp call` to a tool's arguments.
+"""Conversion of the words of `multi-mcp call` to a tool's arguments.
 
-Never here: reading files, calling. Wrong words raise UsageError.
+Invalid words raise UsageError. Never here: reading files, calling.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXAMPLES: dict[str, Any] = {"integer": 1, "number": 1.5, "boolean": True, "array
 
 
 def from_pairs(words: Sequence[str]) -> dict[str, Any]:
-    """`KEY=VALUE ...` to arguments; a key may stand once."""
+    """Return the arguments for `KEY=VALUE ...`. Each key may occur once."""
     arguments: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -33,13 +33,13 @@ def from_pairs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
-    """The VALUEs that became something else than text, as they were typed: the tool may want text there."""
+    """Return the VALUEs that were parsed as something other than text, as typed: the tool may want text."""
     pairs = (word.partition("=") for word in words)
     return {key: value for key, _, value in pairs if not isinstance(arguments[key], str)}
 
 
 def value_of(text: str) -> Any:
-    """JSON if it is JSON (so `"5"` is the text 5), else the text as it stands."""
+    """Return the parsed value if the text is JSON (so `"5"` is the text 5), else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -47,7 +47,7 @@ def value_of(text: str) -> Any:
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Return the JSON object in a text."""
     try:
         arguments = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -58,7 +58,7 @@ def from_json(text: str) -> dict[str, Any]:
 
 
 def example_call(tool: str, schema: Any) -> str:
-    """Return a command line that calls the tool with what it needs."""
+    """Return a command line that calls the tool with its required arguments."""
     schema = schema if isinstance(schema, dict) else {}
     known, needed = schema.get("properties"), schema.get("required")
     properties = known if isinstance(known, dict) else {}
@@ -68,7 +68,7 @@ def example_call(tool: str, schema: Any) -> str:
 
 
 def _example(schema: Any) -> str:
-    """Return a VALUE for a parameter: one that its schema names, else one of its type."""
+    """Return an example VALUE for a parameter: one that its schema names, else one of its type."""
     schema = schema if isinstance(schema, dict) else {}
     listed = [values[0] for key in ("examples", "enum") if isinstance(values := schema.get(key), list) and values]
     named = [schema[key] for key in ("default", "const") if key in schema]

@@ -1,4 +1,4 @@
-"""`multi-mcp confine`: a server run once, confined; what it touched, what it was refused, and the entry that it needs.
+"""`multi-mcp confine`: run a server once, confined, and show what it touched, what was refused, and what it needs.
 
 Never here: running it (the gateway does).
 """
@@ -81,7 +81,7 @@ def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _places(word: str, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the places, of the system's own none."""
+    """Yield the places, without those of the system."""
     named = [shown_path(Path(path), Path.home()) for path in paths if not f"{path}/".startswith(SYSTEM)]
     more = f", and {len(named) - PLACES_NAMED} more" if len(named) > PLACES_NAMED else ""
     if named:

@@ -1,6 +1,6 @@
-"""`multi-mcp connect` and `multi-mcp disconnect`: our entry into the files of AI tools, and out of them.
+"""`multi-mcp connect` and `multi-mcp disconnect`: write our entry into the files of AI tools, and remove it.
 
-Never here: where a tool keeps what (clients/table), how a file is edited.
+Never here: where each tool keeps its configuration (clients/table), how a file is edited.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted
 
-_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # what every tool takes as a server's name
+_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # server names that every tool accepts
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
 NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
 Do = Callable[[str, ClientsContext], Change]
@@ -97,9 +97,9 @@ def connect_verb(
 def connect_each(
     names: Sequence[str], style: Style, world: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Connect each AI tool, and say so. Return what was done, and whether one failed.
+    """Connect each AI tool, and report it. Return what was done, and True if one failed. Raises MultiMcpError.
 
-    `replace`: also where another server has the name of our entry; else the user is asked. Raises MultiMcpError.
+    `replace`: replace another server that has the name of our entry, instead of asking the user.
     """
 
     def do(name: str, world: ClientsContext) -> Change:
@@ -121,7 +121,7 @@ def _entry_name(name: str) -> str:
 
 
 def _options(profile: str | None, servers: str | None) -> tuple[str, ...] | None:
-    """Return the options behind `multi-mcp stdio`; None where none are asked for. Raises UsageError, StorageError."""
+    """Return the options for `multi-mcp stdio`; None if none were given. Raises UsageError, StorageError."""
     if profile is None and servers is None:
         return None
     config = own_config(own_store())
@@ -180,7 +180,10 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How changes are told. `diff`: line by line, else one line a tool. `flow`: inside a longer one, without hints."""
+    """How changes are reported.
+
+    `diff`: line by line, else one line per tool. `flow`: as a step of a longer flow, without hints.
+    """
 
     dry_run: bool
     as_json: bool
@@ -201,9 +204,9 @@ def _names(
 def _each(
     names: Sequence[str], do: Do, style: Style, world: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Carry it out for each; one that fails is told and stops no other. A single one that fails is the verb's error.
+    """Carry out `do` for each tool. Return what was done, and True if one failed.
 
-    Return what was done, and whether one failed.
+    A failure is reported and does not stop the others. If there is only one tool, its error is raised.
     """
     done: list[dict[str, Any]] = []
     failed = False
@@ -229,7 +232,7 @@ def _each(
 
 
 def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
-    """In words what was, or would be, done; before that the difference where it is wanted."""
+    """Return what was done, or would be, in words, after the difference if that is wanted."""
     title, path = change.client.title, shown_path(change.file, world.machine.home)
     state = client_state(change.client.name, world)
     if not change.changes:
@@ -252,9 +255,9 @@ def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
 
 
 def _as_json(change: Change, world: ClientsContext) -> dict[str, Any]:
-    """`{"name", "title", "state", "file", "reason", "profile"?, "changed", "diff", "needs", "restores"}`.
+    """Return `{"name", "title", "state", "file", "reason", "profile"?, "changed", "diff", "needs", "restores"}`.
 
-    `needs`: what is left to do, "" = nothing; `restores`: whether the file has its very bytes of before.
+    `needs`: what is left to do, "" = nothing. `restores`: true if the file has its original bytes again.
     """
     diff = [redacted(line) for line in change.diff()]
     done = {"changed": change.changes, "diff": diff, "needs": _needs(change), "restores": change.restores}
@@ -262,7 +265,7 @@ def _as_json(change: Change, world: ClientsContext) -> dict[str, Any]:
 
 
 def _needs(change: Change) -> str:
-    """What the tool needs, to see its new entry."""
+    """Return what the user must do so that the tool sees its new entry; "" if nothing."""
     new = change.changes and change.wanted == "connected"
     return NEEDS[change.client.restart].format(title=change.client.title) if new else ""
 
@@ -275,7 +278,7 @@ def _state_json(state: ClientStatus) -> dict[str, Any]:
 
 
 def show(states: Sequence[ClientStatus], world: ClientsContext, as_json: bool) -> int:
-    """The tools that are here."""
+    """Print the AI tools on this machine and their states. Return the exit code."""
     if as_json:
         print_json({"clients": [_state_json(state) for state in states]})
         return 0

@@ -1,4 +1,4 @@
-"""A tool's result as plain text: texts as they are, everything else as a line that stands for it.
+"""A tool's result as plain text. Text stays as it is; anything else becomes a line that describes it.
 
 Never here: printing, calling.
 """
@@ -13,7 +13,7 @@ from trayapp.cli.text import byte_size, clean, json_text, one_line
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """What a person gets to see; the structured content when there is no text. Cleaned, maybe of several lines."""
+    """Return a result as cleaned text, possibly of several lines; its structured content if it has no text."""
     blocks = _blocks(result)
     texts = [block_text(block) for block in blocks]
     structured = result.get("structuredContent")
@@ -23,7 +23,7 @@ def result_text(result: dict[str, Any]) -> str:
 
 
 def binary_parts(result: dict[str, Any]) -> list[bytes]:
-    """Return the images, audio and blobs of a result, decoded; what is not base64 is none."""
+    """Return the images, audio and blobs of a result, decoded. Invalid base64 is skipped."""
     parts: list[bytes] = []
     for block in _blocks(result):
         resource = block.get("resource")
@@ -40,7 +40,7 @@ def _blocks(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def block_text(block: dict[str, Any]) -> str:
-    """One content block (MCP 2025-11-25, tools, tool result)."""
+    """Return one content block as text (MCP 2025-11-25, tools, tool result)."""
     kind = one_line(str(block.get("type")))
     if kind == "text":
         return clean(str(block.get("text", "")))
@@ -52,7 +52,7 @@ def block_text(block: dict[str, Any]) -> str:
 
 
 def resource_text(resource: Any) -> str:
-    """An embedded resource: its text, or what it is."""
+    """Return an embedded resource's text, or a line that describes it."""
     if not isinstance(resource, dict):
         return stand_in("resource")
     if isinstance(resource.get("text"), str):
@@ -61,10 +61,10 @@ def resource_text(resource: Any) -> str:
 
 
 def stand_in(*parts: Any) -> str:
-    """`[image, image/png, 12 kB]`."""
+    """Return a line that describes a block: `[image, image/png, 12 kB]`."""
     return "[" + ", ".join(one_line(str(part)) for part in parts if part) + "]"
 
 
 def data_size(data: Any) -> str:
-    """The size of base64 data once decoded."""
+    """Return the decoded size of base64 data; "" for anything but text."""
     return byte_size(len(data.rstrip("=")) * 3 // 4) if isinstance(data, str) else ""

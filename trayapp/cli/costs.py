@@ -1,6 +1,6 @@
-"""`multi-mcp status --tokens`: what each way to show the tools costs a model's context.
+"""`multi-mcp status --tokens`: the tokens of a model's context that each way to expose the tools costs.
 
-Never here: the estimate (the gateway's).
+Never here: the estimate (the gateway makes it).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 
 
 def show_costs(as_json: bool) -> None:
-    """Ask and print."""
+    """Ask the gateway for the costs and print them."""
     found = ask(COSTS)
     if as_json:
         print_json(found)
@@ -28,7 +28,7 @@ def show_costs(as_json: bool) -> None:
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The two ways, where they meet, and which servers cost most."""
+    """Return the costs of both ways, their break-even, the most expensive servers, and unused tools."""
     tools, search = found["tools"], found["search"]
     direct = f", {search['direct']} direct among them" if search["direct"] else ""
     said = [
@@ -45,8 +45,8 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
-    """The tools that nobody called for a month, or as long as there is a history; none without a history."""
-    if unused is None or not unused["tools"]:  # None: a gateway of before
+    """Return the tools not called for a month, or since the history began; nothing without a history."""
+    if unused is None or not unused["tools"]:  # None: an older gateway
         return []
     tools = unused["tools"]
     span = ago(time.time() - unused["since"])
@@ -59,5 +59,5 @@ def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
 
 
 def tokens(number: int) -> str:
-    """`62,000 tokens`."""
+    """Return a number of tokens in words: `62,000 tokens`."""
     return f"{number:,} tokens"

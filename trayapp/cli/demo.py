@@ -1,4 +1,4 @@
-"""`multi-mcp demo`: the whole round trip with real processes, in a home of its own that is gone afterwards.
+"""`multi-mcp demo`: the whole round trip with real processes, in a temporary home folder.
 
 Never here: the user's own files or gateway.
 """
@@ -43,18 +43,18 @@ SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else Non
 
 @dataclass(slots=True)
 class DemoReport:
-    """What was done so far: each step with its milliseconds, None where there was nothing to time."""
+    """The steps so far, each with its duration in milliseconds, None if it was not timed."""
 
     as_json: bool
     steps: list[dict[str, Any]] = field(default_factory=list)
 
     def title(self, text: str) -> None:
-        """A heading."""
+        """Print a heading."""
         if not self.as_json:
             say("", text)
 
     def step(self, name: str, label: str, ms: float | None = None, said: str = "") -> None:
-        """One thing done; `name` is its stable name in the JSON."""
+        """Report one step. `name` is its stable name in the JSON."""
         said = one_line(said)
         self.steps.append({"name": name, "ms": None if ms is None else round(ms, 3), "said": said})
         if not self.as_json:
@@ -62,7 +62,7 @@ class DemoReport:
             say(f"  {label:<{LABEL_COLUMNS}}{taken:>10}  {said}".rstrip())
 
     def timed(self, name: str, label: str, work: Callable[[], Value], said: Callable[[Value], str]) -> Value:
-        """Do it, note how long it took."""
+        """Do the work, report how long it took, and return its value."""
         begin = time.perf_counter()
         value = work()
         self.step(name, label, (time.perf_counter() - begin) * 1000, said(value))
@@ -88,7 +88,7 @@ def demo_verb(as_json: bool) -> None:
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """An empty folder that is gone afterwards."""
+    """Yield an empty folder, and delete it afterwards."""
     home = Path(tempfile.mkdtemp(prefix="multi-mcp-demo-", dir=SHORT_TMP))
     try:
         yield home
@@ -97,7 +97,7 @@ def temporary_home() -> Iterator[Path]:
 
 
 class Demo:
-    """One run in `home`. Whatever happens, no process of it is left."""
+    """One run of the demo in `home`. It leaves no process behind, even if it fails."""
 
     def __init__(self, home: Path, report: DemoReport) -> None:
         self._home = home
@@ -107,7 +107,7 @@ class Demo:
         self._seen: dict[int, psutil.Process] = {}
 
     def run(self) -> None:
-        """Both starts. Raises DemoFailed and other MultiMcpErrors."""
+        """Run both starts. Raises DemoFailed and other MultiMcpErrors."""
         (self._home / CONFIG_NAME).write_text(sample_text(), encoding="utf-8")
         try:
             self._first_start()
@@ -180,7 +180,7 @@ class Demo:
         self._report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
 
     def _check_idle(self, label: str) -> None:
-        """Fail unless the sample server is not running."""
+        """Raise DemoFailed if the sample server is running."""
         (server,) = self._ask(SNAPSHOT)["servers"]
         if server["pid"] is not None:
             raise DemoFailed(f"The sample server is {server['state']}, it should not run")
@@ -203,13 +203,13 @@ class Demo:
             self._seen[pid] = psutil.Process(pid)
 
     def _note_processes(self) -> None:
-        """Remember all that runs now, servers above all."""
+        """Remember all processes that run now, including servers."""
         for process in list(self._seen.values()):
             with suppress(psutil.NoSuchProcess):
                 self._seen.update((child.pid, child) for child in process.children(recursive=True))
 
     def _end_all(self) -> list[int]:
-        """Stop what a failure left running; the ids of processes that had to be killed."""
+        """Stop processes that a failure left running. Return the ids of those that had to be killed."""
         self._note_processes()
         with suppress(NoGatewayError):
             self._ask(STOP)
@@ -225,7 +225,7 @@ class Demo:
 
 
 def processes_of(home: Path) -> Iterator[psutil.Process]:
-    """Every process, ours or a server's, that was started with this home."""
+    """Yield every process, ours or a server's, that was started with this home."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(home):
@@ -233,16 +233,16 @@ def processes_of(home: Path) -> Iterator[psutil.Process]:
 
 
 def tool_names(client: ShimClient) -> list[str]:
-    """The tools that a session sees."""
+    """Return the names of the tools that a session sees."""
     return [tool["name"] for tool in client.request("tools/list")["tools"]]
 
 
 def call(client: ShimClient, tool: str, **arguments: Any) -> str:
-    """Call a tool of the sample server; its text."""
+    """Call a tool of the sample server and return its text."""
     params = {"name": f"sample_{tool}", "arguments": arguments}
     return str(client.request("tools/call", params)["content"][0]["text"])
 
 
 def add(client: ShimClient, a: int, b: int) -> str:
-    """The sample server's sum."""
+    """Return the sum that the sample server computes."""
     return call(client, "add", a=a, b=b)

@@ -17,12 +17,12 @@ from trayapp.service.command_line import shim_command
 from trayapp.service.detached import FROM_ANYWHERE
 
 PROTOCOL = "2025-11-25"
-ANSWER_TIMEOUT_S = 30.0  # a server's start on a busy machine; the sample server takes 0.1 s
+ANSWER_TIMEOUT_S = 30.0  # enough for a server's start on a busy machine; the sample server takes 0.1 s
 END_TIMEOUT_S = 5.0  # from the end of stdin to the end of the shim
 
 
 class DemoFailed(MultiMcpError):
-    """The demo met something that should not be."""
+    """A failure of the demo."""
 
     code = "demo_failed"
 
@@ -31,7 +31,7 @@ class DemoFailed(MultiMcpError):
 
 
 class ShimClient:
-    """A real shim process with us as its client. Use it as a context manager: the shim has ended at its end."""
+    """A real shim process with us as its client. Use it as a context manager: its exit waits for the shim's end."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -53,7 +53,7 @@ class ShimClient:
         self.close()
 
     def initialize(self) -> dict[str, Any]:
-        """The handshake; the gateway's answer."""
+        """Do the handshake and return the gateway's result."""
         about = {"name": "multi-mcp-demo", "version": "1"}
         params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about}
         result = self.request("initialize", params)
@@ -61,7 +61,10 @@ class ShimClient:
         return result
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ask and wait. Raises DemoFailed: an error answer, none within ANSWER_TIMEOUT_S, the shim's end."""
+        """Send a request and return its result.
+
+        Raises DemoFailed for an error answer, for none within ANSWER_TIMEOUT_S, and if the shim ends.
+        """
         self._last_id += 1
         deadline = threading.Timer(ANSWER_TIMEOUT_S, self.process.kill)
         deadline.daemon = True
@@ -97,7 +100,7 @@ class ShimClient:
             raise DemoFailed("The shim ended before its client did") from None
 
     def _answer(self, method: str) -> dict[str, Any]:
-        """The message with the last id; notifications in between are passed over."""
+        """Return the answer with the last id, skipping notifications."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             message: dict[str, Any] = json.loads(line)

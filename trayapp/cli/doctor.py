@@ -1,6 +1,6 @@
-"""`multi-mcp doctor`: what is wrong here and what to do about it, with or without a gateway.
+"""`multi-mcp doctor`: report what is wrong on this machine and what to do about it, with or without a gateway.
 
-Never here: a check itself (service/checks).
+Never here: the checks themselves (service/checks).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def doctor_verb(as_json: bool) -> int:
 
 
 def fit(finding: CheckResult) -> CheckResult:
-    """As anybody may see it: foreign words in one line, without control sequences and secrets."""
+    """Return a finding fit to be shown: each text in one line, without control sequences and secrets."""
     return replace(finding, message=redacted(one_line(finding.message)), remedy=redacted(one_line(finding.remedy)))
 
 
 def lines(findings: Sequence[CheckResult], *, coloured: bool = False) -> list[str]:
-    """A line a finding, its remedy in one below it, the sum at the end."""
+    """Return one line per finding, its remedy in a line below it, and the totals at the end."""
     columns = max((len(finding.code) for finding in findings), default=0)
     out: list[str] = []
     for finding in findings:
@@ -65,7 +65,7 @@ def lines(findings: Sequence[CheckResult], *, coloured: bool = False) -> list[st
 
 
 def total(findings: Sequence[CheckResult]) -> str:
-    """`1 problem, 2 notes`."""
+    """Return the totals: `1 problem, 2 notes`."""
     states = [finding.state for finding in findings]
     parts = [count(states.count(state), state) for state in ("problem", "note") if state in states]
     return ", ".join(parts) or "All is well"

@@ -1,6 +1,6 @@
-"""`multi-mcp find`: servers in the registry that settings.registry names. Asked over the network only on this word.
+"""`multi-mcp find`: search the registry that settings.registry names. It uses the network only when run.
 
-Never here: how it is asked (service/registry).
+Never here: how the registry is queried (service/registry).
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 
 def note_old(answer: RegistryAnswer) -> None:
-    """Say that an answer is one of an earlier time."""
+    """Note that an answer is an earlier, cached one."""
     if answer.old_s is not None:
         note(one_line(f"The registry cannot be asked ({answer.why}): this is its answer of {ago(answer.old_s)}"))
 
 
 def own_registry() -> ServerRegistry:
-    """Return the registry that the user's settings name."""
+    """Return the registry from the user's settings."""
     try:
         settings = own_config(own_store()).settings
     except StorageError:

@@ -1,4 +1,4 @@
-"""What a first start says to somebody whose AI tools have servers already: that these can be taken over.
+"""The note at a first start that servers of the user's AI tools can be taken over.
 
 Never here: taking them over.
 """
@@ -13,10 +13,13 @@ from trayapp.model.errors import MultiMcpError
 
 
 def first_words() -> str:
-    """One line, "" where servers.yaml has servers of the user's own, nobody looks, or no tool has any. Blocks."""
+    """Return the note in one line. Blocks.
+
+    It is "" if servers.yaml has servers of the user's own, stderr is not a terminal, or no AI tool has servers.
+    """
     if not is_terminal(sys.stderr):
         return ""
-    from trayapp.cli.servers_file import own_store  # 50 ms with what follows: for a person who looks
+    from trayapp.cli.servers_file import own_store  # 50 ms with the imports below: only when a person reads it
     from trayapp.clients import importing
     from trayapp.clients.context import this_world
     from trayapp.config.read.parse import parse
@@ -32,7 +35,7 @@ def first_words() -> str:
 
 
 def say_first_words() -> None:
-    """Say them, if there are any."""
+    """Print the note, if there is one."""
     words = first_words()
     if words:
         note(words)

@@ -1,6 +1,6 @@
-"""`multi-mcp history`: what AI tools called, what came of it, and how long it took.
+"""`multi-mcp history`: the calls of AI tools, their results, and their durations.
 
-Never here: keeping it (the gateway's).
+Never here: recording it (the gateway does).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def history_verb(
 
 
 def clear(as_json: bool) -> None:
-    """Delete all of it."""
+    """Delete the whole history."""
     number = ask(HISTORY_CLEAR, timeout=TIMEOUT_S)["cleared"]
     if as_json:
         print_json({"cleared": number})
@@ -99,7 +99,7 @@ def clear(as_json: bool) -> None:
 
 
 def show(number: int, as_json: bool) -> None:
-    """Print one call."""
+    """Print one call with its arguments and result."""
     row: Row = ask(HISTORY_SHOW, {"id": number}, TIMEOUT_S)
     if as_json:
         print_json(row)
@@ -120,7 +120,7 @@ def show(number: int, as_json: bool) -> None:
 
 
 def pretty(text: str) -> str:
-    """Return JSON text indented, or what was cut as it is."""
+    """Return JSON text indented; text that was cut stays as it is."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:
@@ -128,7 +128,7 @@ def pretty(text: str) -> str:
 
 
 def table(rows: list[Row]) -> Table:
-    """One row a call."""
+    """Return a table with one row per call."""
     return Table(HEADERS, [_cells(row) for row in rows], STYLES)
 
 
@@ -140,19 +140,19 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def tool_of(row: Row) -> str:
-    """`SERVER/TOOL`."""
+    """Return the call's tool as `SERVER/TOOL`."""
     return f"{row['server']}/{row['tool']}" if row["server"] else str(row["tool"])
 
 
 def moment(seconds: float, *, whole: bool = False) -> str:
-    """The time of day; the date too when it is not today."""
+    """Return the time of day, with the date if it is not today."""
     at = datetime.fromtimestamp(seconds)
     today = at.date() == datetime.now().date()
     return at.strftime("%H:%M:%S" if today and not whole else "%Y-%m-%d %H:%M:%S")
 
 
 def took(ms: float) -> str:
-    """`3 ms`, `1.2 s`, `4 min`."""
+    """Return a duration in words: `3 ms`, `1.2 s`, `4 min`."""
     if ms < 1000:
         return f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
     return f"{ms / 1000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"

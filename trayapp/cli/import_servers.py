@@ -1,4 +1,4 @@
-"""`multi-mcp import`: the servers that AI tools have in their own files, shown, and taken over after a yes.
+"""`multi-mcp import`: show the servers in the files of AI tools, and take them over once the user agrees.
 
 Never here: reading those files (clients), how servers.yaml is edited.
 """
@@ -113,12 +113,12 @@ def _problem(offer: ImportOffer) -> Problem:
 
 
 def _chosen(new: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Ask which of them; raises UsageError where nobody can answer."""
+    """Ask which of the new servers to take over. Raises UsageError if nobody can answer."""
     return [new[number - 1] for number in asked_numbers(f"Take over {count(len(new), 'server')}?", len(new))]
 
 
 def asked_numbers(question: str, last: int) -> list[int]:
-    """Ask which of the numbers 1 to `last`. Raises UsageError where nobody can answer."""
+    """Ask which of the numbers 1 to `last` the user chooses. Raises UsageError if nobody can answer."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
     whole = f"{question} (all, none, or numbers such as 1,3-5)"
@@ -128,7 +128,7 @@ def asked_numbers(question: str, last: int) -> list[int]:
 
 
 def numbers_of(answer: str, last: int) -> list[int] | None:
-    """Return which of the numbers 1 to `last` an answer names, in order; None if it cannot be understood."""
+    """Return the numbers from 1 to `last` that an answer names, sorted; None if it cannot be understood."""
     word = answer.strip().lower()
     if word in ("all", "a", "yes", "y"):
         return list(range(1, last + 1))
@@ -145,7 +145,7 @@ def numbers_of(answer: str, last: int) -> list[int] | None:
 
 
 def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Return those that are in our files then: the chosen ones, and whatever starts like one that is there."""
+    """Return the offers that our files then contain: the chosen ones, and those already there."""
     names = {(offer.found.folder, offer.name) for offer in chosen}
     return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
 
@@ -153,9 +153,9 @@ def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> lis
 def _take(
     chosen: Sequence[ImportOffer], hidden: Sequence[ImportOffer], leaving: Sequence[ImportOffer], store: ConfigStore
 ) -> list[Move]:
-    """Write the chosen servers, take those that leave out of their files, and note both so that it can be undone.
+    """Write the chosen servers, remove the `leaving` ones from the tools' files, and record both for an undo.
 
-    `hidden`: the chosen ones as they are written, with their secrets elsewhere.
+    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere.
     """
     written = _write(hidden, store)
     world = this_world()
@@ -194,14 +194,14 @@ def _read(client: str | None, machine: Machine) -> FoundServers:
 
 
 def _first(store: ConfigStore) -> FoundServers:
-    """What a first start offers; nothing that sessions in one folder alone would see."""
+    """Return the servers offered at a first start, without those that only sessions in one folder would see."""
     loaded = store.read()
     config = parse(loaded.text, str(store.path)) if loaded.exists else None
     return FoundServers(tuple(offer.found for offer in first_offers(config, this_world())))
 
 
 def _doubled(store: ConfigStore) -> FoundServers:
-    """What connected AI tools start beside us; nothing that sessions in one folder alone would see."""
+    """Return the servers that connected AI tools still start themselves, without those for one folder only."""
     config = parse(store.start(), str(store.path))
     return FoundServers(tuple(offer.found for offer in doubled_offers(config, this_world())))
 
@@ -216,19 +216,22 @@ def _no_offer(as_json: bool) -> int:
 
 
 def _is_read_anyway(found: Found) -> bool:
-    """A project's own file that counts for sessions: its servers are there without an import."""
+    """Return True if a server is in a project file that sessions read anyway, without an import."""
     return found.folder is not None and found.file == project_file.project_file_of(found.folder)
 
 
 def _existing(store: ConfigStore, reading: FoundServers) -> dict[Path | None, Config]:
-    """What is configured now, by folder. Raises Unparsable: nothing is written beside what cannot be read."""
+    """Return the current configuration by folder; None is the user's own. Raises Unparsable.
+
+    Nothing is written to a file that cannot be read.
+    """
     existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
         existing[folder] = project_file.read_config(project_file.project_file_of(folder))
     return existing
 
 
-# --- what is shown
+# --- display
 
 
 def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine, *, numbered: bool) -> None:
@@ -258,7 +261,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
 
 
 def _remarks(offer: ImportOffer) -> Iterator[str]:
-    """What the user should know of one server before it is taken over."""
+    """Yield what the user should know about one server before it is taken over."""
     entry = offer.found.entry
     if entry.get("disabled") is True:
         yield "is switched off there, and comes as disabled"
@@ -293,7 +296,7 @@ def _starts(found: Found) -> str:
     return redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
 
 
-# --- what is done
+# --- changes
 
 
 def _secrets(offer: ImportOffer) -> list[Secret]:
@@ -301,23 +304,23 @@ def _secrets(offer: ImportOffer) -> list[Secret]:
 
 
 def _asked(offer: ImportOffer) -> list[str]:
-    """Names in the keyring that its entry comes with: VS Code asked its user for these."""
+    """Return the keyring names that the imported entry refers to. VS Code asked its user for their values."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
 
 def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[ImportOffer]:
-    """Return the offers with those of their secrets in the keyring that are wanted there and can be."""
+    """Return the offers, their secrets moved to the keyring where that is wanted and possible."""
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
         return new
     try:
         taken = set(secret_names())
     except MultiMcpError:
-        taken = set()  # what cannot be listed cannot be kept either, which keep_all tells
+        taken = set()  # then nothing can be kept either, which keep_all reports
     found: list[tuple[ImportOffer, set[str]]] = []
     secrets: list[Secret] = []
-    for offer in new:  # a server of another folder may be named alike: each secret gets a name that none has
+    for offer in new:  # servers of two folders may have the same name: each secret gets an unused name
         found.append((offer, set(taken)))
         secrets += (own := secrets_of(offer.name, offer.found.entry, taken))
         taken |= {secret.name for secret in own}
@@ -326,9 +329,10 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
 
 
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
-    """All servers into servers.yaml at once; those of a folder into its project's file. Return those that are written.
+    """Write the servers, and return those that were written.
 
-    One that cannot be written stops no other. What came with a folder's own files wants an approval of its own.
+    The user's own go into servers.yaml in one edit, those of a folder into its project file. One that cannot be written
+    does not stop the others. Servers from a folder's own files need a separate approval.
     """
     mine = [offer for offer in taken if offer.found.folder is None]
     refused: dict[str, MultiMcpError] = {}
@@ -381,7 +385,7 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
 
 
 def _as_json(found: Sequence[ImportOffer], reading: FoundServers, moved: Sequence[Move]) -> dict[str, Any]:
-    """`{"servers": [...], "problems": [...], "moved": [file]}`; values of variables and headers are left out."""
+    """Return `{"servers": [...], "problems": [...], "moved": [file]}`, without values of variables and headers."""
     return {
         "servers": [_server_json(offer) for offer in found],
         "problems": [problem_json(problem) for problem in reading.problems],

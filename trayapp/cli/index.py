@@ -1,4 +1,4 @@
-"""`multi-mcp index`: all tools in Markdown, as the resource `multi-mcp://index` has them.
+"""`multi-mcp index`: all tools in Markdown, with the content of the resource `multi-mcp://index`.
 
 Never here: writing it (the gateway does).
 """

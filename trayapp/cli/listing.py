@@ -1,4 +1,4 @@
-"""`multi-mcp list`: every tool that is known, and why a client does not see it.
+"""`multi-mcp list`: every known tool, and for hidden ones why clients do not see them.
 
 Never here: deciding that (the gateway does).
 """
@@ -52,7 +52,7 @@ def list_verb(
 
 
 def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> list[Row]:
-    """The rows that fit any of the filters; all without one."""
+    """Return the rows that match any of the filters; all rows without a filter."""
     if not (disabled or stale or withheld):
         return rows
     tests = ((disabled, is_switched_off), (stale, lambda row: row["stale"]), (withheld, lambda row: row["withheld"]))
@@ -60,7 +60,7 @@ def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> l
 
 
 def is_switched_off(row: Row) -> bool:
-    """Whether the user, and nothing else, keeps the tool from clients."""
+    """Return True if only the user's setting hides the tool from clients."""
     return not row["enabled"] and not row["withheld"]
 
 
@@ -70,18 +70,18 @@ def cells(row: Row) -> tuple[str, str, str]:
 
 
 def name_of(row: Row) -> str:
-    """Return what clients call it; of one that they do not see its path."""
+    """Return the name that clients use for the tool, or SERVER/TOOL if they do not see it."""
     return one_line(row["exposed_name"] or f"{row['server']}/{row['name']}")
 
 
 def note_of(row: Row) -> str:
-    """Return in a word why no client sees the tool, nothing when they do."""
+    """Return one word for why no client sees the tool; "" if they do."""
     if row["withheld"]:
         return "withheld"
     return "stale" if row["stale"] else "" if row["enabled"] else "off"
 
 
 def reasons(rows: list[Row]) -> list[str]:
-    """Return why tools are withheld, a line each."""
+    """Return why tools are withheld, one line per tool."""
     lines = [f"{name_of(row)} is withheld: {one_line(row['withheld'])}" for row in rows if row["withheld"]]
     return ["", *lines] if lines else []

@@ -1,6 +1,6 @@
-"""The last lines of one log, and those that come: across rotation, and without keeping the file open.
+"""Reading the last lines of one log and new ones, across rotation and without keeping the file open.
 
-Never here: which log, printing, waiting. A file that is not there has no lines; other faults raise OSError.
+A missing file has no lines; other errors raise OSError. Never here: which log, printing, waiting.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from trayapp.cli.text import clean
 from trayapp.model.logs import OLDER
 from trayapp.model.redact import redacted
 
-READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; a log is set aside at an eighth of that
+READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; logs are rotated at an eighth of that
 
-Identity = tuple[int, int]  # device and number of a file: it keeps them when it is set aside
+Identity = tuple[int, int]  # device and inode of a file, which it keeps when rotated
 
 
 class LogFile:
-    """One log. On Windows an open file could not be set aside, so each look opens it anew."""
+    """One log. Each read opens its file again, as Windows cannot rotate an open file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,7 +28,10 @@ class LogFile:
         self._unfinished = b""
 
     def last(self, count: int) -> list[str]:
-        """The last `count` whole lines, some of the older file where this one has less; `more` goes on behind them."""
+        """Return the last `count` complete lines, and let `more` continue after them.
+
+        If the file has fewer, lines of the rotated file come first.
+        """
         older: list[bytes] = []
         lines = self._read_on()
         if len(lines) < count:
@@ -36,11 +39,11 @@ class LogFile:
         return _fit([*older, *lines][-count:] if count else [])
 
     def unfinished(self) -> list[str]:
-        """What stands behind the last whole line, if anything does."""
+        """Return the text after the last complete line as one line, if there is any."""
         return _fit([self._unfinished] if self._unfinished else [])
 
     def more(self) -> list[str]:
-        """The lines that were finished since the last look."""
+        """Return the lines completed since the last read."""
         return _fit(self._read_on())
 
     def _read_on(self) -> list[bytes]:
@@ -52,7 +55,7 @@ class LogFile:
         return lines
 
     def _rest_of_older(self) -> bytes:
-        """What was written behind our place before the file was set aside."""
+        """Return what was written after our position before the file was rotated."""
         is_ours = _identity(self._older) == self._identity
         rest = _read(self._older, self._position)[0] if is_ours else b""
         self._position = 0
@@ -60,7 +63,10 @@ class LogFile:
 
 
 def _read(path: Path, position: int, but_not: Identity | None = None) -> tuple[bytes, Identity | None, int]:
-    """(bytes from `position` to the end, which file it is, its length); from the start of one that became shorter."""
+    """Return the bytes from `position` to the end, the file's identity, and the position after them.
+
+    A file that became shorter is read from its start. At most READ_LONGEST bytes are read.
+    """
     try:
         with path.open("rb") as file:
             facts = os.fstat(file.fileno())
@@ -88,7 +94,7 @@ def _split(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _fit(lines: list[bytes]) -> list[str]:
-    """As a terminal may see them; redacted again, for a log may be older than a rule."""
+    """Return lines cleaned for a terminal. They are redacted again, as a log may be older than a redaction rule."""
     if not lines:
         return []
     plain = redacted("\n".join(line.decode(errors="replace") for line in lines)).split("\n")

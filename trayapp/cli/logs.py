@@ -1,6 +1,6 @@
-"""`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and those that come.
+"""`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new ones with --follow.
 
-Never here: how a log is read (log_file), what gets into it (gateway/process/server_logs).
+Never here: how a log is read (log_file), what is written to it (gateway/process/server_logs).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.wire.control import SNAPSHOT, ControlError
 
 LINES = 50
-LOOKED_THROUGH = 10_000  # lines of the gateway's log, for those about one server
-FOLLOW_S = 0.3  # between two looks; a person takes it for at once
+LOOKED_THROUGH = 10_000  # lines of the gateway's log that are searched for those about one server
+FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
 
 Show = Callable[[list[str]], None]
 
@@ -62,13 +62,16 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
 
 
 def lines_about(server: str) -> list[str]:
-    """Return the lines of the gateway's log that name this server: one at a URL has no log of its own."""
+    """Return the lines of the gateway's log that name this server. A server at a URL has no log of its own."""
     log = LogFile(find_paths(os.environ).log_dir / GATEWAY_LOG)
     return [line for line in log.last(LOOKED_THROUGH) if names_server(line, server)]
 
 
 def log_path(server: str | None) -> Path:
-    """Where that log lies. Raises ServerNotFoundError for a server that neither is configured nor left a log."""
+    """Return the path of a server's log; None means the gateway's.
+
+    Raises ServerNotFoundError for a server that is not configured and has no log.
+    """
     folder = find_paths(os.environ).log_dir
     if server is None:
         return folder / GATEWAY_LOG
@@ -83,7 +86,7 @@ def log_path(server: str | None) -> Path:
 
 
 def known_servers() -> list[str]:
-    """Those in servers.yaml, the wrong ones too, and those that a running gateway has from elsewhere."""
+    """Return the servers in servers.yaml, invalid ones too, and those that a running gateway has from other sources."""
     store = own_store()
     config = parse(store.read().text, str(store.path))
     names = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
@@ -93,7 +96,7 @@ def known_servers() -> list[str]:
 
 
 def shower(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
-    """How lines are shown."""
+    """Return the function that prints lines, as text or as JSON."""
     if not as_json:
         return lambda lines: say(*lines)
     head = {"server": server, "file": str(path)}
@@ -101,7 +104,7 @@ def shower(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
 
 
 def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
-    """What comes, for ever; `wait` is called between two looks and may raise."""
+    """Yield new lines without end. `wait` is called before each read and may raise."""
     while True:
         wait()
         lines = log.more()
@@ -110,7 +113,7 @@ def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
 
 
 def pause() -> None:
-    """Wait FOLLOW_S. Raises BrokenPipeError as soon as nobody reads what we print."""
+    """Wait FOLLOW_S seconds. Raises BrokenPipeError as soon as the reader of stdout is gone (not on Windows)."""
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(FOLLOW_S)
     else:

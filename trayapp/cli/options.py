@@ -1,6 +1,6 @@
-"""What verbs have in common: the --json option, the example in their help, the gateway that they ask.
+"""Parts that verbs share: options such as --json, the examples in their help, and requests to the gateway.
 
-Never here: printing, one verb's own.
+Never here: printing, anything for a single verb.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SETTLED_S = 10.0  # for servers of which a gateway that was just started knows nothing yet
-STARTS = "trayapp.cli.starts"  # in a context's meta: the verb may start a gateway
+SETTLED_S = 10.0  # for the discovery of servers that are new to a gateway that just started
+STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-DISCOVERY_TIMEOUT_S = 120.0  # servers that are not known yet, a project's for instance, are started first
+DISCOVERY_TIMEOUT_S = 120.0  # servers not known yet, such as a project's, are started first
 
 
 def json_option(function: Function) -> Function:
-    """Adds `as_json`."""
+    """Add the option --json as the parameter `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
 
 
 def project_option(function: Function) -> Function:
-    """Adds `project`: without it a verb speaks of the user's own servers, wherever it is called."""
+    """Add the option --project. Without it a verb is about the user's own servers, in every folder."""
     kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
     help_text = "What a session in this folder would see, its trusted project's servers included."
     return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)
 
 
 def of_project(project: Path | None) -> dict[str, str]:
-    """The member of a request that names it."""
+    """Return the member of a request that names the project; nothing without one."""
     return {} if project is None else {"project": str(project)}
 
 
 def examples(*lines: str) -> str:
-    """The last words of a verb's help."""
+    """Return the examples at the end of a verb's help."""
     return "\b\n" + "\n".join(f"{'Example: ' if n == 0 else '         '}{line}" for n, line in enumerate(lines))
 
 
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
-    """Return a connection to this user's gateway; `timeout` in seconds for each answer.
+    """Return a connection to this user's gateway. `timeout`: seconds for each answer. Raises NoGatewayError.
 
-    A verb with a `start_option` starts one where none runs. Raises NoGatewayError.
+    A verb with a `start_option` starts a gateway if none runs.
     """
     run = run_dir(os.environ)
     try:
@@ -69,7 +69,7 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
 
 
 def start_option() -> click.Option:
-    """Return the option of verbs that start a gateway where none runs."""
+    """Return the option --no-start, for verbs that start a gateway if none runs."""
 
     def note_it(context: click.Context, option: click.Parameter, forbidden: bool) -> None:
         context.meta[STARTS] = not forbidden
@@ -79,7 +79,7 @@ def start_option() -> click.Option:
 
 
 def _start(run: str) -> None:
-    """Start a gateway that ends by itself some time after its last use, and wait for it. Raises NoGatewayError."""
+    """Start a gateway that ends some time after its last use, and wait until it is ready. Raises NoGatewayError."""
     from trayapp.config.paths import find_paths
     from trayapp.service.child import await_ready
     from trayapp.service.detached import start_detached
@@ -101,12 +101,15 @@ def ask(
     timeout: float | None = DEFAULT_TIMEOUT_S,
     heard: Callable[[str], None] | None = None,
 ) -> Any:
-    """One control request; `heard` gets the gateway's notes on its answer. Raises NoGatewayError, ControlError."""
+    """Send one control request and return its result. Raises NoGatewayError, ControlError.
+
+    `timeout`: seconds for an answer. `heard` gets the gateway's notes on its answer.
+    """
     with gateway(timeout) as client:
         return client.call(method, params, heard)
 
 
 def as_error(error: dict[str, Any]) -> ControlError:
-    """An error that stands inside an answer, `{"title", "hint", "code", "exit_code"}`, as an exception."""
+    """Return the exception for an error inside an answer: `{"title", "hint", "code", "exit_code"}`."""
     code, exit_code = error.get("code", "failed"), int(error.get("exit_code", 1))
     return ControlError(error["title"], error.get("hint", ""), code, exit_code)

@@ -1,6 +1,6 @@
-"""How verbs print: JSON, lines, tables, and a sign of life while something takes its time.
+"""Output of verbs: JSON, lines, tables, and a spinner during long operations.
 
-Never here: what is printed. rich is imported for a terminal only: in a pipe nobody pays for it.
+rich is imported only for a terminal, so that pipes do not pay for it. Never here: what is printed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 GAP = "  "
-COLUMN_KEPT = 40  # columns that a cell between the first and the last may have on a narrow terminal
-LAST_KEPT = 24  # columns that are worth beginning the last one beside the others
+COLUMN_KEPT = 40  # characters that a middle column may take on a narrow terminal
+LAST_KEPT = 24  # characters that the last column needs to stay beside the others
 
 Row = Sequence[str]
 
 
 class Table:
-    """Rows of cleaned text under headers. `styles`: how rich draws a cell of just that text.
+    """Rows of cleaned text under headers.
 
-    `wraps`: on a narrow terminal the last column goes on in the next line; else it is cut.
+    `styles`: a cell's whole text -> its rich style. `wraps`: on a narrow terminal the last column continues on the next
+    line; otherwise it is cut.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Table:
         self.wraps = wraps
 
     def lines(self) -> list[str]:
-        """Plain text in aligned columns."""
+        """Return the table as plain text in aligned columns."""
         widths = self.widths()
         return [
             GAP.join(cell + " " * (widths[column] - width(cell)) for column, cell in enumerate(row)).rstrip()
@@ -47,28 +48,28 @@ class Table:
         ]
 
     def rich(self) -> Fitted:
-        """The same for a terminal, within its width."""
+        """Return the table for a terminal, fitted to its width."""
         return Fitted(self)
 
     def widths(self) -> list[int]:
-        """Return what each column needs."""
+        """Return the width that each column needs, in characters of a terminal."""
         return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
 
 
 class Fitted:
-    """A table for rich. The first column stays whole; the last one gets the room that is left, or a line of its own."""
+    """A table for rich. The first column is never cut. The last one gets the remaining width, or its own line."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield a line, or several, for each row."""
+        """Yield one or more lines for each row."""
         table = self._table
         columns, room = table.widths(), options.max_width
         worth = min(columns.pop(), LAST_KEPT)
         if sum(columns) + len(GAP) * len(columns) + worth > room:
             columns[1:] = [min(needed, COLUMN_KEPT) for needed in columns[1:]]
-            columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # a longer one sticks out
+            columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # longer cells overflow
         left = room - sum(columns) - len(GAP) * len(columns)
         yield from self._row(console, table.headers, columns, left, worth, header=True)
         for row in table.rows:
@@ -100,44 +101,44 @@ class Fitted:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at it."""
+    """Return True if the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def has_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
-    """Whether it may be coloured: a terminal that can, and whose user did not forbid it (https://no-color.org)."""
+    """Return True if the stream is a terminal with colors and the user allows them (https://no-color.org)."""
     return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:
-    """One JSON document on stdout; `compact`: in one line."""
+    """Print one JSON document on stdout. `compact`: in one line."""
     say(json_text(value, indent=None if compact else 2))
 
 
 def say(*lines: str, styled: bool = False) -> None:
-    """Lines on stdout, seen at once; without control sequences, whatever they hold, unless they are `styled` by us."""
+    """Print lines on stdout and flush it. Control sequences are removed unless our own code `styled` the lines."""
     for line in lines:
         print(line if styled else clean(line), flush=True)
 
 
 def note(*lines: str, styled: bool = False) -> None:
-    """Lines on stderr: for people, never for programs that read stdout. `styled`: see `say`."""
+    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`."""
     for line in lines:
         print(line if styled else clean(line), file=sys.stderr, flush=True)
 
 
 def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
-    """What the gateway says that its answer lacks, below it; with --json nothing."""
+    """Print the gateway's notes about what its answer lacks; nothing with --json."""
     note(*([] if as_json else lines))
 
 
 def await_input(source: int | None, seconds: float | None = None) -> None:
-    """Wait until the descriptor `source` has something to read, `seconds` at most. Not for Windows.
+    """Wait until the descriptor `source` is readable, for at most `seconds`. Not for Windows.
 
-    Raises BrokenPipeError as soon as nobody reads what we print.
+    Raises BrokenPipeError as soon as the reader of stdout is gone.
     """
     poll, printed = select.poll(), sys.stdout.fileno()
-    poll.register(printed, 0)  # no event is asked for: those of a closed reader come unasked
+    poll.register(printed, 0)  # no events requested: a closed reader is always reported
     if source is not None:
         poll.register(source, select.POLLIN)
     if any(descriptor == printed for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)):
@@ -145,7 +146,7 @@ def await_input(source: int | None, seconds: float | None = None) -> None:
 
 
 def print_table(table: Table) -> None:
-    """The table on stdout; with colours, and cut to the width, on a terminal."""
+    """Print a table on stdout. On a terminal it has colors and fits the width."""
     if is_terminal(sys.stdout):
         from rich.console import Console
 
@@ -156,7 +157,7 @@ def print_table(table: Table) -> None:
 
 @contextlib.contextmanager
 def waiting(text: str, quiet: bool = False) -> Iterator[None]:
-    """Says what goes on while it does, on a terminal; in a pipe or with `quiet` nothing."""
+    """Show `text` with a spinner while the block runs. Print nothing in a pipe or if `quiet`."""
     if quiet or not (is_terminal(sys.stderr) and is_terminal(sys.stdout)):
         yield
         return
@@ -168,7 +169,7 @@ def waiting(text: str, quiet: bool = False) -> Iterator[None]:
 
 
 def safe_streams() -> None:
-    """A terminal or a file in an old encoding gets escapes for letters that it lacks, not an error."""
+    """Make stdout and stderr print escapes for characters that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

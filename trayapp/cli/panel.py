@@ -14,7 +14,7 @@ from trayapp.cli.output import note, print_json, say
 from trayapp.service.opener import open_url
 from trayapp.wire.control import PANEL
 
-OPENED_S = 0.5  # an opener that goes on for so long has found a browser
+OPENED_S = 0.5  # an opener that still runs after this time has found a browser
 
 
 @click.command("panel", epilog=examples("multi-mcp panel", "multi-mcp panel --no-browser"))

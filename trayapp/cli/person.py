@@ -1,6 +1,6 @@
-"""Decisions that belong to a person: at a terminal, in the tray or in the panel. A script says so on purpose.
+"""Decisions that only a person may make: at a terminal, in the tray or in the panel. Scripts must opt out explicitly.
 
-Never here: what is decided.
+Never here: the decisions themselves.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ UNATTENDED = "MULTI_MCP_UNATTENDED"  # "1": a person wrote the script that runs 
 
 
 def at_terminal() -> bool:
-    """True if a person can be asked here."""
+    """Return True if a person can be asked at this terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
 def unattended() -> bool:
-    """True if a person wrote the script that runs this, and said so."""
+    """Return True if a person declared that their script runs this (MULTI_MCP_UNATTENDED=1)."""
     return os.environ.get(UNATTENDED) == "1"
 
 
 def require_person(what: str) -> bool:
-    """True if a person is at this terminal; False if a script runs unattended on purpose. Raises UsageError otherwise.
+    """Return True if a person is at this terminal, False if a script runs unattended. Raises UsageError otherwise.
 
-    `what`: the decision, as in "approve a tool". Programs without a terminal are AI tools' shells, too: they are not
-    told how to decide for the user.
+    `what`: the decision, as in "approve a tool". AI tools' shells have no terminal either, so the error does not say
+    how to decide for the user.
     """
     if at_terminal():
         return True

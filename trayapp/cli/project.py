@@ -1,6 +1,6 @@
-"""The project that one works in, for verbs that were not told of one: its servers are not what they speak of.
+"""The project of the current folder, for hints of verbs that ran without --project and so ignore its servers.
 
-Never here: what a project's file says, whether it is trusted.
+Never here: the content of a project's file, whether it is trusted.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from trayapp.wire.control import ControlError
 
-UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # codes of errors
+UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
 
 
 def here() -> Path | None:
-    """The project's folder of the one that one is in. Blocks."""
+    """Return the folder of the project that contains the current folder; None without one. Blocks."""
     from trayapp.clients.places import Machine
-    from trayapp.config.layers.project import find_project  # most verbs come to their end without it
+    from trayapp.config.layers.project import find_project  # imported late: most verbs do not need it
 
     try:
         found = find_project(Path.cwd(), Machine().home)
@@ -28,7 +28,7 @@ def here() -> Path | None:
 
 
 def named(folder: Path) -> str:
-    """A folder as a word of a command line."""
+    """Return a folder as a word of a command line."""
     from trayapp.clients.places import Machine, shown_path
 
     whole = str(folder)
@@ -36,14 +36,14 @@ def named(folder: Path) -> str:
 
 
 def listed_by(folder: Path, server: str = "") -> str:
-    """The command that lists what sessions of that project see."""
+    """Return the command that lists what sessions of a project see."""
     words = f"{shlex.quote(server)} " if server else ""
     return f"multi-mcp list {words}--project {named(folder)}"
 
 
 @contextmanager
 def hinting(project: Path | None) -> Iterator[None]:
-    """An error of a name that is not known gets a hint, where it may be one of the project's that was not named."""
+    """Add a hint to errors about unknown names in the block: inside a project, the name may need --project."""
     try:
         yield
     except ControlError as error:

@@ -1,6 +1,6 @@
-"""`multi-mcp prompt`: one prompt of a server, filled in and printed.
+"""`multi-mcp prompt`: fill in one prompt of a server and print it.
 
-Never here: what the words mean (the gateway knows which arguments the prompt has).
+Never here: parsing the words (the gateway knows which arguments the prompt has).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Pa
 
 
 def prompt_text(result: dict[str, Any]) -> str:
-    """The messages, each under its role."""
+    """Return the prompt's messages, each under its role."""
     messages = result.get("messages")
     found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
     return "\n\n".join(f"{one_line(str(one.get('role')))}:\n{_content(one.get('content'))}" for one in found)

@@ -1,4 +1,4 @@
-"""`multi-mcp refresh` and `multi-mcp reconnect`: what the gateway does now instead of later, for one server or all.
+"""`multi-mcp refresh` and `multi-mcp reconnect`: have the gateway list tools or connect now, for one server or all.
 
 Never here: merging tools, connecting.
 """
@@ -16,7 +16,7 @@ from trayapp.cli.text import count, one_line
 from trayapp.model.errors import ExitCode
 from trayapp.wire.control import RECONNECT, REFRESH
 
-Outcome = dict[str, Any]  # of one server, see wire/control
+Outcome = dict[str, Any]  # of one server; its members: wire/control
 
 NAMES_SHOWN = 5
 ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each starts with its next call"
@@ -53,7 +53,10 @@ def reconnect_verb(server: str | None, as_json: bool) -> int:
 def told(
     servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str], none: str
 ) -> int:
-    """Print a line for each server; the exit code is that of the first failure. Raises that of the one asked for."""
+    """Print a line for each server. Return the exit code of the first failure.
+
+    Raises the error of a server that was named.
+    """
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])
     if as_json:
@@ -73,7 +76,7 @@ def _line(outcome: Outcome, words: Callable[[Outcome], str]) -> str:
 
 
 def change_text(outcome: Outcome) -> str:
-    """`2 new (a, b), 1 gone (c)`, or that nothing changed; and what waits for the user."""
+    """Return what changed, such as `2 new tools (a, b), 1 gone tool (c)`, and how many tools wait for approval."""
     parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
     wait = len(outcome.get("waiting", ()))
     after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""

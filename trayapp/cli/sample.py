@@ -1,4 +1,4 @@
-"""The hidden verb by which a packaged program, which has no interpreter for files, runs the bundled sample server.
+"""The hidden verb that runs the bundled sample server, for packaged programs, which cannot run a Python file.
 
 Never here: the server.
 """
@@ -9,7 +9,7 @@ import runpy
 
 import click
 
-SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program holds no file of it
+SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
 
 
 @click.command("sample-server")

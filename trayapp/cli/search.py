@@ -1,6 +1,6 @@
-"""`multi-mcp search` and `multi-mcp describe`: what the one tool finds and says, for a person.
+"""`multi-mcp search` and `multi-mcp describe`: the search and the descriptions of the one tool, for a person.
 
-Never here: ranking, the texts (the gateway's).
+Never here: ranking, the texts (the gateway makes both).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _told(hit: dict[str, Any]) -> str:
 
 
 def lines_of(file: str) -> list[str]:
-    """The lines of a file, or of stdin for `-`; empty ones keep their place. Raises OSError."""
+    """Return the lines of a file, or of stdin for `-`. Empty lines are kept. Raises OSError."""
     with click.open_file(file, encoding="utf-8", errors="replace") as stream:
         return [line.rstrip("\r\n") for line in stream]
 

@@ -1,6 +1,6 @@
-"""`multi-mcp secret`: the values of `${keyring:NAME}`, put into the keyring without ever being an argument.
+"""`multi-mcp secret`: manage the values of `${keyring:NAME}` in the keyring. A value is never a command-line argument.
 
-Never here: the keyring (service/secrets finds the way to it).
+Never here: access to the keyring (service/secrets).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trayapp.cli.text import one_line
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.service.secrets import delete_secret, secret_names, store_secret
 
-LONGEST = 1 << 20  # characters read from stdin; a secret is shorter
+LONGEST = 1 << 20  # characters read from stdin; secrets are shorter
 
 
 @click.group("secret", epilog=examples("multi-mcp secret set github", "pass github | multi-mcp secret set github"))
@@ -71,7 +71,7 @@ def delete_verb(name: str, as_json: bool) -> None:
 
 
 def _value(name: str) -> str:
-    """From a person without echo, or from stdin with its last line end taken off. Raises UsageError."""
+    """Read the value: from a person without echo, or from stdin without its last line end. Raises UsageError."""
     if is_terminal(sys.stdin):
         return str(click.prompt(f"Value of {one_line(name)}", hide_input=True, err=True))
     value = sys.stdin.read(LONGEST)

@@ -1,4 +1,4 @@
-"""Secrets that stand in clear text in entries to be written: offered to what can keep them here, and to nothing else.
+"""Moving secrets from clear text in new entries into the keyring, or an encrypted file, if this machine has one.
 
 Never here: finding them (clients/secrets), the keyring (service/secrets).
 """
@@ -24,16 +24,17 @@ PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # opens the encrypted file (auth/sealed)
 
 
 def agreed(question: str, *, default: bool = False) -> bool:
-    """Ask a yes-or-no question. Raises UsageError where nobody can answer."""
+    """Ask a yes-or-no question. Raises UsageError if nobody can answer."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
     return click.confirm(one_line(question), default=default)
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
-    """True if these secrets are to be kept apart: said by an option, or asked where something here can keep them.
+    """Return True if these secrets are to be kept out of the file: by an option, or because the user agrees.
 
-    An encrypted file is offered where there is no keyring and its passphrase is set; it is then switched on.
+    The user is asked only if the keyring can keep them, or if there is none but the passphrase of an encrypted file is
+    set. In the second case a yes also enables that file.
     """
     if hide is not None or not asks:
         return hide is True
@@ -53,12 +54,12 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
 
 
 def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
-    """Keep each of them; return the names of those that are kept, and note the others with the reason.
+    """Keep each secret. Return the names of those that are kept, and note the others with the reason.
 
-    Where the user said that all must be kept, raise MultiMcpError instead, and keep none.
+    `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # the error of one that opens for no secret: its user is not asked again
+    keyring: MultiMcpError | None = None  # the error of a keyring that does not open: do not ask its user again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:
@@ -77,7 +78,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
 
 
 def _kept(secret: Secret) -> MultiMcpError | None:
-    """Keep one; return why it is not kept."""
+    """Keep one secret. Return the error if it cannot be kept, else None."""
     try:
         if store_secret(secret.name, secret.value):
             return None
@@ -87,7 +88,7 @@ def _kept(secret: Secret) -> MultiMcpError | None:
 
 
 def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:
-    """Return one error for all of them: which secrets, each reason once, what to do."""
+    """Return one error for all refused secrets: their names, each reason once, and what to do."""
     names: dict[str, list[str]] = {}
     for name, error in refused.items():
         names.setdefault(error.title, []).append(name)
@@ -99,7 +100,7 @@ def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:
 
 
 def keeps_secrets() -> bool:
-    """True if something here would keep secrets."""
+    """Return True if this machine can keep secrets."""
     try:
         return can_keep()
     except MultiMcpError:

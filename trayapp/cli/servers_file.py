@@ -1,6 +1,6 @@
-"""This user's servers.yaml, as the verbs find it.
+"""Access of the verbs to this user's servers.yaml and approvals.
 
-Never here: what is in it.
+Never here: the content of the file.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from trayapp.model.plan import Config
 
 
 def own_store() -> ConfigStore:
-    """The file; a missing one starts as the commented sample with the bundled server."""
+    """Return this user's servers.yaml. A missing one starts as the commented sample with the bundled server."""
     return ConfigStore(find_paths(os.environ).config_file, first_text=sample_text)
 
 
 def own_trust() -> TrustStore:
-    """Return the approvals of projects' files and of secrets' commands."""
+    """Return the approvals of project files and of commands for secrets."""
     return TrustStore(find_paths(os.environ).config_file.with_name(TRUST_NAME))
 
 
 def own_config(store: ConfigStore) -> Config:
-    """What it says, laid over the imports that it names. Blocks. Raises StorageError, Unparsable."""
+    """Return the configuration in the file, merged over its imports. Blocks. Raises StorageError, Unparsable."""
     return config_of(store.read().text, str(store.path))
 
 
 def config_of(text: str, file: str) -> Config:
-    """Read the text of `file`, laid over the imports that it names. Blocks. Raises Unparsable."""
+    """Return the configuration in the text of `file`, merged over its imports. Blocks. Raises Unparsable."""
     return with_imports(parse(text, file), file)
 
 
 def with_imports(config: Config, file: str) -> Config:
-    """A configuration, as parsed from `file`, laid over the imports that it names. Blocks."""
+    """Return a configuration, parsed from `file`, merged over its imports. Blocks."""
     if not config.settings.imports:
         return config
-    from trayapp.clients.layers import ClientLayers  # 30 ms that most files do not need
+    from trayapp.clients.layers import ClientLayers  # 30 ms; most files need no imports
 
     return lay_over(config, ClientLayers().read(config.settings.imports, file), file)

@@ -1,6 +1,6 @@
-"""`multi-mcp setup`: the first run as one flow, and its way back.
+"""`multi-mcp setup`: the first run as one flow, and its undo.
 
-Never here: what a step does (import_servers, connect).
+Never here: the steps themselves (import_servers, connect).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> 
 
 
 def _chosen(world: ClientsContext, *, ask: bool) -> list[str]:
-    """Return the names of the AI tools that are to be connected, asked for if wanted."""
+    """Return the names of the AI tools to connect, as chosen by the user if they are asked."""
     states = found_clients(world)
     new = [state for state in states if state.state != "connected"]
     if not states:
@@ -81,6 +81,6 @@ def _next_steps(world: ClientsContext) -> list[str]:
 
 
 def _undo(context: click.Context, dry_run: bool) -> int:
-    """Take our entries out first: what stood in those files before is underneath them."""
+    """Undo in reverse order: remove our entries, then put the servers back that the files held before."""
     codes = [context.invoke(disconnect_verb, everyone=True, dry_run=dry_run), undo_imports(dry_run, as_json=False)]
     return ExitCode.FAILED if any(codes) else ExitCode.OK

@@ -1,4 +1,4 @@
-"""What decides about a server before it may start, in lines for a person: program, folder, environment, secrets.
+"""The facts that a person checks before a server may start, as lines: program, folder, environment, secrets.
 
 Never here: asking.
 """
@@ -14,7 +14,7 @@ from trayapp.config.interpolate import keyring_names, secret_commands, variable_
 from trayapp.model.redact import redacted
 from trayapp.model.servers import ServerConfig
 
-# variables that decide which code a program loads, or whom it asks for it
+# variables that decide which code a program loads, or from where
 _LOADS_CODE = re.compile(
     r"PATH|PATHEXT|LD_.*|DYLD_.*|LIBPATH|SHLIB_PATH|NODE_.*|NPM_CONFIG_.*|YARN_.*|PNPM_.*|BUN_.*|DENO_.*|PYTHON.*"
     r"|PIP_.*|UV_.*|VIRTUAL_ENV|CONDA_.*|RUBY.*|GEM_.*|BUNDLE_.*|PERL.*|PHP.*|LUA_.*|JAVA_.*|_JAVA_OPTIONS|JDK_.*"
@@ -25,18 +25,18 @@ _LOADS_CODE = re.compile(
 )
 
 
-# What no secret has and code does; a redaction must not hide what would run.
+# Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
 
 def starts(server: ServerConfig) -> str:
-    """Return the command line or the address, what is invisible in it as escapes."""
+    """Return the command line or the URL, invisible characters escaped."""
     return escape_unprintable(server.url or shlex.join([server.command or "", *server.args]))
 
 
 def command_line(server: ServerConfig) -> str:
-    """Return the command line with secrets redacted, but whole where a word may be code."""
+    """Return the command line with secrets redacted. Words that may be code are shown in full."""
     words = [server.command or "", *server.args]
     shown: list[str] = []
     plain: list[str] = []
@@ -61,7 +61,7 @@ def _is_secret(name: str) -> bool:
 
 
 def environment_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the variables and headers that the entry sets, with their values; secrets among them are redacted."""
+    """Yield the variables and headers that the entry sets, with their values. Secrets are redacted."""
     loads = loading_code(server.env)
     for name, value in loads.items():
         yield f"with {_pair(name, value)} (decides which code is loaded)"
@@ -74,16 +74,16 @@ def environment_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def redacted_value(name: str, value: str, mark: str = "=") -> str:
-    """Return a value as it may be shown beside its name."""
+    """Return the value of a variable or header, redacted if its name or content suggests a secret."""
     return redacted(f"{name}{mark}{value}").removeprefix(f"{name}{mark}")
 
 
 def _pair(name: str, value: str, mark: str = "=") -> str:
-    return escape_unprintable(f"{name}{mark}{value}")  # whole: what decides may stand at the end
+    return escape_unprintable(f"{name}{mark}{value}")  # not shortened: the decisive part may be at the end
 
 
 def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
-    """Return the names of the secrets, and of the variables of the user's environment, that the entry asks for."""
+    """Return the names of the secrets and of the user's environment variables that the entry asks for."""
     variables = list(variable_names(server)[0])
     if server.bearer_token_env and server.bearer_token_env not in variables:
         variables.append(server.bearer_token_env)
@@ -91,13 +91,13 @@ def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
 
 
 def command_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the commands that run for the entry's secrets, whole."""
+    """Yield the commands that produce the entry's secrets, in full."""
     for command in secret_commands(server):
         yield f"runs for a secret: {escape_unprintable(command)}"
 
 
 def secret_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield to which address or program which secrets and variables go."""
+    """Yield the commands for secrets, and which secrets and variables go to which URL or program."""
     yield from command_lines(server)
     secrets, variables = gets(server)
     what = [f"the secret {escape_unprintable(name)} of the keyring" for name in secrets]
@@ -108,7 +108,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield what decides what the server does, secrets redacted."""
+    """Yield every fact that decides what the server does, with secrets redacted."""
     yield redacted(starts(server)) if server.url is not None else command_line(server)
     if server.command is not None and server.cwd is not None:
         yield f"in the folder {escape_unprintable(server.cwd)}"

@@ -1,4 +1,4 @@
-"""`multi-mcp add WHAT`: show the server that a text names, ask for what it leaves open, and add it after a yes.
+"""`multi-mcp add WHAT`: show the server that a text names, ask for missing values, and add it if the user agrees.
 
 Never here: recognizing it (sources), writing it (add).
 """
@@ -37,9 +37,9 @@ Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the user said beforehand: values by name, a yes, the server's name, whether secrets go to the keyring.
+    """Answers given in advance: values by name, consent, the server's name, and if secrets go to the keyring (`hide`).
 
-    `pick`: the one of several servers, or of several ways to run one, that was shown with the mark `seen`.
+    `pick`: index of the chosen one of several servers, or of several ways to run one. `seen`: its mark when shown.
     """
 
     values: Mapping[str, str]
@@ -48,19 +48,19 @@ class Answers:
     hide: bool | None = None
     pick: int | None = None
     seen: str | None = None
-    as_json: bool = False  # then stdout is for one document
+    as_json: bool = False  # stdout then holds a single document
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A server that a text names. `lines`: what would run, whole; `warning`: what its registry warns of."""
+    """A server that a text names. `lines`: what would run, in full. `warning`: the registry's warning."""
 
     source: Source
     lines: tuple[str, ...]
     warning: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for a page that shows it."""
+        """Return the proposal as JSON, for the panel."""
         source = self.source
         wants = [
             {
@@ -75,16 +75,16 @@ class Proposal:
         }  # fmt: skip
 
     def mark(self) -> str:
-        """Return a mark of all that was shown: what is added is what was looked at."""
+        """Return a hash of everything shown, so that only what the user saw can be added."""
         source = self.source
         shown = [source.name, self.lines, [(one.name, one.keys, one.secret) for one in source.wants]]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
 
 def add_source(what: str, answers: Answers, add: Add) -> None:
-    """Add the server that `what` names: the text itself, a file that holds it, a registry's name, or "-" for stdin.
+    """Add the server that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
 
-    Raises UnclearSourceError, and UsageError where nobody can answer.
+    Raises UnclearSourceError, and UsageError if nobody can answer.
     """
     found, are_ways = proposals(_text_of(what))
     if answers.pick is not None:
@@ -101,7 +101,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
 
 def preview_source(what: str, *, as_json: bool) -> None:
-    """Print what `add` would add, and what it would run. Nothing is written, nothing starts."""
+    """Print what `add` would add, and what would run. Nothing is written or started."""
     found, are_ways = proposals(_text_of(what))
     if as_json:
         print_json({"servers": [one.as_json() for one in found], "ways": are_ways})
@@ -111,7 +111,7 @@ def preview_source(what: str, *, as_json: bool) -> None:
 
 
 def read_form(text: str) -> tuple[str, Answers]:
-    """Return the text and the answers of a form, as JSON: values never stand in an argument. Raises UsageError."""
+    """Return the text and the answers in a JSON form. Values are never command-line arguments. Raises UsageError."""
     try:
         form = json.loads(text)
         values = {str(name): str(value) for name, value in form.get("values", {}).items()}
@@ -130,7 +130,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 
 
 def proposals(text: str) -> tuple[list[Proposal], bool]:
-    """Return the servers that a text names, all of them usable; True if they are ways to run the same one."""
+    """Return the servers that a text names, all usable, and True if they are ways to run the same server."""
     machine = Machine()
     if is_registry_name(text):
         return _of_registry(text.strip()), True
@@ -140,7 +140,7 @@ def proposals(text: str) -> tuple[list[Proposal], bool]:
 
 
 def _of_registry(text: str) -> list[Proposal]:
-    """Return the ways to run a server of the registry. Raises MultiMcpError for one that was deleted from it."""
+    """Return the ways to run a server of the registry. Raises MultiMcpError if it was deleted from the registry."""
     name, _, version = text.partition("@")
     with waiting("Asking the registry"):
         answer = own_registry().entry(name, version)
@@ -156,7 +156,7 @@ def _of_registry(text: str) -> list[Proposal]:
     for one in found:
         try:
             usable.append(Proposal(one, _decides(one), warning))
-        except UnclearSourceError as error:  # of several ways one may be of no use
+        except UnclearSourceError as error:  # another way may be usable
             fault = error
     if not usable and fault is not None:
         raise fault
@@ -173,7 +173,7 @@ def _text_of(what: str) -> str:
                 raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
             return path.read_text(encoding="utf-8")
     except (OSError, ValueError, RuntimeError):
-        pass  # no path at all
+        pass  # not a path
     return what
 
 
@@ -195,7 +195,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
 
 
 def _decides(source: Source) -> tuple[str, ...]:
-    """Return all that decides what would run; refuse what could not be used."""
+    """Return every fact that decides what would run. Raises UnclearSourceError for an unusable server."""
     name = source.name
     if fault := name_fault(name):
         raise UnclearSourceError(fault, "Give it another name, then add it again")
@@ -209,7 +209,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 
 def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
-    """Say all that decides what would run."""
+    """Print every fact that decides what would run, with `tell`."""
     source = proposal.source
     tell(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
     if proposal.warning:
@@ -224,9 +224,9 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
 
 
 def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
-    """Return the entry with the values that the user gives; its secrets are kept in the keyring, unless --clear.
+    """Return the entry with the user's values. Its secrets are kept in the keyring, unless --clear is given.
 
-    Raises MultiMcpError if they cannot be kept: a secret that was asked for never stands in a file by accident.
+    Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
     """
     values = {
         variable: answers.values[variable.name] if variable.name in answers.values else _asked(variable)
@@ -244,9 +244,9 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
 
 
 def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
-    """Keep secrets; return the references to them."""
+    """Keep secrets and return references to them."""
     taken: list[str] = []
-    with suppress(MultiMcpError):  # keeping them says what is wrong
+    with suppress(MultiMcpError):  # keep_all reports the problem
         taken += secret_names()
     secrets = {}
     for variable, value in values.items():

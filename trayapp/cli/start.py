@@ -1,4 +1,4 @@
-"""`multi-mcp start`: this process becomes the gateway, or starts one in the background.
+"""`multi-mcp start`: turn this process into the gateway, or start one in the background.
 
 Never here: what a gateway does, how a process becomes one (become).
 """
@@ -50,7 +50,7 @@ def _ready() -> None:
 
 
 def run_detached(linger: bool) -> int:
-    """Start a gateway in the background and wait until it answers; its process id.
+    """Start a gateway in the background, wait until it answers, and return its process id.
 
     Raises AlreadyRunningError, NoGatewayError, StorageError.
     """
@@ -64,22 +64,22 @@ def run_detached(linger: bool) -> int:
         await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
     if not is_below(process.pid, pid):
-        raise AlreadyRunningError(pid)  # another start was quicker; ours ends by itself
+        raise AlreadyRunningError(pid)  # another start was faster; ours ends by itself
     return pid
 
 
 def is_below(ours: int, pid: int) -> bool:
-    """Whether the process `pid` is `ours`, or a launcher stands between the two (venv, Windows)."""
+    """Return True if process `pid` is `ours` or its descendant. On Windows a venv's launcher is between them."""
     import psutil
 
     try:
         return pid == ours or any(parent.pid == ours for parent in psutil.Process(pid).parents())
-    except psutil.Error:  # it has ended meanwhile
+    except psutil.Error:  # it has already ended
         return False
 
 
 def refuse_second(run: str) -> None:
-    """Raise AlreadyRunningError when a gateway answers."""
+    """Raise AlreadyRunningError if a gateway answers."""
     try:
         connect(run, Hello("control")).close()
     except NoGatewayError:

@@ -1,4 +1,4 @@
-"""`multi-mcp status`: the gateway, its servers and their problems, once or for as long as one likes.
+"""`multi-mcp status`: print the gateway, its servers and their problems, once or continuously.
 
 Never here: the words (status_view).
 """
@@ -50,7 +50,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
 
 
 def show(snapshot: dict[str, Any], as_json: bool) -> None:
-    """One snapshot on stdout."""
+    """Print one snapshot on stdout."""
     if as_json:
         print_json(snapshot)
     elif is_terminal(sys.stdout):
@@ -62,7 +62,7 @@ def show(snapshot: dict[str, Any], as_json: bool) -> None:
 
 
 def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
-    """Every snapshot until they end: a live table on a terminal, else a line for each change."""
+    """Print each snapshot until they end: a live table on a terminal, else a line for each change."""
     if as_json:
         for snapshot in snapshots:
             print_json(snapshot, compact=True)
@@ -74,7 +74,7 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
 
 
 def changes(lines: Iterator[str]) -> Iterator[str]:
-    """The lines that differ from the one before."""
+    """Yield the lines that differ from the one before."""
     last = None
     for line in lines:
         if line != last:
@@ -93,7 +93,7 @@ def live(snapshots: Iterator[dict[str, Any]]) -> None:
 
 
 def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
-    """A snapshot for a terminal."""
+    """Return a snapshot as rich renders it on a terminal."""
     from rich.console import Group
     from rich.text import Text
 

@@ -31,12 +31,12 @@ CLIENTS_NAMED = 5
 
 
 def header(snapshot: Snapshot) -> str:
-    """`multi-mcp: 5 of 7 servers ready, 112 tools`; disabled servers do not count."""
+    """Return the summary with the program's name: `multi-mcp: 5 of 7 servers ready, 112 tools`."""
     return f"multi-mcp: {summary(snapshot)}"
 
 
 def summary(snapshot: Snapshot) -> str:
-    """`5 of 7 servers ready, 112 tools`."""
+    """Return `5 of 7 servers ready, 112 tools`. Disabled servers do not count."""
     wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
     ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted"))]
     tools = sum(server["tools"]["enabled"] for server in wanted)
@@ -44,7 +44,10 @@ def summary(snapshot: Snapshot) -> str:
 
 
 def details(snapshot: Snapshot, *, live: bool = False) -> str:
-    """The gateway's own line: process, how long it has run (a live display would be wrong a second later), clients."""
+    """Return the gateway's own line: state, process, clients, calls today, URL.
+
+    It includes the uptime unless `live`: in a live display it would be wrong a second later.
+    """
     gateway = snapshot["gateway"]
     since = "" if live else f" for {ago(gateway['uptime_s'])}"
     parts = [f"{gateway['state'].capitalize()}{since}", f"process {gateway['pid']}"]
@@ -61,12 +64,12 @@ def details(snapshot: Snapshot, *, live: bool = False) -> str:
 
 
 def table(snapshot: Snapshot) -> Table:
-    """One row a server."""
+    """Return a table with one row per server."""
     return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES, wraps=True)
 
 
 def problem_lines(snapshot: Snapshot) -> list[str]:
-    """`FILE:LINE: what`, and what to do below it."""
+    """Return the number of problems, then each as `FILE:LINE: problem`, and below it what to do. Empty without any."""
     lines: list[str] = []
     for problem in snapshot["problems"]:
         lines.append(one_line(f"{place(problem)}{problem['message']}"))
@@ -76,7 +79,7 @@ def problem_lines(snapshot: Snapshot) -> list[str]:
 
 
 def place(problem: dict[str, Any]) -> str:
-    """`FILE:LINE: ` and the server where they are known."""
+    """Return a problem's location and server, if known: `FILE:LINE: SERVER: `."""
     line = f":{problem['line']}" if problem["line"] else ""
     file = f"{problem['file']}{line}: " if problem["file"] else ""
     server = problem.get("server")
@@ -91,13 +94,13 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
 
 
 def failure(server: dict[str, Any]) -> str:
-    """`NAME: why; what to do` for a server with an error; the same as long as the error is."""
+    """Return `NAME: why; what to do` for a server with an error. The text changes only with the error."""
     error = server["error"]
     return one_line("; ".join(part for part in (f"{server['name']}: {error['title']}", error["hint"]) if part))
 
 
 def lines(snapshot: Snapshot) -> list[str]:
-    """All of it as plain text."""
+    """Return the whole snapshot as lines of plain text."""
     servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]
     problems = problem_lines(snapshot)
     keyring = keyring_lines(snapshot)
@@ -110,25 +113,25 @@ def lines(snapshot: Snapshot) -> list[str]:
 def _row(server: dict[str, Any]) -> tuple[str, ...]:
     tools = server["tools"]
     on, waiting = tools["enabled"], len(server.get("approvals") or ())
-    all_on = on + min(waiting, tools["withheld"]) == tools["total"] - tools["stale"]  # the note names those that wait
+    all_on = on + min(waiting, tools["withheld"]) == tools["total"] - tools["stale"]  # the note reports tools that wait
     listed = str(tools["total"] - tools["stale"]) if all_on else f"{on} of {tools['total']}"
     state = WORDS.get(server["state"], server["state"])
     return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
 
 
 def signed_in_words(auth: dict[str, Any] | None) -> str:
-    """`signed in until 2026-01-31 14:05, renewed by itself`; "" when nobody is signed in."""
+    """Return `signed in until 2026-01-31 14:05, renewed by itself`; "" if not signed in."""
     if not auth or not auth["signed_in"]:
         return ""
     until = ""
-    with suppress(TypeError, ValueError, OverflowError, OSError):  # None; a time that no calendar shows
+    with suppress(TypeError, ValueError, OverflowError, OSError):  # None, or a time out of range
         until = time.strftime(" until %Y-%m-%d %H:%M", time.localtime(float(auth["until"])))
     kept = "" if auth["kept"] else ", not kept beyond the end of the gateway"
     return f"signed in{until}{', renewed by itself' if auth['renews'] else ''}{kept}"
 
 
 def keyring_lines(snapshot: Snapshot) -> list[str]:
-    """Return why sign-ins are not kept, and what to do; nothing when they are."""
+    """Return why sign-ins are not kept, and what to do; nothing if they are kept."""
     error = snapshot["gateway"].get("keyring_error")
     if not error:
         return []
@@ -137,7 +140,7 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
 
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
-    """Return that a server runs unconfined against its entry, or what it was refused."""
+    """Return notes on a server's confinement: that it runs unconfined despite its entry, and what was refused."""
     told = server.get("confinement") or {}
     notes = [one_line(f"NOT CONFINED: {told['why_open']}")] if told.get("way") == "open" else []
     refused = told.get("refused") or ()
@@ -158,7 +161,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes: list[str] = []
     auth = server.get("auth")
     notes += [words] if (words := signed_in_words(auth)) else []
-    more = auth is not None and auth["wanted"] is not None  # "": the server did not say which
+    more = auth is not None and auth["wanted"] is not None  # "": the server did not name the permissions
     notes += [f"wants more permissions: multi-mcp auth {one_line(server['name'])}"] if more else []
     error = server["error"]
     if error is not None:

@@ -1,4 +1,4 @@
-"""`multi-mcp stdio` in the list of verbs and in its help; the front door hands the verb itself to the shim.
+"""`multi-mcp stdio`, for the list of verbs and its help. The program's entry point passes the verb to the shim.
 
 Never here: the shim.
 """

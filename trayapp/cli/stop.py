@@ -1,4 +1,4 @@
-"""`multi-mcp stop`: the gateway is told to end, and waited for.
+"""`multi-mcp stop`: tell the gateway to end, and wait for it.
 
 Never here: killing anything.
 """
@@ -33,9 +33,9 @@ def stop_verb(as_json: bool) -> None:
 
 
 def stop() -> int:
-    """Stop this user's gateway and wait for its end; the process id that it had.
+    """Stop this user's gateway, wait for its end, and return the process id that it had.
 
-    Raises NoGatewayError, MultiMcpError when it still runs after GONE_TIMEOUT_S.
+    Raises NoGatewayError, and MultiMcpError if it still runs after GONE_TIMEOUT_S.
     """
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
     ask(STOP)

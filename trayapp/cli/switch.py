@@ -1,4 +1,4 @@
-"""`multi-mcp enable` and `multi-mcp disable`: one edit of servers.yaml, which a running gateway is told of.
+"""`multi-mcp enable` and `multi-mcp disable`: edit servers.yaml, and tell a running gateway to reload it.
 
 Never here: how the file is edited (config/store).
 """
@@ -44,7 +44,7 @@ def disable_verb(target: str, as_json: bool) -> None:
 
 
 def switch(target: str, enabled: bool, as_json: bool) -> None:
-    """Change the file, tell a running gateway, say what changed.
+    """Change the file, tell a running gateway, and print what changed.
 
     Raises UsageError, Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
     """
@@ -56,7 +56,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     changed: list[str] = []
 
     def change(text: str) -> str:
-        """Decide by the very text that is written: other processes may switch at the same moment."""
+        """Return the changed text. It is computed from the text being replaced, as other processes may edit it, too."""
         config = config_of(text, str(store.path))
         check_server(server, config)
         switched = switch_tools(text, config, server, glob, found, enabled) if glob else None
@@ -75,7 +75,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
 
 def left_out(server: str, glob: str) -> list[str]:
-    """That tools which are switched on are hidden nonetheless: a pattern, or the whole server, comes first."""
+    """Return a note if enabled tools remain hidden, because of a pattern or because the whole server is disabled."""
     hidden: list[str] = []
     with suppress(NoGatewayError, ControlError):
         rows = {row["name"]: row for row in ask(LIST, {"server": server})}
@@ -87,8 +87,10 @@ def left_out(server: str, glob: str) -> list[str]:
 
 
 def switch_server(text: str, config: Config, server: str, enabled: bool) -> tuple[str, list[str]]:
-    """Switch the whole server; the text after it, and what changed. One that only an import has gets an entry of ours
-    above that."""
+    """Switch the whole server. Return the new text and what changed.
+
+    A server that comes only from an import gets an entry of our own over it.
+    """
     if server not in config.foreign:
         after = edits.set_server_enabled(text, server, enabled)
     elif config.servers[server].disabled == enabled:
@@ -101,7 +103,7 @@ def switch_server(text: str, config: Config, server: str, enabled: bool) -> tupl
 def switch_tools(
     text: str, config: Config, server: str, glob: str, found: Mapping[str, str], enabled: bool
 ) -> tuple[str, list[str]]:
-    """Switch the tools that the glob fits; the text after it, and what changed, as SERVER/TOOL."""
+    """Switch the tools that match the glob. Return the new text and what changed, as SERVER/TOOL."""
     entry = config.servers.get(server)
     known = {**{name: name for name in (entry.tools if entry else None) or {}}, **found}
     names = fitting(known, glob)
@@ -117,8 +119,10 @@ def switch_tools(
 
 
 def fitting(known: Mapping[str, str], glob: str) -> list[str]:
-    """The tools that a glob names by either name; where it names none, those of which hyphens are underscores in it,
-    or the reverse, as in `exclude_tools`."""
+    """Return the tools whose own or exposed name matches the glob.
+
+    If none matches, hyphens and underscores count as equal, as in `exclude_tools`.
+    """
     literal = [name for name, exposed in known.items() if fnmatchcase(name, glob) or fnmatchcase(exposed, glob)]
     folded = {name: (name.replace("-", "_"), exposed.replace("-", "_")) for name, exposed in known.items()}
     loose = glob.replace("-", "_")
@@ -126,14 +130,14 @@ def fitting(known: Mapping[str, str], glob: str) -> list[str]:
 
 
 def found_tools(server: str) -> dict[str, str]:
-    """Tools that a running gateway knows: own name -> exposed name, or the own one again."""
+    """Return the tools that a running gateway knows: own name -> exposed name, or own name if not exposed."""
     with suppress(NoGatewayError, ControlError):
         return {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
     return {}
 
 
 def is_enabled(config: Config, server: str, tool: str) -> bool:
-    """What the file says of a tool, in so many words or by saying nothing."""
+    """Return True if the file enables a tool, explicitly or by default."""
     entry = config.servers.get(server)
     if entry is None or entry.tools is None:
         return True
@@ -142,7 +146,7 @@ def is_enabled(config: Config, server: str, tool: str) -> bool:
 
 
 def check_server(server: str, config: Config) -> None:
-    """Raise ServerNotFoundError for a server that the file does not have; one with a wrong entry counts."""
+    """Raise ServerNotFoundError for a server that the file does not have. An invalid entry counts as present."""
     known = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
     if server not in known:
         error = ServerNotFoundError(server, known)
@@ -152,7 +156,7 @@ def check_server(server: str, config: Config) -> None:
 
 
 def no_such_tool(server: str, glob: str, known: Collection[str]) -> MultiMcpError:
-    """The error for a glob that fits nothing, with what is nearest."""
+    """Return the error for a glob that matches no tool, with the nearest name."""
     error = ToolNotFoundError(glob, near_tools(glob, known))
     error.title = f"No tool of {server} is named {glob}"
     if not known:
@@ -163,12 +167,12 @@ def no_such_tool(server: str, glob: str, known: Collection[str]) -> MultiMcpErro
 
 
 def near_tools(glob: str, known: Collection[str]) -> list[str]:
-    """The one nearest to a glob's plain letters, if there is any."""
+    """Return the name nearest to a glob's literal characters, if there is any."""
     near = nearest("".join(letter for letter in glob if letter not in "*?[]"), known)
     return [near] if near else []
 
 
 def tell_gateway() -> None:
-    """The change holds at once, and not only when the file is next looked at."""
+    """Have a running gateway reload the file now, instead of at its next check."""
     with suppress(NoGatewayError):
         ask(RELOAD)

@@ -1,4 +1,4 @@
-"""Foreign text made fit for a terminal (model/text), and what only a terminal needs: JSON, sizes in bytes.
+"""Making untrusted text safe for a terminal (model/text), and formats for terminals only: JSON, sizes in bytes.
 
 Never here: printing.
 """
@@ -28,7 +28,7 @@ _UNSAFE_JSON = re.compile(f"{CONTROLS.pattern}|[\u2028\u2029\ud800-\udfff]")
 
 
 def escape_unprintable(text: str) -> str:
-    """Return all of a text in one line, with an escape for whatever a terminal would not show as it is."""
+    """Return a whole text in one line, with escapes for characters that a terminal would not print."""
     return "".join(letter if letter.isprintable() else _escape_of(letter) for letter in text)
 
 
@@ -37,7 +37,7 @@ def _escape_of(letter: str) -> str:
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    """JSON that people can read and that no terminal obeys: what is invisible stands as an escape."""
+    """Return readable JSON that is safe on a terminal: invisible characters are escaped."""
     return _UNSAFE_JSON.sub(_escape, json.dumps(value, indent=indent, ensure_ascii=False))
 
 
@@ -46,7 +46,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def byte_size(number: int) -> str:
-    """`800 bytes`, `12 kB`, `3.4 MB`."""
+    """Return a size in words: `800 bytes`, `12 kB`, `3.4 MB`."""
     if number < 1000:
         return count(number, "byte")
     return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"

@@ -1,6 +1,6 @@
-"""`multi-mcp` and `multi-mcp tray`: the app; without any desktop `multi-mcp` is the gateway with its live status.
+"""`multi-mcp` and `multi-mcp tray`: the tray app. Without a desktop, `multi-mcp` is the gateway with its live status.
 
-Never here: the words of the status (status_view), what a gateway does, the icon.
+Never here: the text of the status (status_view), what a gateway does, the icon.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trayapp.cli.output import is_terminal, print_json, say
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 
-LAST_WORDS_S = 2.0  # for the display to end after the gateway did
+LAST_WORDS_S = 2.0  # for the display to end after the gateway
 
 
 @click.command("tray", epilog=examples("multi-mcp"))
@@ -56,16 +56,17 @@ def quit_verb(as_json: bool) -> int:
 
 
 def run_app(autostart: bool) -> int:
-    """Without a verb: the tray app; the exit code. Raises AlreadyRunningError, StorageError.
+    """Run the program without a verb and return its exit code. Raises AlreadyRunningError, StorageError.
 
-    Where no desktop is (ssh, a container) nobody would see an icon: there this process is the gateway, with its live
-    status. `multi-mcp tray` is the tray app even there, and looks after a gateway without an icon.
+    On a desktop it is the tray app. Without one (ssh, a container) nobody would see an icon, so this process becomes
+    the gateway, with its live status. `multi-mcp tray` is the tray app even there, and manages a gateway without an
+    icon.
     """
     return run_tray_here(autostart) if autostart or has_desktop(os.environ) else run_gateway_here()
 
 
 def has_desktop(environ: Mapping[str, str]) -> bool:
-    """Whether there may be a place for an icon, now or later: a display, or a session bus."""
+    """Return True if an icon may be shown, now or later: there is a display or a session bus."""
     if sys.platform != "linux":
         return True
     runtime = environ.get("XDG_RUNTIME_DIR")
@@ -74,18 +75,18 @@ def has_desktop(environ: Mapping[str, str]) -> bool:
 
 
 def run_tray_here(autostart: bool) -> int:
-    """Be the tray; the exit code. Raises StorageError."""
+    """Run the tray app in this process and return its exit code. Raises StorageError."""
     from trayapp.tray.start import run_tray
 
     return run_tray(os.environ, autostart=autostart, say=quiet if sys.stdout is None or autostart else say)
 
 
 def quiet(*lines: str) -> None:
-    """There is nobody who reads."""
+    """Print nothing, as nobody reads the output."""
 
 
 def run_gateway_here() -> int:
-    """The gateway in this process, its status from a thread beside it; the exit code."""
+    """Run the gateway in this process, with its status printed by a thread, and return its exit code."""
     display = threading.Thread(target=show, name="status", daemon=True)
     code = run_here(False, display.start)
     if display.ident is not None:
@@ -94,7 +95,7 @@ def run_gateway_here() -> int:
 
 
 def show() -> None:
-    """Show the state of the gateway of this process until it ends."""
+    """Print the status of this process's gateway until it ends."""
     try:
         with gateway(timeout=None) as client:
             if is_terminal(sys.stdout):
@@ -103,11 +104,11 @@ def show() -> None:
                 for line in plain_lines(client.watch(asks=False)):
                     say(line)
     except (NoGatewayError, OSError):
-        return  # it ended, or nobody looks any more: the gateway goes on without a display
+        return  # the gateway ended, or stdout was closed: the gateway then continues without a display
 
 
 def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """For a pipe: a line when it is ready, one for each change of the sum and for each new problem."""
+    """Yield lines for a pipe: one when the gateway is ready, and one for each new summary or problem."""
     told: set[str] = set()
     for snapshot in snapshots:
         fresh = [line for line in [_ready_line(snapshot), *_troubles(snapshot)] if line not in told]

@@ -1,4 +1,4 @@
-"""A server that was just added, tried: how many tools it has, or why it has none.
+"""The trial of a server that was just added: how many tools it has, or why it has none.
 
 Never here: starting it (the gateway does).
 """
@@ -18,7 +18,11 @@ from trayapp.wire.control import APPROVALS, LIST, REFRESH
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of it. `tools`: None where it did not work; `why`: why not, `hint`: what to do; `found`: suspicious."""
+    """Outcome of a trial.
+
+    `tools`: their number, None if the server did not work. `why`: why not. `hint`: what to do. `found`: how many tools
+    need a look.
+    """
 
     tools: int | None
     why: str = ""
@@ -26,7 +30,7 @@ class Trial:
     found: int = 0
 
     def line(self, name: str) -> str:
-        """Return it in words."""
+        """Return the outcome in one line."""
         if self.tools is not None:
             look = f"; {self.found} to look at: multi-mcp approve {name}" if self.found else ""
             return one_line(f"{name}: {count(self.tools, 'tool')}{look}")
@@ -34,9 +38,9 @@ class Trial:
 
 
 def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
-    """Have the gateway ask a server for its tools; one of a project as that project's sessions see it.
+    """Have the gateway ask a server for its tools. Return None without a gateway.
 
-    Return None without a gateway.
+    `project`: the folder of the server's project, whose sessions' view is used; None for the user's own server.
     """
     notes: list[str] = []
     found = 0

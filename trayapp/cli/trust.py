@@ -1,6 +1,6 @@
-"""`multi-mcp trust`: the user looks at what a project's file starts, and approves that very content.
+"""`multi-mcp trust`: show the user what a project's file starts, and approve exactly that content.
 
-Never here: how approvals are kept (config/layers/trust), what is done with them.
+Never here: how approvals are stored (config/layers/trust), what they allow.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _file_in(folder: Path) -> ProjectFile:
 
 
 def _user_config() -> Config:
-    """What the project's file lies over; nothing when servers.yaml cannot be used."""
+    """Return the user's configuration, below the project's; an empty one if servers.yaml cannot be parsed."""
     try:
         return own_config(own_store())
     except Unparsable:
@@ -80,7 +80,7 @@ def _user_config() -> Config:
 
 
 def _agreed(can_ask: bool) -> bool:
-    """Ask. Raises UsageError where nobody can answer."""
+    """Ask the user to trust the file. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
     return click.confirm("Trust this file to start these programs, and to get what is said above?", default=False)
@@ -98,7 +98,7 @@ def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
 
 
 def _lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:
-    """The file, each server with all that decides what it does, what is wrong in it."""
+    """Yield the file, each server with every fact that decides what it does, and the file's problems."""
     yield escape_unprintable(str(file.path))
     for name in laid.named:
         server = laid.config.servers[name]
@@ -126,16 +126,18 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
 
 
 def _as_json(file: ProjectFile, laid: Overlay, trusted: bool) -> dict[str, Any]:
-    """`{"file", "trusted", "servers": [{"name", "command", "url", "env", "headers", "own", ...}], "problems"}`."""
+    """Return `{"file", "trusted", "servers": [{"name", "command", "url", "env", ...}], "problems"}`."""
     servers = [_server_json(laid.config.servers[name], name in laid.own, file) for name in laid.named]
     problems = [problem_json(problem) for problem in laid.config.problems]
     return {"file": str(file.path), "trusted": trusted, "servers": servers, "problems": problems}
 
 
 def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:
-    """Names of variables and headers, as a value may be a secret; values of those that load code.
+    """Return one server: `{"name", "command", "url", "env", "headers", "own", ...}`.
 
-    `cwd`: where it is another folder; `gets`: secrets and variables of the user's; `scripts`: programs of the project.
+    `env` and `headers` hold names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's
+    folder), `loads_code` (variables that load code, with values), `secrets` and `variables` (the user's own), `scripts`
+    (programs of the project).
     """
     command = [server.command, *server.args] if server.command is not None else None
     names = {"env": list(server.env), "headers": list(server.headers)}

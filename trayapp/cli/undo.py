@@ -1,4 +1,4 @@
-"""`multi-mcp import --undo`: what imports took over, back into the AI tools' files and out of ours.
+"""`multi-mcp import --undo`: move imported servers from our files back to the AI tools' files.
 
 Never here: how a file gets its servers back (clients/undo).
 """
@@ -24,7 +24,7 @@ from trayapp.service.secrets import delete_secret
 
 
 def undo_imports(dry_run: bool, as_json: bool) -> int:
-    """Put back what was moved, and remove what was taken over and not changed since. Return the exit code."""
+    """Put moved servers back, and remove imported ones that have not changed since. Return the exit code."""
     world = this_world()
     taken, moves = all_taken(world), all_moves(world)
     if dry_run:
@@ -58,7 +58,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
 
 
 def restored_lines(done: list[PutBack], world: ClientsContext) -> Iterator[str]:
-    """Yield what became of each file that servers were moved out of."""
+    """Yield the outcome for each file that servers were moved out of."""
     for each in done:
         path = shown_path(each.move.file, world.machine.home)
         if each.why_not:
@@ -73,7 +73,7 @@ def _shown(path: Path) -> str:
 
 
 def _server(taken: Taken) -> ServerConfig | None:
-    """The server as our file has it now."""
+    """Return the server as our file has it now; None if it is gone or the file cannot be read."""
     with suppress(MultiMcpError):
         store = own_store()
         own = taken.file == store.path
@@ -83,7 +83,7 @@ def _server(taken: Taken) -> ServerConfig | None:
 
 
 def _remove(taken: Taken) -> bool:
-    """Remove a server that is as it was taken over, with its secrets; False if it was changed, or is gone."""
+    """Remove a server, with its secrets, if it is as it was imported. Return False if it was changed or is gone."""
     if not taken.is_untouched(_server(taken)):
         return False
     store = own_store()

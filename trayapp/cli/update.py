@@ -1,6 +1,6 @@
-"""`multi-mcp update-check`: whether there is a newer version, asked only when `settings.update_check` says so.
+"""`multi-mcp update-check`: look for a newer version, but only if `settings.update_check` is on.
 
-Never here: how it is asked (service/updates).
+Never here: the request itself (service/updates).
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def update_check_verb(as_json: bool) -> None:
 
 
 def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
-    """`asked`, `reason` why not, and `newer`: version and url, or None. Raises MultiMcpError."""
+    """Look for a newer version. Raises MultiMcpError.
+
+    Return `asked`, `reason` (why it did not ask), and `newer`: version and url, or None.
+    """
     if not settings.update_check:
         return {"asked": False, "reason": OFF, "newer": None}
     from trayapp.service.updates import is_newer, newest, releases_address
@@ -57,4 +60,4 @@ def _settings() -> Settings:
     try:
         return own_config(store).settings
     except StorageError:
-        return Settings()  # there is no file yet: the settings are as they come
+        return Settings()  # without a file the default settings apply
