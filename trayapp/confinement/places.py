@@ -13,8 +13,8 @@ LINUX_SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
     "/home/linuxbrew", "/sys", "/var/cache/fontconfig", "/var/lib/ca-certificates", "/var/lib/snapd",
     "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf", "/run/current-system",
-    # Files in /proc about the machine. A program's own entry cannot be granted: rules go by path, and all have one
-    # path.
+    # Files in /proc about the machine. A program's own entry is not among them: no rule separates it from those of
+    # other programs.
     "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/uptime",
     "/proc/version", "/proc/vmstat",
 )  # fmt: skip

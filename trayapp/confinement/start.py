@@ -35,7 +35,7 @@ class CannotConfineError(ConnectFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The inputs of a confined start besides the launch. `said`: variables that servers.yaml sets itself."""
+    """The inputs of a confined start besides the launch. `said`: variables that servers.yaml sets."""
 
     record: Record
     own: tuple[str, ...]

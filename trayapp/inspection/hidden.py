@@ -94,7 +94,7 @@ def _has_suspects(text: str) -> bool:
 
 
 def hidden_in(text: str) -> Iterator[Hidden]:
-    """Yield the parts of a text that people do not see."""
+    """Yield each way in which a text hides something from people."""
     if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
     if (text.isascii() and text.isprintable()) or not _has_suspects(text):

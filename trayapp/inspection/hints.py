@@ -12,7 +12,7 @@ from trayapp.inspection.rules import RULES, Rule
 
 WORDS_KEPT = 4096  # words whose hints are cached: texts repeat most of their words
 WORD_LONGEST = 40  # characters of a cached word
-START = 3  # characters of a hint that are compared first: most hints in no text fail there
+START = 3  # characters of a hint that are compared first; most absent hints fail there
 
 # One-word hints by their first three characters, shorter ones, and hints of several words by their first word
 _RULES_BY_HINT: dict[str, list[Rule]] = {}

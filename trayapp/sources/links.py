@@ -61,7 +61,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _decoded(text: str) -> str:
-    """Return the JSON of a query parameter, given as it is or in base64 (also in the URL-safe alphabet)."""
+    """Return the JSON of a query parameter, given as plain text or in base64 (also in the URL-safe alphabet)."""
     text = text.strip()
     if text.startswith(("{", "%7B")):
         return unquote(text)

@@ -68,10 +68,10 @@ def repaired(schema: Any) -> Schema:
 
 
 def repair(schema: Any) -> Repaired | Withheld:
-    """Return the input schema of a tool as MCP wants it: `type: object`, with its parameters where all readers look.
+    """Return the input schema of a tool as MCP wants it: `type: object`, with all parameters in `properties`.
 
-    That is not in a `oneOf` at the top. The result allows all that the original allows. Withheld if the schema can be
-    no object, or if it asks for headers that no client may send.
+    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows. Withheld if the
+    schema can be no object, or if it asks for headers that no client may send.
     """
     if not isinstance(schema, dict):
         return Repaired(_anything(), () if schema is None else ("it was no schema",))

@@ -77,8 +77,8 @@ class Hit:
 class SearchIndex:
     """Finds tools by words or a pattern.
 
-    `synonyms`, as in settings, maps a word to words that mean the same, or a tool's name or a pattern like `search_*`
-    or `SERVER/GLOB` to further words for those tools.
+    `synonyms`, as in settings, maps a word to words that mean the same. A key may also be a tool's name, or a pattern
+    like `search_*` or `SERVER/GLOB`: its words describe those tools.
     """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:

@@ -55,7 +55,7 @@ class DocumentView:
 
 
 def view(fields: Sequence[Sequence[str]]) -> DocumentView:
-    """Return the view of a document's fields, given as FIELDS."""
+    """Return the view of a document's fields, in the order of FIELDS."""
     weights: dict[str, float] = {}
     pairs: set[tuple[str, str]] = set()
     for kind, stems in zip(FIELDS, fields, strict=True):
