@@ -43,7 +43,7 @@ async def bounded(response: httpx2.Response) -> httpx2.Response:
 def plain_token(response: httpx2.Response) -> httpx2.Response:
     """Return a token response as the SDK requires it: `expires_in` is a number of seconds or absent (RFC 6749 5.1).
 
-    A token that does not fit in a header is removed, too (RFC 6750 2.1).
+    A token with characters that a header cannot hold is removed, too (RFC 6750 2.1).
     """
     said = json_object(response)
     token = said.get("access_token")

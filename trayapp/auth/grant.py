@@ -141,7 +141,7 @@ def lifetime(said: Any) -> float | None:
 
 
 def moment(value: Any) -> float | None:
-    """Return a time in Unix seconds, or None if invalid or beyond the last date of a calendar."""
+    """Return a time in Unix seconds, or None if it is invalid or after the year 9999."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= LAST_MOMENT else None

@@ -294,7 +294,7 @@ class Editor:
         self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))
 
     def _flow_value_end(self, key: Node, value: Node) -> int:
-        """Return the end of a pair in braces. For an empty value, the mark depends on the loader."""
+        """Return the end of a pair in braces. An empty value's end mark depends on the loader, so it is not used."""
         return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
 
     def _remove_from_flow(self, slot: Slot) -> None:
