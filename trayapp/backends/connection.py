@@ -99,7 +99,7 @@ class Connection:
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # set when the running task ends
-        self._maintenance: Maintenance | None = None  # of the last connection
+        self._maintenance: Maintenance | None = None  # of the current or last connection
         self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False

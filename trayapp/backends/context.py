@@ -53,7 +53,7 @@ class BackendContext:
     open: Open
     stderr: Callable[[str], Callable[[bytes], None]]  # key of a connection -> where its stderr goes
     hint: Callable[[str], str]  # key -> protocol revision of the last connection, "" if none
-    wants_offer: Callable[[str], bool]  # key -> whether its lists should be read once it is connected
+    wants_offer: Callable[[str], bool]  # key -> True if its lists should be read once connected
     capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # key -> its clients' capabilities
     subscribed: Callable[[str], Set[str]] = _no_uris  # key -> URIs of subscribed resources
     input_schema: Callable[[str, str], Any] = _no_schema  # key, tool -> input schema as sent by the server

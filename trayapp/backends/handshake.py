@@ -89,7 +89,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
     finally:
         for task in (probe, older):
             if task is not None:
-                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody reads it any more
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # its result is unused
                 task.cancel()
 
 

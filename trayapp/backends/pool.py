@@ -125,7 +125,10 @@ class Pool:
         return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
-        """Hold one connection from start to end. Return True if it lasted long enough to count as a success."""
+        """Hold one connection from start to end. Return True if that was a success.
+
+        It was one if the connection lasted RECONNECT_FIRST_S or if a probe dropped it.
+        """
         await connection.reachable()
         try:
             async with self._starting:
@@ -177,7 +180,7 @@ class Pool:
             try:
                 await self.refresh(connection, explicit=False)
             except ServerBackoffError:
-                pass  # its failure was logged when it happened; a save of servers.yaml brings nothing new
+                pass  # the failure was logged when it happened; saving servers.yaml does not end the backoff
             except ServerError as error:
                 log.info("Discovery: %s", error)
 

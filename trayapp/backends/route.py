@@ -16,7 +16,7 @@ ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; a longer 
 ROUTE_LOOK_S = 0.5
 # Documentation addresses (RFC 5737, RFC 3849): connecting a datagram socket only looks up the route.
 _FAR = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
-_DISCARD = 9  # a port; no packet ever goes there
+_DISCARD = 9  # a port; no packet is ever sent to it
 
 
 def has_route() -> bool:
@@ -47,5 +47,5 @@ def is_remote(server: ServerConfig) -> bool:
     try:
         host = urlsplit(server.url).hostname or ""
     except ValueError:
-        return True  # a variable in it, perhaps
+        return True  # the url may contain a variable
     return not (host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost"))

@@ -152,7 +152,7 @@ class Ledger:
 
 def lines_of(data: bytes) -> list[bytes]:
     """Return whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON tokens."""
-    if data.find(b"\n") == len(data) - 1:  # counting them takes 25 times as long
+    if data.find(b"\n") == len(data) - 1:  # counting the newlines takes 25 times as long
         return [data] if data else []
     return [line + b"\n" for line in data.split(b"\n")[:-1]]
 

@@ -76,7 +76,7 @@ class Shim:
         self._hello = hello
         self._run = run
         self._gateway = -1  # file descriptor; -1: none
-        self._from_client: list[bytes] = []  # the beginning of a line
+        self._from_client: list[bytes] = []  # the beginning of an incomplete line
         self._from_gateway: list[bytes] = []
         self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
         self._ledger: Ledger | None = None
@@ -342,7 +342,7 @@ class Shim:
     # -- the only places that touch connection and client; windows has its own -----------------------------------
 
     def _connect(self) -> bool:
-        import _socket  # half of what `socket` costs
+        import _socket  # half the cost of `socket`
 
         sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:

@@ -40,7 +40,7 @@ class HttpRefusal:
 
     auth: Auth = "oauth"  # how requests are authorized
     unauthorized: bool = False  # some request was answered 401, even if later ones succeeded
-    scope_wanted: bool = False  # the user has to grant more than was granted
+    scope_wanted: bool = False  # the user has to grant more scopes
     unread: KeyringUnavailableError | None = None  # why the user's sign-in, if there is one, could not be read
 
     @property

@@ -13,7 +13,7 @@ from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, is_reque
 UNAVAILABLE = frozenset({429, 502, 503, 504})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
-LONGEST_WORD = 60  # characters of a content type that are shown
+LONGEST_WORD = 60  # characters of a content type in error texts
 
 
 class ResponseKind(StrEnum):

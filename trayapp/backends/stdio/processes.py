@@ -145,7 +145,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not await self._exits_within(STOP_GRACE_S):
             signal_group(self.pid, signal.SIGTERM)
             await self._exits_within(STOP_GRACE_S)
-        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # also what a wrapper left behind
+        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # also ends what a wrapper left behind
         await self._exits_within(STOP_GRACE_S)
         self._transport.close()
 

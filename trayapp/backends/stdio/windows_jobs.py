@@ -1,4 +1,4 @@
-"""Windows job objects: one for each server. It ends the server with all descendants when the gateway is gone.
+"""Windows job objects: one for each server. It ends the server with all descendants, at the latest with the gateway.
 
 `kernel32` is passed in, so that the calls can be tested on any system.
 """
