@@ -25,7 +25,7 @@ from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # for thousands of tools
 SHOWN_FIRST = 40  # lines of a difference; all of it on demand
-SCHEMAS = ("inputSchema:", "outputSchema:")  # the heads of what few people read of a new tool
+SCHEMAS = ("inputSchema:", "outputSchema:")  # headings of the parts of a new tool that few people read
 
 Row = dict[str, Any]
 STYLES = {"high": "bold red", "medium": "yellow"}

@@ -30,13 +30,13 @@ _MEMBERS = {TASKS: "tasks", EVENTS: "events"}
 
 
 def announces(capabilities: Mapping[str, Any] | None, extension: str) -> bool:
-    """True if a server with these capabilities announces that extension."""
+    """Return True if a server with these capabilities announces that extension."""
     known = capabilities or {}
     extensions = known.get("extensions")
     return (isinstance(extensions, dict) and extension in extensions) or _MEMBERS.get(extension) in known
 
 
 def declares(capabilities: Mapping[str, Any], extension: str) -> bool:
-    """True if a client with these capabilities declares that extension."""
+    """Return True if a client with these capabilities declares that extension."""
     extensions = capabilities.get("extensions")
     return isinstance(extensions, dict) and extension in extensions

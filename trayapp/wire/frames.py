@@ -134,7 +134,7 @@ class FrameDispatcher:
 
     @property
     def open_calls(self) -> int:
-        """Number of outbound requests that wait for an answer."""
+        """Return the number of outbound requests that wait for an answer."""
         return len(self._pending)
 
     def call_of(self, request_id: int) -> Call | None:

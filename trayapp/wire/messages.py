@@ -132,7 +132,7 @@ class Reply:
 
     @property
     def size(self) -> int:
-        """Size of the received frame in bytes; 0 without one."""
+        """Return the size of the received frame in bytes; 0 without one."""
         return len(self.frame)
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
@@ -151,7 +151,7 @@ class Reply:
 
     @property
     def message(self) -> dict[str, Any]:
-        """Parsed answer. A large frame is parsed at first use. Raises JsonError."""
+        """Return the parsed answer. A large frame is parsed at first use. Raises JsonError."""
         if self._message is None:
             self._message = loads(self.frame)
         return self._message
@@ -199,12 +199,12 @@ class _OwnReply(Reply):
 
     @property
     def frame(self) -> bytes:  # type: ignore[override]
-        """Frame of the answer, with 0 as its id."""
+        """Return the frame of the answer, with 0 as its id."""
         return b'%b0,"result":%b}' % (_HEAD, self._result)
 
     @property
     def size(self) -> int:
-        """Size of the result in bytes."""
+        """Return the size of the result in bytes."""
         return len(self._result)
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:

@@ -40,8 +40,8 @@ _SINGLE = frozenset({
 def why_no_headers(schema: Any) -> str | None:
     """Return why a client must not use a tool with this input schema; None if its annotations, if any, are valid.
 
-    Each annotation must be on a parameter (or on one nested in an object) of type string, integer or boolean, and must
-    name a header that no other parameter names.
+    Each annotation must be on a parameter of type string, integer or boolean; nested parameters of objects count, too.
+    It must name a header that no other parameter names.
     """
     taken: set[str] = set()
     for place, part in _parts(schema):

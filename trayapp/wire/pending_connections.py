@@ -26,7 +26,7 @@ class PendingConnections:
 
     @property
     def burst(self) -> int:
-        """Number of connections to accept in one turn of the event loop (asyncio's `backlog`)."""
+        """Return the number of connections to accept in one turn of the event loop (asyncio's `backlog`)."""
         return max(1, self._most // BURST_PART)
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ Never here: imports other than os and sys (each costs the shim time and memory),
 import os
 import sys
 
-# The last message to each session of a gateway that is stopped on purpose. The shim then does not start another.
+# The last message to each session of a gateway stopped on purpose. The shim then does not start another at once.
 STOPPING = b'{"jsonrpc":"2.0","method":"notifications/multi-mcp/stopping"}\n'
 SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, terminator included
 
@@ -21,7 +21,7 @@ def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
         return os.path.join(base, "multi-mcp", "run")
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Caches/multi-mcp/run")
-    # Many clients start servers with almost no environment. The shim must find the gateway without it.
+    # Clients often start servers with almost no environment. The shim must find the gateway without XDG_RUNTIME_DIR.
     for base in (environ.get("XDG_RUNTIME_DIR") or "", f"/run/user/{os.getuid()}"):
         if os.path.isabs(base) and _own_folder(base, os.stat):
             return os.path.join(base, "multi-mcp")
