@@ -38,7 +38,7 @@ WARM_CALLS = 50
 LABEL_COLUMNS = 34
 SETTLE_TIMEOUT_S = 30.0
 LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
-SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # a socket's path is limited to 100 bytes
+SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # socket paths: at most 100 bytes
 
 
 @dataclass(slots=True)
