@@ -216,6 +216,7 @@ REQUIREMENTS: dict[str, str] = {
     "bridge-older-newer": "An older server's question is a 2026-07-28 client's answer; what it says resumes the call.",
     "bridge-newer-older": "A 2026-07-28 server's question is a request to an older client; then the call is retried.",
     "bridge-newer-newer": "Between 2026-07-28 peers `input_required` passes as it is.",
+    "answers-arrive": "An answer reaches its server over HTTP, however busy that is and however many calls wait there.",
     "bridge-who": "A server's question reaches the session whose call it belongs to, or nobody.",
     "eras-of-one-server": "A server of both eras serves clients of each as direct, whoever came first, idle or gone.",
     "one-name-of-a-server": "However many connections a server has: all that is said or kept of it has its one name.",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
+from trayapp.backends.http import transport
 from trayapp.backends.http.transport import signs_of_life
 from trayapp.backends.launch import no_secrets
 from trayapp.backends.open_transport import open_transport
@@ -30,6 +32,8 @@ from trayapp.model.settings import Settings
 from trayapp.wire.messages import RpcError
 
 pytestmark = pytest.mark.anyio
+
+MANY = 120  # more than the 100 connections that httpx2 opens by itself
 
 
 @dataclass
@@ -584,6 +588,30 @@ async def test_a_notification_by_no_request_arrives() -> None:
         await server.tell("notifications/message", {"level": "info", "data": "x", "x-unknown": 1})
         await wait_for(lambda: case.ear.told)
         assert case.ear.told == [("web", "notifications/message", {"level": "info", "data": "x", "x-unknown": 1})]
+
+
+@pytest.mark.requirement("answers-arrive")
+@pytest.mark.parametrize("kind", ["http", "sse"])
+async def test_an_answer_reaches_its_server_however_long_that_takes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine. A notification may be given up; without its answer the call that asked would never end."""
+    server = HttpServer(streamable=kind == "http", sse=kind == "sse")
+    async with server.running(), connecting(server.url("/mcp" if kind == "http" else "/sse"), type=kind) as case:
+        await case.call()
+        monkeypatch.setattr(transport, "TAKEN_S", 0.0)
+        assert await case.call("ask", method="ping")
+
+
+@pytest.mark.requirement("answers-arrive")
+async def test_however_many_calls_are_under_way_the_next_and_an_answer_get_through() -> None:
+    """Each call that waits holds a connection of TCP."""
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case, anyio.create_task_group() as tasks:
+        for number in range(MANY):
+            tasks.start_soon(partial(case.call, "hold", key=str(number)))
+        await wait_for(lambda: posts(server).count(("/mcp", "tools/call")) == MANY)
+        assert await case.call()
+        assert await case.call("ask", method="ping")
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_reply_without_its_answer_is_an_error_and_not_a_hang() -> None:

@@ -5,6 +5,7 @@ An error that would end the whole connection ends only its request.
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import ssl
@@ -43,8 +44,10 @@ _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # no 
 # TCP keepalive. The other kernel answers even if the server is too busy to answer a ping.
 SILENT_S = 30  # seconds without a byte until the first keepalive probe
 ASK_AGAIN_S = 10  # seconds between probes
-TAKEN_S = 5.0  # for a server to accept a message that has no answer; a healthy one does in milliseconds
+TAKEN_S = 5.0  # for a server to accept a notification; a healthy one does in milliseconds
 REDIRECTS = 3  # within the same origin
+# Each waiting call holds a TCP connection. With a limit, answers, cancels and pings would wait for calls to end.
+OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
 NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
 LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for a lost session
 _NO_SESSION = re.compile(
@@ -84,7 +87,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         signed: Signed | None = None,
         trust: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(verify=trust or NOBODY, socket_options=signs_of_life())
+        super().__init__(verify=trust or NOBODY, limits=OPEN, socket_options=signs_of_life())
         self._server = launch.server
         self._answers_in_place = launch.kind != "sse"  # with legacy SSE, answers come on another connection
         self._now = now
@@ -108,7 +111,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if kind == "initialized":
             return await self._tell(request)
         if kind == "answer":
-            self.tasks.start_soon(self._tell, request)
+            self.tasks.start_soon(self._tell, request, math.inf)  # without it the call that asked would never end
         elif len(self._notices) < NOTICES_MOST:
             self._notices.append(request)
             if len(self._notices) == 1:
@@ -126,9 +129,9 @@ class Wire(httpx2.AsyncHTTPTransport):
             await self._tell(self._notices[0])
             self._notices.popleft()
 
-    async def _tell(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a message that has no answer. The SDK sends nothing else until the server has accepted it."""
-        with anyio.move_on_after(TAKEN_S):
+    async def _tell(self, request: httpx2.Request, within_s: float | None = None) -> httpx2.Response:
+        """Send a message that has no answer. Give it up if the server does not accept it in time."""
+        with anyio.move_on_after(TAKEN_S if within_s is None else within_s):
             for _ in range(REDIRECTS):
                 response = await self._exchange(request)
                 await response.aclose()
