@@ -24,7 +24,7 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
-BEGUN = 60  # questions that have been answered when somebody dies
+BEGUN = 60  # calls that have their answer when somebody dies
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
@@ -73,7 +73,7 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
                     tasks.start_soon(person.answer_questions)
                     for _ in range(QUESTIONS):
                         calls.start_soon(person.call, "s")
-                await until(lambda: sum(person.asked for person in everybody) >= BEGUN)
+                await until(lambda: sum(person.answered for person in everybody) >= BEGUN)
                 left = kill(gateway, everybody, notes)
             spared = left if kill is kill_clients else []
             assert [person.failed for person in spared if person.failed] == []

@@ -32,7 +32,7 @@ class Person:
 
     def __init__(self, name: str, client: Conversation, revision: str) -> None:
         self.name, self.client, self.modern = name, client, revision == MODERN
-        self.asked = 0
+        self.asked = self.answered = 0
         self.crossed: list[Any] = []
         self.failed: list[str] = []
 
@@ -74,6 +74,7 @@ class Person:
         got = json.loads(result["content"][0]["text"])
         if got.get("result", {}).get("content") != {"name": self.name}:
             self.crossed.append(got)
+        self.answered += 1
 
 
 @asynccontextmanager
