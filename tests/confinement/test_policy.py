@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trayapp.confinement import policy as making
 from trayapp.confinement.places import cache_environment
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.model.confine import Confine
@@ -54,7 +55,10 @@ def test_its_folder_and_the_folders_among_its_arguments_are_written_the_system_i
 
 
 @pytest.mark.requirement("confine-policy")
-def test_the_home_folder_is_no_working_folder_and_is_given_without_what_is_hidden(home: Path) -> None:
+def test_the_home_folder_is_no_working_folder_and_is_given_without_what_is_hidden(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "MOST_ENTRIES", 100_000)  # between / and this home are the folders of all other tests
     assert may(policy(home, cwd="."), home / "docs/x") == ""
     for made in (policy(home, str(home)), policy(home, cwd=".", write=("~",)), policy(home, "/")):
         assert may(made, home / "docs/x") == "write"
