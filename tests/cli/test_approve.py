@@ -177,7 +177,7 @@ COMMANDS = """\
 servers:
   gh:
     command: ["/bin/false"]
-    env: {TOKEN: "${cmd:op read op://work/gh}"}
+    env: {TOKEN: "${cmd:op read op://vault/gh}"}
 """
 
 
@@ -190,11 +190,11 @@ def test_a_command_of_a_secret_is_shown_and_approved_once(tmp_path: Path) -> Non
         assert refused.returncode == 2
         assert "Only the user can approve a command" in refused.stderr
         shown = json.loads(run_cli(tmp_path, "approve", "--json").stdout)
-        assert shown["commands"] == [{"server": "gh", "command": "op read op://work/gh"}]
+        assert shown["commands"] == [{"server": "gh", "command": "op read op://vault/gh"}]
         assert not shown["commands_approved"]
         done = run_cli(tmp_path, "approve", "--yes", env={**environment(tmp_path), UNATTENDED: "1"})
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines()[:2] == ["gh runs for a secret:", "    op read op://work/gh"]
+        assert done.stdout.splitlines()[:2] == ["gh runs for a secret:", "    op read op://vault/gh"]
         assert ("reconnect", {"server": "gh"}) in gateway.requests
         again = run_cli(tmp_path, "approve")
     assert again.stdout == "Nothing waits for an approval\n"

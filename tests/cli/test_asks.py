@@ -16,7 +16,7 @@ CALL: dict[str, Any] = {
     "id": "3fa2b1",
     "kind": "call",
     "client": "Claude Code",
-    "project": "/work/site",
+    "project": "/src/site",
     "server": "github",
     "tool": "delete_repo",
     "class": "destructive",
@@ -40,10 +40,10 @@ def test_asks_shows_who_what_with_which_arguments_and_how_to_answer(home: Path) 
         done = run_cli(home, "asks")
     assert done.returncode == 0
     for words in (
-        "3fa2b1: Claude Code in /work/site wants to call github/delete_repo (destructive, as its server says)",
+        "3fa2b1: Claude Code in /src/site wants to call github/delete_repo (destructive, as its server says)",
         '    repo = "a/b"',
         "multi-mcp allow 3fa2b1 [--session | --always], or multi-mcp deny 3fa2b1",
-        "9c01d4: github asks Claude Code in /work/site: Who?",
+        "9c01d4: github asks Claude Code in /src/site: Who?",
         "    name* (string) Yours",
         "multi-mcp allow 9c01d4 FIELD=VALUE ..., or multi-mcp deny 9c01d4",
         "1 tool always allowed",

@@ -85,7 +85,7 @@ CALL_ASK = AskStatus(
     1000.0,
     1120.0,
     ("once", "session", "always", "deny"),
-    project="/work/site",
+    project="/src/site",
     tool="delete_repo",
     tool_class="destructive",
     basis="annotations",

@@ -38,7 +38,7 @@ async def notes(made: House, ask: AskMode = "writes", expose: str = "tools", **m
     made.net["a"].tools = [tool(name) for name in TOOLS]
     settings = Settings(expose=expose, ask=ask, **more)  # type: ignore[arg-type]  # one of the modes
     await made.known(server("a"), settings=settings)
-    return await made.ready(name="Claude Code", cwd="/work/site")
+    return await made.ready(name="Claude Code", cwd="/src/site")
 
 
 def called(made: House, name: str = "a") -> list[str]:
@@ -164,7 +164,7 @@ async def test_an_ask_says_who_what_and_with_which_arguments(tmp_path: Path) -> 
             (row,) = (await answered(made, control.ASKS))["asks"]
             assert (row["client"], row["project"], row["server"], row["tool"], row["class"]) == (
                 "Claude Code",
-                "/work/site",
+                "/src/site",
                 "a",
                 "delete_note",
                 "destructive",

@@ -15,6 +15,7 @@ import pytest
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, Wire, house, serve, server
+from tests.patience import stretched
 from trayapp.gateway.asks.asks import Asks, OpenAsk
 from trayapp.gateway.asks.errors import AskOverError
 from trayapp.model.servers import ServerConfig
@@ -217,11 +218,11 @@ def mark_of(ask: OpenAsk) -> int:
     return next(int(shown.value) for shown in ask.arguments if shown.name == "mark")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(stretched(60))
 @pytest.mark.requirement("ask-no-way-round")
 async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path: Path) -> None:
     rng = random.Random(SEED)
-    async with house(tmp_path, within_s=300) as made:
+    async with house(tmp_path, within_s=stretched(30)) as made:
         trial = Trial(made, rng)
         await trial.begin()
         while trial.marks < CALLS:

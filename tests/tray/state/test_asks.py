@@ -39,7 +39,7 @@ def test_the_menu_shows_who_and_what_and_each_answer() -> None:
     ask = "! Allow delete_repo of github ..."
     assert [(label, found[f"{ask} > {label}"]) for label, _ in ANSWERS] == ANSWERS
     shown = "\n".join(found)
-    for row in ("Claude Code in /work/site", "destructive, as its server says; 1 argument", 'repo = "a/b"'):
+    for row in ("Claude Code in /src/site", "destructive, as its server says; 1 argument", 'repo = "a/b"'):
         assert row in shown
 
 
@@ -52,7 +52,7 @@ def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -
     assert list(notice.actions) == ANSWERS
     assert not notice.click, "a click beside the buttons must allow nothing"
     assert notice.text.split("\n") == [
-        "Claude Code in /work/site",
+        "Claude Code in /src/site",
         "destructive, as its server says; 1 argument",
         'repo = "a/b"',
     ]
