@@ -146,13 +146,11 @@ class SessionView:
             return server, {**params, "uri": uri}
         return self._completion(params)
 
-    def route(self, params: Any) -> Route | None:
-        """Return the route of a tool that was called before and whose server is connected; otherwise None."""
-        name = params.get("name") if isinstance(params, dict) else None
-        return self.route_of(name) if type(name) is str else None
+    def route(self, called: str | Key) -> Route | None:
+        """Return the route of a call that was made before and whose server is connected; otherwise None.
 
-    def route_of(self, called: str | Key) -> Route | None:
-        """Return the same for a name that was called, or for the tool of a call through the one tool."""
+        `called`: the name that was called, or the tool of a call through the one tool.
+        """
         route = self._routes.get(called) if self._routes_of == self.view.revision else None
         if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
             return None
