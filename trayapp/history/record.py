@@ -16,7 +16,7 @@ from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 TEXT_MOST = 2_048  # characters of arguments and of a result
-SAMPLE = 256  # characters whose tokens are counted; the rest is extrapolated
+SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
@@ -51,7 +51,7 @@ class RowMaker:
         self._with_texts = with_texts
         self._name = cache(_name)
         self._cut = cache(_cut)
-        self._tokens = cache(_tokens)
+        self._density: dict[tuple[str, str], float] = {}  # tokens a character: counting takes longer than all the rest
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets."""
@@ -62,25 +62,35 @@ class RowMaker:
         result, error = _result_text(answer, call.answer)
         outcome = call.outcome or _outcome(answer, call.answer)
         said = call.error or error or (_first_words(answer) if outcome == "error" else "")
-        received = call.size or len(result)
+        received, tool = call.size or len(result), _tool(call.method, params)
         return Row(
             time,
             self._name(caller.client),
             caller.session,
             self._name(caller.project),
             self._name(call.server),
-            self._name(_tool(call.method, params)),
+            self._name(tool),
             kind,
             outcome,
             round((call.ended - call.began) * 1000, 3),
-            len(arguments.encode("utf-8", "replace")),
+            len(arguments) if arguments.isascii() else len(arguments.encode("utf-8", "replace")),
             received,
-            self._tokens(result[:SAMPLE], max(len(result), received)),
+            self._tokens((call.server, tool), result, max(len(result), received)),
             call.allowed,
             one_line(redacted(said[: ERROR_MOST * 2]))[:ERROR_MOST] if said else "",
             self._cut(_safe(given, arguments)) if self._with_texts else "",
             self._cut(_safe_result(answer, result)) if self._with_texts else "",
         )
+
+    def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
+        """Return an estimate of a result's tokens, by those of the tool's first result in this batch."""
+        density = self._density.get(tool)
+        if density is None:
+            if not result:
+                return 0
+            sample = result[:SAMPLE]
+            density = self._density[tool] = tokens(sample) / len(sample)
+        return round(density * size)
 
 
 def _arguments(method: str, params: Mapping[str, Any]) -> Any:
@@ -182,11 +192,3 @@ def _cut(text: str) -> str:
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)
     return safe if len(head) == len(text) and len(safe) <= TEXT_MOST else safe[:TEXT_MOST]
-
-
-def _tokens(sample: str, size: int) -> int:
-    """Return an estimate of the tokens of a text of that size, from a sample of its beginning."""
-    if not sample:
-        return 0
-    counted = tokens(sample)
-    return counted if len(sample) < SAMPLE else round(counted * size / len(sample))
