@@ -112,6 +112,7 @@ REQUIREMENTS: dict[str, str] = {
     # What a client sees
     "call-no-field-lost": "Every field that a server or client sent arrives, unknown ones too, in both directions.",
     "call-short-walk": "A call of a running server passes 30 functions and 12 modules at most, to it and back.",
+    "save-one-way": "A save of servers.yaml goes one way through the gateway: no module of it is entered twice.",
     "call-features": "Tools, resources, templates, prompts, completion and logging reach the right backend.",
     "call-progress": "Progress of a backend reaches the session that asked, under that session's own token.",
     "call-cancel": "A cancelled call is cancelled at the backend, and the session and the backend go on.",

@@ -19,7 +19,7 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.exposure.served_tools import ServedTools
+from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -51,6 +51,11 @@ def figures(sizes: Sequence[int] = SIZES, rounds: int = ROUNDS) -> list[Figure]:
     return [figure for size in sizes for figure in _of(size, rounds)]
 
 
+def served(offers: dict[str, Offer], tools: ServedTools) -> dict[str, ServedOffer]:
+    """These offers, prepared for clients."""
+    return {name: tools.of(name, offer) for name, offer in offers.items()}
+
+
 def _of(size: int, rounds: int) -> list[Figure]:
     known = offers(size)
     marked = {name: with_sound(CacheEntry(name, "", 0.0, offer)).sound or frozenset() for name, offer in known.items()}
@@ -68,8 +73,11 @@ def _of(size: int, rounds: int) -> list[Figure]:
 
     def one_round() -> None:
         prepared = ServedTools(sound=sound)
-        before, after = (Catalog(configured, now.get, prepared.of) for now in (known, changed))
-        timed("the one tool's list", lambda: ListResults(Exposure(Catalog(configured, known.get))).tools_result)
+        before, after = (Catalog(configured, served(now, prepared)) for now in (known, changed))
+        timed(
+            "the one tool's list",
+            lambda: ListResults(Exposure(Catalog(configured, served(known, ServedTools())))).tools_result,
+        )
         timed("first list after a start", lambda: ListResults(Exposure(before, Choice("tools"))).tools_result)
         timed("list after a change", lambda: ListResults(Exposure(after, Choice("tools"))).tools_result)
         timed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
+from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.scopes.projects import Look, no_projects
 from trayapp.gateway.sessions.peer import FramePeer
@@ -49,6 +50,12 @@ def server(name: str, **more: Any) -> ServerConfig:
 def offer(*tools: str, **more: Any) -> Offer:
     """An offer of tools of these names."""
     return Offer(tuple(tool(name) for name in tools), capabilities=dict(ALL), protocol="2025-11-25", **more)
+
+
+def served(offers: Mapping[str, Offer]) -> dict[str, ServedOffer]:
+    """These offers, prepared for clients."""
+    tools = ServedTools()
+    return {name: tools.of(name, offer) for name, offer in offers.items()}
 
 
 def serve(fake: FakeServer, **lists: tuple[Item, ...]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.strategies import modes
-from tests.gateway.world import offer, server
+from tests.gateway.world import offer, served, server
 from trayapp.catalog.names import NAME_LENGTH
 from trayapp.gateway.control.tool_rows import tool_rows
 from trayapp.gateway.exposure.catalog import Catalog
@@ -35,7 +35,7 @@ OFF, GONE = ToolSwitch(enabled=False), ToolSwitch(enabled=False, stale=True)
 
 def exposure(offers: Mapping[str, Offer], *servers: ServerConfig, mode: PrefixMode = "server") -> Exposure:
     entries = {name: server(name) for name in offers} | {entry.name: entry for entry in servers}
-    return Exposure(Catalog(Config(Settings(tool_prefix=mode), entries), offers.get), Choice("tools"))
+    return Exposure(Catalog(Config(Settings(tool_prefix=mode), entries), served(offers)), Choice("tools"))
 
 
 def listed(seen: Exposure, kind: str = "tools") -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     results = set()
     for order in itertools.permutations(facts):
         came = {name: facts[name] for name in order}
-        seen = Exposure(Catalog(config, came.get))
+        seen = Exposure(Catalog(config, served(came)))
         results.add((*(getattr(ListResults(seen), f"{kind}_result") for kind in KINDS), instructions(seen)))
     assert len(results) == 1
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.catalogue import CATALOGUE, offer_of, stocked
-from tests.gateway.world import house, offer, server
+from tests.gateway.world import house, offer, served, server
 from tests.inspection.labeled import tool
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure
@@ -39,7 +39,7 @@ MEMORY = Offer(
 
 def told(offers: dict[str, Offer], **entries: ServerConfig) -> str:
     servers = {name: entries.get(name) or server(name) for name in offers}
-    text = instructions(Exposure(Catalog(Config(Settings(), servers), offers.get), Choice("search")))
+    text = instructions(Exposure(Catalog(Config(Settings(), servers), served(offers)), Choice("search")))
     assert text is not None
     assert len(text.encode()) <= LONGEST
     return text

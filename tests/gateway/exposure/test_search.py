@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.gateway.world import offer, server
+from tests.gateway.world import offer, served, server
 from trayapp.catalog.patterns import InvalidPatternError
 from trayapp.catalog.search.index import STEP
 from trayapp.gateway.exposure.catalog import Catalog
@@ -25,7 +25,7 @@ LARGE = {name: offer(*(f"{name}_tool_{number}" for number in range(8 * STEP))) f
 
 def exposure(offers: Mapping[str, Offer], choice: Choice | None = None, **settings: object) -> Exposure:
     entries = {name: server(name) for name in offers}
-    return Exposure(Catalog(Config(Settings(**settings), entries), offers.get), choice)  # type: ignore[arg-type]
+    return Exposure(Catalog(Config(Settings(**settings), entries), served(offers)), choice)  # type: ignore[arg-type]
 
 
 async def found(finder: ToolSearch, seen: Exposure, words: str, *, regex: bool = False) -> list[str]:
@@ -106,6 +106,6 @@ async def test_other_synonyms_renew_those_servers_alone_that_they_concern() -> N
     finder, before = ToolSearch(), exposure(LARGE)
     await found(finder, before, "tool")
     after = Exposure(Catalog(Config(Settings(synonyms={"one/*_7": ("walrus",)}), before.catalog.config.servers),
-                           LARGE.get, lambda name, _: before.catalog.offers[name]))  # fmt: skip
+                           before.catalog.offers))  # fmt: skip
     assert len(list(finder.update(after.catalog))) == 8
     assert finder.search(after, "walrus", server=None, limit=5)[0].name == "one_tool_7"

@@ -7,16 +7,16 @@ Computed once from a configuration and the offers, then only read. Sessions shar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 
 from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
-from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool, ServedTools
+from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
 from trayapp.model.errors import LEAVE_IT
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import Item
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
@@ -29,8 +29,6 @@ SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
 WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
-
-Prepare = Callable[[str, Offer], ServedOffer]  # by the server's plain name
 
 
 @lru_cache(maxsize=1)  # a switch or a new description makes a new catalog, but its names stay the same
@@ -63,7 +61,7 @@ def _skill_resource(skill: Item) -> Item:
 
 
 class Catalog:
-    """Catalog of one configuration and one state of the offers.
+    """Catalog of one configuration and one state of the offers. `served`: the known ones, by the servers' names.
 
     It is broad because it only answers: each property is one question, computed once.
     """
@@ -71,15 +69,12 @@ class Catalog:
     def __init__(
         self,
         config: Config,
-        offer_of: Callable[[str], Offer | None],
-        prepare: Prepare | None = None,
+        served: Mapping[str, ServedOffer],
         given: Callable[[PrefixMode], Given] = lambda mode: NONE_GIVEN,
     ) -> None:
         self.config = config
         self._given = given
-        prepare = prepare or ServedTools().of
-        offers = {name: offer for name in config.servers if (offer := offer_of(name)) is not None}
-        self.offers = {name: prepare(name, offer) for name, offer in offers.items()}
+        self.offers = {name: served[name] for name in config.servers if name in served}
 
     # -- tools ---------------------------------------------------------------------------------------------------
 

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from trayapp.backends.connection import Connection
-from trayapp.catalog.names import Given
 from trayapp.catalog.variants import best_variant
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.gateway.scopes.first_lists import FirstLists
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import PrefixMode
 from trayapp.wire.capabilities import ClientKind
 
 # A server in one of these states answers no list.
@@ -84,11 +82,11 @@ class View:
     def catalog(self) -> Catalog:
         """Return the current catalog."""
         if self._catalog is None:
-            self._catalog = Catalog(self.config, self.offer, self._prepare_offer, self._given_names)
+            parts = self._services
+            offers = {name: offer for name in self.config.servers if (offer := self.offer(name)) is not None}
+            served = {name: parts.served_tools.of(self.key(name), offer) for name, offer in offers.items()}
+            self._catalog = Catalog(self.config, served, partial(parts.given_names.of, plain=self._plain))
         return self._catalog
-
-    def _given_names(self, mode: PrefixMode) -> Given:
-        return self._services.given_names.of(mode, self._plain)
 
     @property
     def _plain(self) -> dict[str, str]:
@@ -102,9 +100,6 @@ class View:
             return False
         self._noted = catalog
         return self._services.given_names.note(catalog.names, catalog.held, self._plain)
-
-    def _prepare_offer(self, name: str, offer: Offer) -> ServedOffer:
-        return self._services.served_tools.of(self.key(name), offer)
 
     def forget(self) -> None:
         """Build the catalog again when it is next asked for."""

@@ -1,0 +1,98 @@
+"""Which way a save of servers.yaml goes through the gateway: no module of it is entered again from another one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import trayapp
+from tests.gateway.test_call_walk import CALL, INITIALIZE, SERVER, Client, stop
+from trayapp.config.paths import find_paths
+from trayapp.gateway.main import GatewayHost
+from trayapp.wire.greeting import read_endpoint
+from trayapp.wire.rundir import run_dir
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="needs Unix sockets")]
+
+GATEWAY = f"{Path(trayapp.__file__).parent / 'gateway'}{os.sep}"
+READ, TOLD = "process/servers_file.py", "change_feed.py"  # the save is read and taken, then sessions are told
+
+
+def way_to(frame: FrameType | None) -> list[str]:
+    """Modules of the gateway on the stack, the outermost first: each once for all its functions in a row.
+
+    A lambda is no step: with it a module hands out a value of its own, such as the current settings.
+    """
+    way: list[str] = []
+    while frame is not None:
+        if (name := frame.f_code.co_filename).startswith(GATEWAY) and frame.f_code.co_name != "<lambda>":
+            module = name.removeprefix(GATEWAY)
+            if not way or way[-1] != module:
+                way.append(module)
+        frame = frame.f_back
+    return way[::-1]
+
+
+@contextmanager
+def walked(ways: dict[tuple[str, ...], str]) -> Iterator[None]:
+    """Collect the ways to each function of the gateway on this thread, with the function's name."""
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(GATEWAY):
+            ways.setdefault(tuple(way_to(frame)), frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+async def listed(client: Client, server: str) -> None:
+    """Ask for the list until it has tools of that server."""
+    names: list[str] = []
+    while server not in names:
+        await anyio.sleep(0.1)
+        names = [str(one["name"]).split("_")[0] for one in (await client.ask("tools/list", {}))["tools"]]
+
+
+@pytest.mark.requirement("save-one-way")
+async def test_a_save_passes_no_module_of_the_gateway_twice(home: Path) -> None:
+    environ = {"MULTI_MCP_HOME": str(home), "PATH": os.environ["PATH"], "SHELL": "/bin/false"}
+    paths, run = find_paths(environ), run_dir(environ)
+    entry = {"command": sys.executable, "args": ["-I", "-S", str(SERVER)]}
+    content = {"settings": {"expose": "tools", "http": {"enabled": False}}, "servers": {"null": entry}}
+    paths.config_file.write_text(json.dumps(content), encoding="utf-8")
+    Path(run).mkdir(mode=0o700, parents=True, exist_ok=True)
+    host, ready = GatewayHost(environ, paths, run, ["python3"]), anyio.Event()
+    every: dict[tuple[str, ...], str] = {}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(host.main, False, ready.set)
+        with anyio.fail_after(60):
+            await ready.wait()
+            endpoint = read_endpoint(run)
+            assert endpoint is not None
+            client = Client(*await asyncio.open_unix_connection(endpoint.socket))
+            await client.ask("initialize", INITIALIZE)
+            client.send({"method": "notifications/initialized"})
+            await client.ask("tools/call", CALL)
+            with walked(every):
+                content["servers"] = {"other": entry, "null": {**entry, "disabled": True}}
+                paths.config_file.write_text(json.dumps(content), encoding="utf-8")
+                await listed(client, "other")
+            await client.close()
+            await anyio.to_thread.run_sync(stop, run)
+    ways = {way[way.index(start) :]: name for start in (READ, TOLD) for way, name in every.items() if start in way}
+    passed = {module for way in ways for module in way}
+    assert passed >= {"gateway.py", "scopes/servers.py", "scopes/view.py", "exposure/catalog.py", "sessions/session.py"}
+    assert [f"{' > '.join(way)}: {name}" for way, name in ways.items() if len(set(way)) < len(way)] == []
