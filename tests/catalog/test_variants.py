@@ -42,6 +42,7 @@ def test_each_kind_sees_what_was_listed_for_the_nearest_one() -> None:
     nearly = best_variant(variants, ClientKind(able=frozenset({"sampling", "roots", "roots.listChanged"})))
     assert nearly is not None
     assert nearly.kind == ABLE
+    variants = with_variant(variants, ABLE, names_of(offer("a", "ask")), {"name": "older"})
     assert from_json(as_json(variants)) == variants
 
 

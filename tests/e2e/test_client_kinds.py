@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from tests import servers
 from tests.e2e.cell import META, MODERN
 from tests.e2e.client import client_of
 from tests.e2e.gateway import Gateway
-from tests.e2e.test_questions import FIXTURES, OLDER
+from tests.e2e.test_questions import OLDER, served
+from tests.fixtures.era_server import TOOLS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
 
@@ -29,6 +29,13 @@ async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
     async with gateway.client(None) as client:
         await client.initialize(OLDER, **capabilities)
         return {name.removeprefix("e_") for name in await listed(client)}
+
+
+async def newer(gateway: Gateway) -> set[str]:
+    """What a client of the newer era is listed."""
+    envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
+    async with gateway.client(None) as client:
+        return {name.removeprefix("e_") for name in await listed(client, envelope)}
 
 
 async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
@@ -60,16 +67,24 @@ async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gatewa
     assert await older(gateway, ABLE) == able
 
 
-async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp_path: Path) -> None:
-    program = str(FIXTURES / "era_server.py")
-    argv = [sys.executable, "-I", "-S", program, OLDER, str(tmp_path / "notes"), "--both"]
-    gateway.write({"e": {"command": argv}})
-    gateway.start()
-    await gateway.known()
-    envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
-    for _ in range(100):
-        if "newer_only" not in await older(gateway, ABLE):
-            break
-    assert await older(gateway, ABLE) == await direct(gateway, argv, ABLE)
-    async with gateway.client(None) as client:
-        assert await listed(client, envelope) == {f"e_{name}" for name in (*await older(gateway, ABLE), "newer_only")}
+@pytest.mark.parametrize("kind", ["stdio both", "http both"])
+async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp_path: Path, kind: str) -> None:
+    """It describes itself differently in each, as the reference server in TypeScript does."""
+    with served(kind, tmp_path) as entry:
+        gateway.write({"e": entry})
+        gateway.start()
+        await gateway.known()
+        direct = set(TOOLS)
+        for _ in range(100):
+            if await older(gateway, ABLE) == direct:
+                break
+        assert await older(gateway, ABLE) == direct
+        assert await newer(gateway) == {*direct, "newer_only"}
+        async with gateway.client(None) as client:  # an older client uses it
+            await client.initialize(OLDER, **ABLE)
+            assert await client.request("tools/call", {"name": "e_echo", "arguments": {}})
+            assert await newer(gateway) == {*direct, "newer_only"}
+        gateway.stop()
+        gateway.start()
+        assert await newer(gateway) == {*direct, "newer_only"}
+        assert await older(gateway, ABLE) == direct

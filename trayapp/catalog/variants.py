@@ -20,10 +20,11 @@ Names = Mapping[str, frozenset[str]]  # list -> the names of its items
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The names of what a server listed for one kind of client."""
+    """The names of what a server listed for one kind of client, and how it described itself to that kind."""
 
     kind: ClientKind
     names: Names
+    server_info: Item | None = None
 
 
 def names_of(offer: Offer) -> Names:
@@ -34,7 +35,9 @@ def names_of(offer: Offer) -> Names:
     }
 
 
-def with_variant(variants: tuple[Variant, ...], kind: ClientKind, names: Names) -> tuple[Variant, ...]:
+def with_variant(
+    variants: tuple[Variant, ...], kind: ClientKind, names: Names, server_info: Item | None = None
+) -> tuple[Variant, ...]:
     """Return the variants after the lists were read for that kind.
 
     What appeared or disappeared since the last time is applied to the variants that listed the same before.
@@ -43,7 +46,7 @@ def with_variant(variants: tuple[Variant, ...], kind: ClientKind, names: Names) 
     others = [one for one in variants if one.kind != kind]
     if before is not None:
         others = [_changed(one, before, names) for one in others]
-    return (Variant(kind, names), *others)[:VARIANTS_MOST]
+    return (Variant(kind, names, server_info), *others)[:VARIANTS_MOST]
 
 
 def _changed(variant: Variant, before: Names, now: Names) -> Variant:
@@ -99,6 +102,7 @@ def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
             "newer": one.kind.newer,
             "able": sorted(one.kind.able),
             "names": {kind: sorted(names) for kind, names in one.names.items()},
+            "server_info": one.server_info,
         }
         for one in variants
     ]
@@ -111,8 +115,9 @@ def from_json(raw: Any) -> tuple[Variant, ...]:
             Variant(
                 ClientKind(one["newer"] is True, frozenset(map(str, one["able"]))),
                 {kind: frozenset(map(str, one["names"][kind])) for kind in ITEM_KEYS},
+                info if isinstance(info := one.get("server_info"), dict) else None,
             )
             for one in raw or ()
         )
-    except (KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):
         return ()

@@ -119,7 +119,7 @@ class Gateway:
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
         self.sharing = Sharing(services, own, self._capabilities)
         self.servers = Servers(services, own, self.sharing, self.projects, self.sessions)
-        self.probes = VariantProbes(services, self.servers)
+        self.probes = VariantProbes(services, self.servers, self.once_calm)
         self.sign_ins = SignIns(services, parts.accounts, parts.environ)
         self.intake = Intake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
@@ -308,7 +308,8 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cache has expired, now that a session has a list."""
+        """Ask servers whose cache has expired, or that may list something else, now that a session has a list."""
+        self.probes.note_clients()
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())

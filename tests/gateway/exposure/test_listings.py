@@ -27,6 +27,8 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
+from trayapp.model.traits import ServerTraits
+from trayapp.wire.capabilities import ClientKind
 
 pytestmark = pytest.mark.anyio
 NOW = 1_700_000_000.0
@@ -492,3 +494,46 @@ def test_the_same_tools_in_another_order_are_no_news(tmp_path: Path) -> None:
     shelf.offers.take(server("a"), offer("x", "y"))
     assert not shelf.offers.take(server("a"), offer("y", "x"))
     assert shelf.offers.get("a") == offer("x", "y")
+
+
+# -- kinds of clients ------------------------------------------------------------------------------------------------
+
+NEWER = ClientKind(newer=True)
+
+
+def newer_offer(*tools: str, **more: Any) -> Offer:
+    """What a server lists in the newer era."""
+    return replace(offer(*tools, **more), protocol="2026-07-28")
+
+
+@pytest.mark.requirement("lists-for-each-kind")
+def test_a_server_with_another_name_in_each_era_is_the_same_version(tmp_path: Path) -> None:
+    shelf, entry = Shelf(tmp_path, server("a")), server("a")
+    shelf.offers.take(entry, newer_offer("x", "new", server_info={"name": "newer"}), NEWER)
+    shelf.offers.take(entry, offer("x", server_info={"name": "older"}), probed=True)
+    assert len(shelf.offers.variants("a")) == 2
+    shelf.offers.take(entry, newer_offer("x", server_info={"name": "newer", "version": "2"}), NEWER)
+    assert [one.kind for one in shelf.offers.variants("a")] == [NEWER]
+
+
+@pytest.mark.requirement("lists-for-each-kind")
+def test_a_cached_list_of_one_kind_stays_what_that_kind_is_listed(tmp_path: Path) -> None:
+    shelf, entry = Shelf(tmp_path, server("a")), server("a")
+    shelf.cached(entry, newer_offer("x", "new"))
+    assert [kind.newer for kind in shelf.offers.kinds("a")] == [True]
+    shelf.offers.take(entry, offer("x"))
+    assert {one.kind.newer: sorted(one.names["tools"]) for one in shelf.offers.variants("a")} == {
+        True: ["new", "x"], False: ["x"],
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("lists-for-each-kind")
+def test_what_was_listed_in_an_era_that_the_server_no_longer_speaks_is_forgotten(tmp_path: Path) -> None:
+    shelf, entry = Shelf(tmp_path, server("a")), server("a")
+    shelf.cached(entry, newer_offer("x", "new"))
+    shelf.offers.note_traits("a", ServerTraits(older=True, newer=False))
+    shelf.offers.take(entry, offer("x"))
+    assert [kind.newer for kind in shelf.offers.kinds("a")] == [False]
+    known = shelf.offers.get("a")
+    assert known is not None
+    assert [item["name"] for item in known.tools] == ["x"]

@@ -14,7 +14,7 @@ from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.traits import NO_TRAITS, ServerTraits
-from trayapp.wire.capabilities import NO_KIND, ClientKind
+from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
@@ -120,6 +120,19 @@ class Listings:
         entry = self._find_entry(name)
         return entry.variants if entry is not None else ()
 
+    def kinds(self, name: str) -> list[ClientKind]:
+        """Return the kinds of clients that a server's lists were read for; none for a server never met."""
+        return [one.kind for one in self._variants_or_offer(name)]
+
+    def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
+        """Return the variants; what a cache file without any holds was listed for a client that can do everything."""
+        entry = self._find_entry(name)
+        if entry is None or entry.variants or not entry.offer.protocol:
+            return entry.variants if entry is not None else ()
+        offer = entry.offer
+        kind = kind_of(EVERYTHING, newer=offer.protocol in MODERN_VERSIONS)
+        return with_variant((), kind, names_of(offer), offer.server_info)
+
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
         """Return True if a server's lists depend on its client, and nobody has read them for that kind."""
         variants = self.variants(name)
@@ -127,8 +140,18 @@ class Listings:
         return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 
     def _is_same_version(self, name: str, offer: Offer) -> bool:
+        """Return True unless the server now describes itself differently.
+
+        Only what it said in the same era counts: some servers have another name in each.
+        """
         entry = self._find_entry(name)
-        return entry is None or (entry.offer.server_info or offer.server_info) == offer.server_info
+        if entry is None:
+            return True
+        newer = offer.protocol in MODERN_VERSIONS
+        known = [one.server_info for one in entry.variants if one.kind.newer == newer]
+        if (entry.offer.protocol in MODERN_VERSIONS) == newer:
+            known.append(entry.offer.server_info)
+        return all(info is None or info == offer.server_info for info in known)
 
     def _traits_after(self, name: str, offer: Offer) -> ServerTraits:
         """Return the traits that outlive a new offer: those of the same version of the server."""
@@ -143,16 +166,17 @@ class Listings:
         `kind`: of the client that the server listed it for. `probed`: read only to see what that kind is listed.
         """
         known = self.get(server.name)
-        before = (self.variants(server.name), known)
+        before = (self._variants_or_offer(server.name), known)
         variants = before[0] if self._is_same_version(server.name, offer) else ()
+        traits = self._traits_after(server.name, offer)
+        variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
             near = None if probed else nearest_variant(variants, kind)
             of_kind = near.kind if near is not None and near.kind.newer == kind.newer else kind
-            variants = with_variant(variants, of_kind, names_of(offer))
+            variants = with_variant(variants, of_kind, names_of(offer), offer.server_info)
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
         offer = union_offer(offer, known, variants, probed=probed)
-        traits = self._traits_after(server.name, offer)
         entry = CacheEntry(
             server.name,
             self._launch_hash(server),

@@ -29,7 +29,11 @@ Params = dict[str, Any]
 
 
 def initialize(client: ClientInfo, seen: Exposure, params: Params) -> dict[str, Any]:
-    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed."""
+    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
+
+    It never waits for servers that are being read for the first time: the endpoint answers at once. So their
+    instructions are not in the very first answer, and no message could bring them later.
+    """
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
