@@ -180,6 +180,7 @@ REQUIREMENTS: dict[str, str] = {
     "search-bounded": "No pattern takes longer than its length and the texts allow.",
     "schema-repaired": "An odd schema is repaired, or that one tool withheld with a reason; what is served fits MCP.",
     "schema-kept": "A valid schema of an object whose combinations only limit its parameters is served unchanged.",
+    "schema-output": "Output schemas of other values than objects reach 2026-07-28 clients whole, others not at all.",
     "schema-headers": "A tool whose x-mcp-header annotations are not valid is withheld alone, with the reason.",
     "args-checked": "Arguments are checked before a call: all that is wrong is said, nothing valid is refused.",
     "describe-cases": "A description shows each parameter with type, required, enum, limits, default and nesting.",

@@ -103,6 +103,28 @@ def test_a_newer_answer_loses_only_what_belongs_to_the_newer_envelope() -> None:
     assert as_older(Reply.of_result(bare)).result() == {}
 
 
+OTHERS = [("[1,2]", "[1,2]"), ('"text"', '"text"'), ("5", "5"), ("null", "null")]
+
+
+@pytest.mark.requirement("answers-of-each-era")
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize(("value", "text"), OTHERS)
+def test_a_structured_value_that_older_clients_refuse_is_a_text_to_them(value: str, text: str, size: str) -> None:
+    """Before 2026-07-28 it is an object (SEP-2106)."""
+    more = LARGE if size == "large" else "s"
+    frame = large(b'{"content":[],"structuredContent": %b,"x":"%b"}' % (value.encode(), more.encode()))
+    assert as_older(frame).result() == {"content": [{"type": "text", "text": text}], "x": more}
+    said = large(b'{"content":["said"],"structuredContent":%b,"x":"%b"}' % (value.encode(), more.encode()))
+    assert as_older(said).result() == {"content": ["said"], "x": more}
+
+
+@pytest.mark.requirement("answers-of-each-era")
+def test_a_large_answer_with_a_structured_object_passes_unparsed() -> None:
+    reply = large(b'{"resultType":"complete","structuredContent": {"a":"%b"}}' % LARGE.encode())
+    assert as_older(reply) is reply
+    assert reply.is_large
+
+
 @pytest.mark.parametrize(("result", "asks"), [
     ({"resultType": "input_required", "inputRequests": {}}, True),
     ({"resultType": "complete", "content": [{"text": '"input_required"'}]}, False),

@@ -43,6 +43,7 @@ KNOWN_PARTS: dict[str, frozenset[str]] = {
 
 # The beginning of an answer whose result is an object with at least one member.
 _RESULT_OPENS = re.compile(rb'\{"jsonrpc":"2\.0","id":[0-9]{1,18},"result":\{(?=")')
+_OTHER_VALUE = re.compile(rb'"structuredContent"\s*:\s*[^{\s]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,10 @@ def with_result_type(reply: Reply, method: str) -> Reply:
 def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
-    A large one passes unchanged: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
+    A large one passes unchanged if it can: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
+    They refuse `structuredContent` that is no object (SEP-2106), so that becomes a text if there is no other content.
     """
-    if reply.is_large:
+    if reply.is_large and not _may_hold_other_values(reply.frame):
         return reply
     result = reply.message.get("result")
     if not isinstance(result, dict):
@@ -160,7 +162,15 @@ def as_older(reply: Reply) -> Reply:
         left = {key: value for key, value in meta.items() if key != SERVER_INFO}
         kept.pop("_meta")
         kept = {**kept, "_meta": left} if left else kept
+    if not isinstance(kept.get("structuredContent", {}), dict):
+        value = kept.pop("structuredContent")
+        kept["content"] = kept.get("content") or [{"type": "text", "text": dumps(value).decode()}]
     return reply if kept == result else Reply.of_result(kept)
+
+
+def _may_hold_other_values(frame: bytes) -> bool:
+    """Return True if a large frame may hold `structuredContent` that is no object."""
+    return b'"structuredContent"' in frame and _OTHER_VALUE.search(frame) is not None
 
 
 def error_as_older(reply: Reply) -> Reply:

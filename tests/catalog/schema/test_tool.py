@@ -239,6 +239,27 @@ def test_fields_that_no_client_could_read_are_left_out() -> None:
     }  # fmt: skip
 
 
+OBJECT, TEXT = {"type": "object", "properties": {}}, {"type": "string"}
+
+
+@pytest.mark.requirement("schema-output")
+@pytest.mark.parametrize(
+    ("output", "served"),
+    [
+        (OBJECT, OBJECT),
+        ({"properties": {"a": TEXT}}, {"type": "object", "properties": {"a": TEXT}}),
+        ({"type": "array", "items": TEXT}, None),
+        ({"type": ["object", "null"]}, None),
+        ({"anyOf": [OBJECT, {"type": "null"}]}, None),
+        ({"oneOf": [{"anyOf": [TEXT, OBJECT]}, OBJECT]}, None),
+    ],
+)
+def test_an_output_schema_that_allows_other_values_is_left_out(output: Any, served: Any) -> None:
+    """As one of an object alone it would have clients refuse what the tool returns."""
+    item = {"name": "a", "inputSchema": of(), "outputSchema": output}
+    assert served_tool(item, "a").get("outputSchema") == served
+
+
 def test_what_is_served_is_the_server_s_own_description() -> None:
     """merge-05: one in servers.yaml is never served."""
     item = {"name": "a", "description": "new", "inputSchema": {"type": "object"}}

@@ -300,3 +300,15 @@ def test_tools_without_a_usable_name_or_listed_twice_are_left_out() -> None:
     items = tuple({"name": name, "at": at} for at, name in enumerate(("a", None, 3, "a", "b")))
     tools = ServedOffer(Offer(tools=items)).tools
     assert [(name, tool.item["at"]) for name, tool in tools.items()] == [("a", 0), ("b", 4)]
+
+
+@pytest.mark.requirement("schema-output")
+def test_only_clients_of_the_newer_era_are_listed_output_schemas_of_any_value() -> None:
+    outputs: list[Any] = [{"type": "array"}, {"type": ["object", "null"]}, {"type": "object"}]
+    tools = [{"name": f"t{n}", "inputSchema": {"type": "object"}, "outputSchema": one} for n, one in enumerate(outputs)]
+    seen = exposure({"a": Offer(tools=tuple(tools))})
+    newer = json.loads(ListResults(seen, any_output=True).tools_result)["tools"]
+    assert [item["outputSchema"] for item in newer] == outputs
+    assert [item.get("outputSchema") for item in listed(seen)] == [None, None, outputs[2]]
+    assert seen.has_other_outputs
+    assert not exposure({"a": Offer(tools=tuple(tools[2:]))}).has_other_outputs

@@ -14,7 +14,7 @@ from trayapp.catalog.schema.mending import Mender, Schema
 from trayapp.model.offer import Item
 from trayapp.wire.mirror_headers import why_no_headers
 
-RULES = 2  # raise it with each change of `served_tool`: sound tools are then checked again
+RULES = 3  # raise it with each change of `served_tool`: sound tools are then checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
 _FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look at `properties` alone miss what these say
@@ -41,16 +41,30 @@ class Withheld:
 def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> Item:
     """Return a copy of `item` under `exposed_name` as a valid MCP tool, even a withheld one.
 
-    Every other valid field is kept, in its order. `schema`: its input schema, if that was already repaired.
+    Every other valid field is kept, in its order. `schema`: its input schema, if that was already repaired. An output
+    schema of other values than objects is left out: no revision before 2026-07-28 has those (SEP-2106).
     """
     served = {key: value for key, value in item.items() if _fits(key, value)}
     if "annotations" in served:
         served["annotations"] = _hints_true_or_false(served["annotations"])
     if "outputSchema" in served:
         output = repair(served["outputSchema"])
-        served = {**served, "outputSchema": output.schema} if isinstance(output, Repaired) else _without(served)
+        if isinstance(output, Repaired) and not allows_others(served["outputSchema"]):
+            served = {**served, "outputSchema": output.schema}
+        else:
+            served = _without(served)
     schema = schema if schema is not None else repaired(item.get("inputSchema"))
     return {**served, "name": exposed_name, "inputSchema": schema}
+
+
+def allows_others(schema: Any) -> bool:
+    """Return True if a schema allows values that are no objects, by its `type` or by that of an alternative."""
+    if not isinstance(schema, dict):
+        return False
+    if (kind := schema.get("type")) is not None:
+        return bool(kind != "object")
+    ways = [way for name in ("anyOf", "oneOf") if isinstance(found := schema.get(name), list) for way in found]
+    return any(map(allows_others, ways))
 
 
 def is_sound(item: Item) -> bool:

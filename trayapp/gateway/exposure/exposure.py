@@ -198,6 +198,11 @@ class Exposure:
         """Return the tools with a user interface, which are listed in every mode for clients that show Apps."""
         return frozenset(key for key, tool in self.tools.items() if "_meta" in tool.item and has_ui(tool.item))
 
+    @cached_property
+    def has_other_outputs(self) -> bool:
+        """Return True if clients of 2026-07-28 are listed other output schemas than older ones."""
+        return any(tool.returns_others for tool in self.tools.values())
+
     def lists(self, key: Key) -> bool:
         """Return True if clients find that tool in their list of tools."""
         return key in (self.tools if self.mode == "tools" else self.direct_keys)

@@ -28,10 +28,11 @@ class ListHints(NamedTuple):
 
 
 class ListResults:
-    """List results of one exposure."""
+    """List results of one exposure. `any_output`: with output schemas of any value, as 2026-07-28 has them."""
 
-    def __init__(self, seen: Exposure) -> None:
+    def __init__(self, seen: Exposure, *, any_output: bool = False) -> None:
         self.seen = seen
+        self._any_output = any_output
 
     @cached_property
     def tools_result(self) -> bytes:
@@ -48,9 +49,11 @@ class ListResults:
     def _listed(self, key: Key, tool: ServedTool, exposed: str) -> bytes:
         """Return a tool's JSON, with the address of its user interface as clients have to ask for it."""
         uris = self.seen.catalog.uris
+        any_output = self._any_output and tool.returns_others
         if "_meta" in tool.item and uris.renames(key[0]):
-            return dumps(linked_definition(tool.served(exposed), partial(uris.exposed_link, key[0])))
-        return tool.listed(exposed)
+            served = tool.served_with_output(exposed) if any_output else tool.served(exposed)
+            return dumps(linked_definition(served, partial(uris.exposed_link, key[0])))
+        return dumps(tool.served_with_output(exposed)) if any_output else tool.listed(exposed)
 
     @property
     def one_tool_result(self) -> bytes:

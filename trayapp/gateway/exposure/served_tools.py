@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 
-from trayapp.catalog.schema.tool import Repaired, Withheld, repair, served_tool
+from trayapp.catalog.schema.tool import Repaired, Withheld, allows_others, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
 from trayapp.inspection.subjects import INSTRUCTIONS, is_tool, subject_name
 from trayapp.model.offer import Item, Offer
@@ -46,6 +46,15 @@ class ServedTool:
         if self._sound:
             return {**self.item, "name": exposed}
         return served_tool(self.item, exposed, None if isinstance(self._repaired, Withheld) else self._repaired.schema)
+
+    @property
+    def returns_others(self) -> bool:
+        """Return True if its output schema allows values that are no objects, as 2026-07-28 does."""
+        return not self._sound and allows_others(self.item.get("outputSchema"))
+
+    def served_with_output(self, exposed: str) -> Item:
+        """Return the tool as a client of 2026-07-28 gets it, with its output schema as the server sent it."""
+        return {**self.served(exposed), "outputSchema": self.item["outputSchema"]}
 
     def listed(self, exposed: str) -> bytes:
         """Return the tool as JSON, cached since lists are requested again and again."""

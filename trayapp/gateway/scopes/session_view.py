@@ -85,7 +85,7 @@ class SessionView:
     def _results(self) -> ListResults:
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
-            self._lists = self.view.list_results(exposure)
+            self._lists = self.view.list_results(exposure, newer=self.kind is not None and self.kind.newer)
         return self._lists
 
     def has(self, server: str) -> bool:

@@ -50,7 +50,7 @@ class View:
         self._noted: Catalog | None = None  # whose names are kept
         self._plain_exposure: Exposure | None = None
         self._exposures: WeakValueDictionary[tuple[SessionOptions, Unseen], Exposure] = WeakValueDictionary()
-        self._list_results: WeakValueDictionary[int, ListResults] = WeakValueDictionary()
+        self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
         """Show `config` from now on. Servers in `own` are the project's and run for this view alone."""
@@ -136,11 +136,15 @@ class View:
                 }
         return frozenset(found)
 
-    def list_results(self, exposure: Exposure) -> ListResults:
-        """Return the results of list requests for an exposure, one object for all its sessions."""
-        found = self._list_results.get(id(exposure))
+    def list_results(self, exposure: Exposure, *, newer: bool = False) -> ListResults:
+        """Return the results of list requests for an exposure, one object for all its sessions.
+
+        `newer`: for clients of 2026-07-28, which have an object of their own only if their lists differ.
+        """
+        key = id(exposure), newer and exposure.has_other_outputs
+        found = self._list_results.get(key)
         if found is None or found.seen is not exposure:
-            found = self._list_results[id(exposure)] = ListResults(exposure)
+            found = self._list_results[key] = ListResults(exposure, any_output=key[1])
         return found
 
     def offer(self, name: str) -> Offer | None:
