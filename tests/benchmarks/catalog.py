@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trayapp.catalog import pins
+from trayapp.catalog import approval_store
+from trayapp.catalog.approval_store import Pin, definition_hash, pinned
 from trayapp.catalog.cache import CacheEntry, save
-from trayapp.catalog.pins import Pin, definition_hash, pinned
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
 from trayapp.model.offer import Item, Offer
@@ -94,7 +94,7 @@ def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
     for name, server in parse(text, str(paths.config_file)).servers.items():
         save(paths.cache_dir, CacheEntry(name, launch_hash(server), time.time(), offered[name]))
         approved = {str(tool["name"]): Pin(definition_hash(tool), pinned(tool)) for tool in offered[name].tools}
-        pins.save(paths.config_file.parent / pins.FOLDER_NAME, name, approved)
+        approval_store.save(paths.config_file.parent / approval_store.FOLDER_NAME, name, approved)
 
 
 def offer(name: str, tools: Sequence[Item]) -> Offer:

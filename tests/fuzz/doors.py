@@ -14,7 +14,7 @@ from typing import Any
 
 import anyio
 
-from trayapp.catalog import cache, pins
+from trayapp.catalog import approval_store, cache
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.family import Family
 from trayapp.config.problems import Unparsable
@@ -98,9 +98,9 @@ def pin_file(data: bytes) -> None:
     """A file of approved definitions: used, or first sight again; what is used can be written again."""
 
     def look(folder: Path) -> None:
-        known = pins.load(folder, "s")
-        pins.save(folder, "s", known.tools)
-        assert pins.load(folder, "s").tools == known.tools
+        known = approval_store.load(folder, "s")
+        approval_store.save(folder, "s", known.tools)
+        assert approval_store.load(folder, "s").tools == known.tools
 
     _in_a_folder(cache.file_name("s"), data, look)
 

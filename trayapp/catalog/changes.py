@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any
 
-from trayapp.catalog.pins import PINNED, PINNED_SET
+from trayapp.catalog.approval_store import PINNED, PINNED_SET
 from trayapp.inspection.hidden import folded, is_mostly_ascii
 from trayapp.model.offer import Item
 from trayapp.model.text import clean

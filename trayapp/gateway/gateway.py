@@ -23,8 +23,8 @@ from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.transport import Open
+from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
-from trayapp.catalog.pins import FOLDER_NAME
 from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.asks.questions import UserQuestions
 from trayapp.gateway.calls.call_facts import CallFacts

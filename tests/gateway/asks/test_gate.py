@@ -14,7 +14,7 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.catalogue import mcp, refused, text_of
 from tests.gateway.world import Client, House, Message, Wire, house, serve, server
-from trayapp.catalog import pins
+from trayapp.catalog import approval_store
 from trayapp.gateway.asks.asks import OpenAsk
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode, Settings
@@ -218,9 +218,9 @@ async def test_always_outlives_the_gateway_and_ends_with_the_definition(tmp_path
             (ask,) = await opened(made)
             await answered(made, control.ALLOW, id=ask.id, answer="always")
             await client.answer(5)
-        folder = made.folder.with_name(pins.FOLDER_NAME)
+        folder = made.folder.with_name(approval_store.FOLDER_NAME)
         assert ask.subject is not None
-        assert pins.load(folder, "a").allowed == {"delete_note": ask.subject.hash}
+        assert approval_store.load(folder, "a").allowed == {"delete_note": ask.subject.hash}
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):

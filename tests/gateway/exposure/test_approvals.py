@@ -15,7 +15,7 @@ import pytest
 from tests.gateway.catalogue import refused
 from tests.gateway.world import House, house, offer, server
 from tests.inspection.labeled import POISONED, tags, tool
-from trayapp.catalog import pins
+from trayapp.catalog import approval_store
 from trayapp.catalog.cache import CacheEntry, file_name, save
 from trayapp.gateway.exposure.approvals import LOGGED_MOST, LOOK_AHEAD_FROM, Approvals
 from trayapp.model.offer import Offer
@@ -172,7 +172,12 @@ async def test_what_differs_with_each_list_in_other_members_waits_for_nobody(tmp
 
 @pytest.mark.requirement("pin-survives")
 async def test_pins_of_an_earlier_version_hold_and_count_other_members_from_then_on(tmp_path: Path) -> None:
-    old = {"hash": pins.definition_hash(META, beside=False), "definition": HONEST, "approved": True, "findings": []}
+    old = {
+        "hash": approval_store.definition_hash(META, beside=False),
+        "definition": HONEST,
+        "approved": True,
+        "findings": [],
+    }
     folder = tmp_path / "approved"
     folder.mkdir()
     (folder / file_name("evil")).write_text(json.dumps({"version": 1, "server": "evil", "tools": {"add": old}}))
@@ -386,7 +391,7 @@ def test_what_an_older_version_held_back_for_its_wording_is_looked_at_again(tmp_
     known = {"hash": "y", "definition": "{}", "approved": True, "findings": []}
     data = {"version": 2, "server": "s", "tools": {"held": old, "known": known}}
     (tmp_path / file_name("s")).write_text(json.dumps(data))
-    assert set(pins.load(tmp_path, "s").tools) == {"known"}
+    assert set(approval_store.load(tmp_path, "s").tools) == {"known"}
 
 
 @pytest.mark.requirement("inspect-withheld")
@@ -513,7 +518,7 @@ async def test_of_resources_that_come_and_go_nothing_is_kept(tmp_path: Path) -> 
     for at in range(3):
         approvals.judge("s", Offer((HONEST,), resources=({"uri": f"x://{at}", "name": "x"},)))
     approvals.save()
-    assert set(pins.load(tmp_path, "s").tools) == {"add", "(resource) x://2"}
+    assert set(approval_store.load(tmp_path, "s").tools) == {"add", "(resource) x://2"}
 
 
 # -- names that pass for others ------------------------------------------------------------------------------------
@@ -562,7 +567,7 @@ def test_a_pin_file_that_cannot_be_read_is_a_problem_and_is_set_aside(tmp_path: 
     approvals.save()
     assert approvals.problems == (problem,), "else nobody would ever see it"
     assert alone(folder).judge("evil", Offer((HONEST,)))["add"].held is None
-    assert (folder / f"{file_name('evil')}{pins.BROKEN}").read_bytes() == b"{"
+    assert (folder / f"{file_name('evil')}{approval_store.BROKEN}").read_bytes() == b"{"
 
 
 @pytest.mark.requirement("pin-survives")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from trayapp.catalog import pins
+from trayapp.catalog import approval_store
+from trayapp.catalog.approval_store import Pin, ServerPins, definition_hash
 from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
-from trayapp.catalog.pins import Pin, ServerPins, definition_hash
 from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import merged
@@ -148,7 +148,7 @@ class Approvals:
 
     def _of(self, server: str) -> ServerPins:
         known = self._pins.get(server)
-        return known if known is not None else self._pins.setdefault(server, pins.load(self._folder, server))
+        return known if known is not None else self._pins.setdefault(server, approval_store.load(self._folder, server))
 
     def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
@@ -186,7 +186,7 @@ class Approvals:
             return pin
         if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
             return pin
-        text = pins.pinned(item) if pin.text != "{}" else pin.text
+        text = approval_store.pinned(item) if pin.text != "{}" else pin.text
         renewed = replace(pin, hash=digest, text=text, beside=True)
         known.pin(name, renewed)
         return renewed
@@ -204,7 +204,9 @@ class Approvals:
         findings = self._findings(known.server, name, item, digest, whole=whole)
         if is_tool(name) and (found := _find_look_alike(known, name, others())) is not None:
             findings = (found, *findings)
-        kept = pins.pinned(item) if findings or not is_apart(name) else "{}"  # texts are never compared with it
+        kept = (
+            approval_store.pinned(item) if findings or not is_apart(name) else "{}"
+        )  # texts are never compared with it
         pin = Pin(digest, kept, not is_held(findings), findings, unread=not whole)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
@@ -294,7 +296,9 @@ class Approvals:
         verdict = self._verdicts.get(server, {}).get(tool)
         if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
             return False
-        self._of(server).pin(tool, Pin(digest, pins.pinned(verdict.held.new if verdict.held else verdict.item)))
+        self._of(server).pin(
+            tool, Pin(digest, approval_store.pinned(verdict.held.new if verdict.held else verdict.item))
+        )
         log.info("Approved: %s/%s", server, tool)
         self.unsaved()
         return True
@@ -365,7 +369,7 @@ class Approvals:
             if known.dirty:
                 known.dirty = False
                 try:
-                    pins.save(self._folder, known.server, dict(known.tools), dict(known.allowed))
+                    approval_store.save(self._folder, known.server, dict(known.tools), dict(known.allowed))
                 except StorageError as error:
                     known.dirty = True
                     self._unsaved[known.server] = error

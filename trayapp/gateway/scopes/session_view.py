@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
+from trayapp.catalog.approval_store import definition_hash
 from trayapp.catalog.lookup import server_of
 from trayapp.catalog.names import Key
-from trayapp.catalog.pins import definition_hash
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from trayapp.catalog.approval_store import Pin, definition_hash, load, pinned, save
 from trayapp.catalog.cache import file_name
-from trayapp.catalog.pins import Pin, definition_hash, load, pinned, save
 from trayapp.inspection.finding import Finding
 
 TOOL = {"name": "echo", "description": "Zoë says \ud83d", "inputSchema": {"type": "object"}, "icons": [{"src": "x"}]}
