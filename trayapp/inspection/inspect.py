@@ -188,9 +188,11 @@ def _turned(text: str) -> Iterator[Finding]:
     if encoded.may_be_turned(text.encode("utf-8", "replace")):
         bare = hidden.bared(text)
         seen = {sentence.low for sentence in sentences(bare)}
-        found = [one for words in encoded.turned(bare) for one in _orders_in(words, _TURNED, seen)]
-        plain = {one.code for one in _orders_in(bare, _TURNED)} if found else ()
-        yield from (order for order in found if order.code not in plain)
+        plain: set[str] | None = None
+        for order in (one for words in encoded.turned(bare) for one in _orders_in(words, _TURNED, seen)):
+            plain = {one.code for one in _orders_in(bare, _TURNED)} if plain is None else plain
+            if order.code not in plain:
+                yield order
 
 
 def _orders_in(text: str, codes: str | tuple[str, ...] = "orders.", seen: Iterable[str] = ()) -> Iterator[Finding]:
