@@ -94,12 +94,13 @@ def turned(text: str) -> Iterator[str]:
     trace of an encoding.
     """
     text = text[:READ_MOST].lower()
+    kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
     spelled = text.replace("lgnore", "ignore")
-    if _DIGITS_WITHIN.search(spelled):
+    if b"ldl" in kinds:
         spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), spelled)
-    if _SPACED.search(spelled):
+    if b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds:
         spelled = _SPACED.sub(lambda run: _NO_LETTER.sub("", run[0]), spelled)
     ways.append(spelled)
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS))
@@ -168,7 +169,6 @@ _KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
-_DIGITS_WITHIN = late(r"[a-z][013457@$][a-z]")
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")

@@ -12,6 +12,7 @@ Severity = Literal["high", "medium"]  # high: held back until approved; medium: 
 EVIDENCE_LONGEST = 240  # columns
 MARKED_LONGEST = 120
 PLACE_LONGEST = 80
+CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence, some of which may be invisible
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Finding:
 
 def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:
     """Return a finding with every text from a server cleaned and shortened."""
-    said, part = _plain(evidence), _plain(marked)
+    said, part = _plain(evidence[:CLEANED_MOST]), _plain(marked)
     if len(said) > EVIDENCE_LONGEST and part in said:  # keep the found part in view
         said = said[max(0, said.index(part) - EVIDENCE_LONGEST // 3) :]
     return Finding(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOOKED_LEAST = 25_000
 LOOKED_EACH = 3  # for each character of a definition
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
+LOOKED_CONCEALED = 5_000  # and one for each character, in texts that were decoded or turned
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
@@ -82,7 +83,8 @@ def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Findin
 
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
     """Return the orders in these texts, given with their places."""
-    return _sorted(_orders(texts))
+    bare = ((place, hidden.bared(text[:READ_MOST])) for place, text in texts)
+    return _sorted(_Search(texts, LOOKED_LEAST, LOOKED_EACH).orders(bare))
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -104,84 +106,94 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    from trayapp.inspection import encoded
-
     for place, text in texts:
         for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
-    whole = "\n\n".join(text for _, text in texts).encode("utf-8", "replace")
-    if encoded.may_be_coded(whole):
-        yield from _decoded(texts)
-    if encoded.may_be_turned(whole):
-        yield from _turned_round(texts)
-    if len(whole) > READ_MOST:
+    search = _Search(texts, LOOKED_CONCEALED, 1)
+    yield from _decoded(texts, search)
+    yield from _turned_round(texts, search)
+    if search.left < 0:
+        yield finding("size.orders", "medium", texts[-1][0], UNREAD_ORDERS)
+    if sum(len(text) for _, text in texts) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
 
-def _orders(
-    texts: Sequence[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
-) -> Iterator[Finding]:
-    """Yield the first finding of each rule. A known or repeated sentence is skipped.
+class _Search:
+    """A search for orders. Its work is limited: heaps of words of orders are not searched to their end.
 
-    Heaps of words of orders are not searched to their end: that is a finding, too.
+    Texts that were decoded or turned share the limit of the definition that holds them.
     """
-    from trayapp.inspection import hints  # loads the rules: as above
 
-    done, seen = set[str](), set(known)
-    left = LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)
-    for place, text in texts:
-        for sentence in sentences(text):
-            if sentence.low in seen:
-                continue
-            seen.add(sentence.low)
-            for rule in hints.hopeful_rules(sentence.low):
-                if rule.code in done or not rule.code.startswith(codes):
+    def __init__(self, texts: Sequence[tuple[str, str]], least: int, each: int) -> None:
+        self.left = least + each * sum(len(text) for _, text in texts)
+
+    def orders(
+        self, texts: Iterable[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
+    ) -> Iterator[Finding]:
+        """Yield the first finding of each rule in bared texts. A known or repeated sentence is skipped."""
+        from trayapp.inspection import hints  # loads the rules: as above
+
+        wanted, seen = hints.bits_of(codes), set(known)
+        for place, text in texts:
+            for sentence in sentences(text):
+                if sentence.low in seen:
                     continue
-                left -= len(sentence.low) + LOOKED_BESIDE
-                if left < 0:
-                    yield finding("size.orders", "medium", place, UNREAD_ORDERS)
-                    return
-                if (match := _found(rule.pattern, sentence.low)) is not None:
-                    done.add(rule.code)
-                    yield _order(rule, place, sentence, match)
+                seen.add(sentence.low)
+                for bit, rule in hints.hopeful_rules(sentence.low, wanted):
+                    self.left -= len(sentence.low) + LOOKED_BESIDE
+                    if self.left < 0:
+                        yield finding("size.orders", "medium", place, UNREAD_ORDERS)
+                        return
+                    if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
+                        wanted &= ~bit
+                        yield _order(rule, place, sentence, match)
 
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
-    end = match.end() + len(_REST_OF_WORD.match(low, match.end())[0])  # type: ignore[index]  # it matches nothing, too
-    marked = (said if len(low) == len(said) else low)[match.start() : end]
+    begin, end = max(_start(match) - 1, 0), match.end() - 1  # the search was in the sentence after a blank
+    end += len(_REST_OF_WORD.match(low, end)[0])  # type: ignore[index]  # it matches nothing, too
+    marked = (said if len(low) == len(said) else low)[begin:end]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
+
+
+def _start(match: re.Match[str]) -> int:
+    """Return where a match begins: behind the character before a word, which a rule's search consumes."""
+    return match.start(match.lastindex or 0)
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
     """Return the first match that is not quoted as an example and not forbidden by its sentence."""
     for at, match in enumerate(pattern.finditer(low)):
-        before = low[max(0, match.start() - QUOTE_NEAR) : match.start()]
-        forbidden = match[0].startswith("without") and _FORBIDDEN.search(before) is not None
+        start = _start(match)
+        before = low[max(0, start - QUOTE_NEAR) : start]
+        forbidden = low.startswith("without", start) and _FORBIDDEN.search(before) is not None
         if at == QUOTED_MOST or (not forbidden and _QUOTED.search(before) is None):
             return match
     return None
 
 
-def _decoded(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
     """Yield a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
     for place, text in texts:
-        if (order := next((one for words in encoded.decoded_in(text) for one in _orders_in(words)), None)) is not None:
+        words = (hidden.bared(some) for some in encoded.decoded_in(text))
+        orders = (one for some in words for one in _orders_in(some, search))
+        if (order := next(orders, None)) is not None:
             yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
             break
 
 
-def _turned_round(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
     """Yield a finding for the first text that holds an order in a turned form."""
     for place, text in texts:
-        if (order := next(_turned(text), None)) is not None:
+        if (order := next(_turned(text, search), None)) is not None:
             yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
             break
 
 
-def _turned(text: str) -> Iterator[Finding]:
+def _turned(text: str, search: _Search) -> Iterator[Finding]:
     """Yield the orders that a text holds only in a turned form."""
     from trayapp.inspection import encoded
 
@@ -189,11 +201,13 @@ def _turned(text: str) -> Iterator[Finding]:
         bare = hidden.bared(text)
         seen = {sentence.low for sentence in sentences(bare)}
         plain: set[str] | None = None
-        for order in (one for words in encoded.turned(bare) for one in _orders_in(words, _TURNED, seen)):
-            plain = {one.code for one in _orders_in(bare, _TURNED)} if plain is None else plain
-            if order.code not in plain:
+        for order in (one for words in encoded.turned(bare) for one in _orders_in(words, search, _TURNED, seen)):
+            plain = {one.code for one in _orders_in(bare, search, _TURNED)} if plain is None else plain
+            if order.code not in plain and search.left >= 0:
                 yield order
 
 
-def _orders_in(text: str, codes: str | tuple[str, ...] = "orders.", seen: Iterable[str] = ()) -> Iterator[Finding]:
-    return (one for one in _orders([("", text)], codes, seen) if one.code.startswith(codes))
+def _orders_in(
+    text: str, search: _Search, codes: str | tuple[str, ...] = "orders.", seen: Iterable[str] = ()
+) -> Iterator[Finding]:
+    return (one for one in search.orders([("", text)], codes, seen) if one.code.startswith(codes))

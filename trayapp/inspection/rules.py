@@ -1,6 +1,6 @@
 r"""Rules for text that reads like an order to a model. Each has what it finds, the reason, its source, and examples.
 
-The text is in lower case and has one sentence per line (`inspection.text`). A rule never holds a tool back by itself,
+The text is in lower case, with one sentence per line and a blank before each (`inspection.text`). A rule never holds a tool back by itself,
 because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not find.
 Never here: hidden characters (hidden), encoded text (encoded), how a finding is acted on (gateway/exposure/approvals).
 """
@@ -109,6 +109,7 @@ class Rule:
 
 
 _EDGE = r"\b"
+_BETWEEN_HINTS = re.compile(r"(?<!<)\|")  # <| is the beginning of a mark
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, character classes, structure
 _INVARIANT = "Invariant Labs, MCP tool poisoning (2025)"
 _OWASP_INJECTION = "OWASP Top 10 for LLM applications, LLM01 prompt injection"
@@ -122,11 +123,15 @@ def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, 
     """Return a rule; `patterns` are alternatives, `found` and `honest` hold one sentence per line."""
     lines = [tuple(line.strip() for line in text.strip().splitlines()) for text in (found, honest)]
     pattern = late(_at_words("|".join(patterns)))
-    return Rule(f"orders.{code}", reason, source, tuple(hints.split("|")), pattern, lines[0], lines[1])
+    return Rule(f"orders.{code}", reason, source, tuple(_BETWEEN_HINTS.split(hints)), pattern, lines[0], lines[1])
 
 
 def _at_words(pattern: str) -> str:
-    """Return the same pattern, with one check for a word boundary before all alternatives that begin with one."""
+    """Return the pattern with one look for the beginning of a word before all alternatives that want one.
+
+    It consumes the character before the word, so that a search passes over the inside of words in a fraction of the
+    time. The empty group is where the match itself begins.
+    """
     depth, begin, found = 0, 0, list[str]()
     for part in _PARTS.finditer(pattern):
         depth += {"(": 1, ")": -1}.get(part[0], 0)
@@ -134,8 +139,9 @@ def _at_words(pattern: str) -> str:
             found.append(pattern[begin : part.start()])
             begin = part.end()
     found.append(pattern[begin:])
-    at_edge = [one for one in found if one.startswith(_EDGE)]
-    return "|".join([rf"{_EDGE}(?:{'|'.join(at_edge)})"] * bool(at_edge) + [one for one in found if one not in at_edge])
+    at_edge = [one.removeprefix(_EDGE) for one in found if one.startswith(_EDGE)]
+    rest = [one for one in found if not one.startswith(_EDGE)]
+    return "|".join([rf"[^a-z0-9_]()(?:{'|'.join(at_edge)})"] * bool(at_edge) + rest)
 
 
 _CONCEALMENT = (
@@ -676,11 +682,10 @@ _MARKS = (
         "mark.role",
         "holds marks with which a conversation's roles are told apart",
         _OWASP_INJECTION,
-        "user:|<|im_|[inst]|[/inst]|<<sys>>|</tool|</system|</function|</description|<|system|<|start|<|user|"
-        "<|assistant|```system|end of tool|### system|### instruction|human:|assistant:|system:",
+        "<|im_|[inst]|[/inst]|<<sys>>|<</sys>>|</|<|system|<|start|<|user|<|assistant|```system|end of tool|"
+        "human:|assistant:|system:|user:|human :|assistant :|system :|user :",
         (
-            r"<\|(?:im_start|im_end|system|user|assistant|start_header_id)\b|\[/?inst\]|<</?sys>>|###\s*(?:system|"
-            r"instruction)s?(?: (?:prompt|message))?\s*:?\s*\n",
+            r"<\|(?:im_start|im_end|system|user|assistant|start_header_id)\b|\[/?inst\]|<</?sys>>",
             r"```system\b|---\s*end of tool|</\s*(?:tools?|functions?|system|tool_description|description|"
             r"function_description|available_tools)\s*>",
             r"(?:^|\n)\s*(?:human|assistant|system)\s?: (?:please|sure|ignore|you |include|send|do |"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from trayapp.inspection import hidden
 from trayapp.model.late import late
 from trayapp.model.offer import Item
 
@@ -15,7 +14,7 @@ READ_MOST = 100_000  # characters of one definition; the longest known honest on
 TOGETHER = 600  # characters of a sentence that are searched together
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
-_END = late(r"[.!?] |[。！？] ?")
+_END = late(r"[.!?。！？](?:(?<=[.!?]) |(?<=[。！？]) ?)")
 _MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
 _ITEMS = frozenset("-*#>|<[{•0123456789")  # begin a list item, a heading or a tag
 
@@ -28,8 +27,8 @@ class Sentence(NamedTuple):
 
 
 def sentences(text: str) -> list[Sentence]:
-    """Return the sentences of a text, as a model reads it: without hidden characters, look-alikes as ASCII."""
-    lines = hidden.bared(text[:READ_MOST]).splitlines()
+    """Return the sentences of a text that was bared of what hides in it."""
+    lines = text[:READ_MOST].splitlines()
     parts = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
     return [Sentence(said, said.lower().replace("’", "'")) for part in parts for said in _cut(part)]
 

@@ -60,6 +60,8 @@ def width(text: str) -> int:
 
 def shortened(text: str, columns: int) -> str:
     """Return `text` in at most `columns`, with an ellipsis in place of its end if it is longer."""
+    if text[: columns + 1].isascii():  # one column each
+        return text if len(text) <= columns else text[: columns - len(ELLIPSIS)].rstrip() + ELLIPSIS
     taken, end = 0, len(text)
     for at, letter in enumerate(text):  # no further than needed: the text may have any length
         taken += width(letter)
