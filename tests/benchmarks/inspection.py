@@ -1,6 +1,8 @@
-"""How many tools of a catalog are flagged, and what judging them costs: `python -m tests.benchmarks.inspection FILE`.
+"""What judging definitions costs: of 10 KB, and of a first run (`python -m tests.benchmarks --only inspection`).
 
-FILE: a JSON list of {"server", "tools": [tool as its server lists it]}. Never here: asserting anything.
+`python -m tests.benchmarks.inspection FILE`: how many tools, instructions and servers of a catalog are held and told.
+FILE: a JSON list of {"server", "tools": [tool as its server lists it]}, or with "offers": [{"kind", "item"}].
+Never here: asserting anything.
 """
 
 from __future__ import annotations
@@ -8,36 +10,111 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.figures import OURS, Figure, Target
+from tests.benchmarks.first import until_listed
+from tests.benchmarks.heaps import heaps
+from tests.benchmarks.starts import MS
+from tests.benchmarks.ways import fresh_home
+from tests.benchmarks.workloads import ECHO, Workload, read_shelf, replayed, unique
 from trayapp.gateway.exposure.approvals import Approvals
-from trayapp.inspection.finding import Finding
-from trayapp.inspection.inspect import inspect_tool
-from trayapp.model.offer import Offer
+from trayapp.inspection.finding import Finding, is_held
+from trayapp.inspection.inspect import inspect_text, inspect_tool
+from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import Settings
 from trayapp.wire.jsonio import loads
+
+WITHOUT, ROUNDS = "without inspection", 5
+OFF: dict[str, Any] = {"suspicious": "off", "approve_changes": "off"}
+SERVERS, TOOLS = 10, 500  # of a first run
+FIRST, JUDGED = Target("ratio", 1.05), Target("value", 5.0)
+
+
+def figures(runs: int, data: Path | None = None) -> Iterator[Figure]:
+    """Both. Raises BrokenError."""
+    yield judged_figure()
+    yield first_runs(runs, data)
+
+
+def judged_figure() -> Figure:
+    """The processor's time for the definition of 10 KB that takes the longest, a value a round."""
+    known = list(heaps())
+    worst = Figure(f"a definition of 10 KB is judged, the slowest of {len(known)}", "ms", target=JUDGED)
+    for _ in range(ROUNDS):
+        worst.add(OURS, max(_milliseconds(item) for _, item in known))
+    return worst
+
+
+def _milliseconds(item: Item) -> float:
+    """The least of a few: whatever else runs only adds to it."""
+    return min(_taken(item) for _ in range(ROUNDS))
+
+
+def _taken(item: Item) -> float:
+    began = time.process_time()
+    inspect_tool(item)
+    return (time.process_time() - began) * MS
+
+
+def first_runs(rounds: int, data: Path | None) -> Figure:
+    """From the spawn of a client, with no gateway and no cache, until it lists all tools: in turns with and without."""
+    figure = Figure(f"first run, {SERVERS} servers, {TOOLS} tools: spawn -> all tools", "ms", target=FIRST)
+    for number in range(rounds + 1):
+        for way, settings in ((WITHOUT, OFF), (OURS, dict[str, Any]())):
+            with fresh_home() as home:
+                work = many(home.path / "lists", data)
+                home.write("servers.yaml", work.servers_yaml(**settings))
+                taken = until_listed(home, work)
+                if number:  # in the first, files were not in memory yet
+                    figure.add(way, taken)
+    return figure
+
+
+def many(folder: Path, data: Path | None) -> Workload:
+    """Ten servers with fifty tools each, real ones where there is data."""
+    every, each = iter(unique(read_shelf(data))), TOOLS // SERVERS
+    shelf = {f"server-{place}": [ECHO, *islice(every, each - 1)] for place in range(SERVERS)}
+    return replayed(f"{SERVERS} servers, {TOOLS} tools", shelf, folder)
 
 
 def main(file: str) -> None:
     """Print what is found and how much of a processor it takes, whatever else runs."""
-    catalog: list[dict[str, Any]] = loads(Path(file).read_bytes())
-    found = [
-        (entry["server"], item["name"], one)
-        for entry in catalog
-        for item in entry["tools"]
-        for one in inspect_tool(item)
-    ]
-    tools = sum(len(entry["tools"]) for entry in catalog)
-    print(f"{tools} tools of {len(catalog)} servers: {dict(Counter(one.severity for _, _, one in found))}")
-    for server, name, one in found:
-        print(f"  {one.severity:6} {server}/{name}: {_line(one)}")
-    offers = {str(at): Offer(tuple(entry["tools"])) for at, entry in enumerate(catalog)}
+    catalog = [(entry["server"], offered(entry)) for entry in loads(Path(file).read_bytes())]
+    judged = [(server, kind, item, findings_of(kind, item)) for server, offers in catalog for kind, item in offers]
+    for kind in sorted({kind for _, kind, _, _ in judged}):
+        those = [found for _, one, _, found in judged if one == kind]
+        held = sum(map(is_held, those))
+        print(f"{kind}: {len(those)}, {held} held, {sum(map(bool, those)) - held} told")
+    servers = {server for server, _, _, found in judged if found}
+    print(f"servers: {len({server for server, _ in catalog})}, {len(servers)} of them told or held anything")
+    for server, _, item, found in judged:
+        for one in found:
+            print(f"  {one.severity:6} {server}/{item.get('name', '')}: {_line(one)}")
+    for name, taken in sorted(((name, _milliseconds(item)) for name, item in heaps()), key=lambda one: -one[1])[:5]:
+        print(f"10 KB, {name}: {taken:.1f} ms")
+    offers = {
+        str(at): Offer(tuple(item for kind, item in items if kind == "tool")) for at, (_, items) in enumerate(catalog)
+    }
     with tempfile.TemporaryDirectory() as folder:
         print(f"judged at first sight, in a thread but for the smallest: {_ahead_ms(Path(folder), offers)}")
         print(f"judged at first sight: {_judged_ms(Path(folder), offers):.1f} ms")
         print(f"judged at a later start, pins read: {_judged_ms(Path(folder), offers):.1f} ms")
+
+
+def offered(entry: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Kind and item of all that an entry of a catalog offers."""
+    return [(one["kind"], one["item"]) for one in entry.get("offers", ())] + [
+        ("tool", tool) for tool in entry.get("tools", ())
+    ]
+
+
+def findings_of(kind: str, item: Any) -> tuple[Finding, ...]:
+    """What is found in a tool or prompt, or in instructions."""
+    return inspect_text(item, kind) if isinstance(item, str) else inspect_tool(item)
 
 
 def _line(one: Finding) -> str:

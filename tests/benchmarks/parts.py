@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tests.benchmarks import calls, exposure, search
+from tests.benchmarks import calls, exposure, inspection, search
 from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.confined import measure_confined
 from tests.benchmarks.contest import measure_peers
@@ -103,6 +103,11 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
     yield from exposure.figures(setup.of(exposure.SIZES, exposure.SIZES[:1]), setup.of(exposure.ROUNDS, 3))
 
 
+def inspection_part(setup: Setup) -> Iterator[Measured]:
+    """What it costs to look definitions over."""
+    yield from inspection.figures(setup.of(9, 3), setup.data)
+
+
 def memory_part(setup: Setup) -> Iterator[Measured]:
     """What the gateway and its shims hold."""
     yield from measure_memory(setup.quick, setup.data)
@@ -136,6 +141,7 @@ PARTS = {
     PEERS: Part("Beside other gateways", peers_part),
     "sharing": Part("Many clients", sharing_part),
     "tools": Part("Lists and search", tools_part),
+    "inspection": Part("Inspection", inspection_part),
     "curves": Part("Growth", sizes_part),
     "memory": Part("Memory", memory_part),
     "idle": Part("Idle", idle_part),

@@ -22,6 +22,7 @@ from trayapp.inspection.encoded import decoded_in
 from trayapp.inspection.finding import EVIDENCE_LONGEST, Finding, is_held
 from trayapp.inspection.hidden import ascii_twin, bared, hidden_in
 from trayapp.inspection.inspect import (
+    LOOKED_CONCEALED,
     LOOKED_EACH,
     LOOKED_LEAST,
     QUOTED_MOST,
@@ -361,6 +362,23 @@ def test_a_heap_of_words_of_orders_is_told_and_not_looked_through_to_its_end(mon
     assert "size.orders" in [one.code for one in found]
     assert not is_held(found)
     assert 10_000 < looks(monkeypatch, tool(HEAP)) <= LOOKED_LEAST + LOOKED_EACH * 10_100
+
+
+TURNED_HEAPS = {
+    "rot13": codecs.encode(HEAP, "rot13"),
+    "backwards": HEAP[::-1],
+    "digits": HEAP.translate(str.maketrans("oieast", "01345$")),
+    "all": f"{HEAP[:9_900]} lgnore vtaber erongi 1gn0re i g n o r e",
+    "base64": coded(HEAP[:5_000]),
+}
+
+
+@pytest.mark.requirement("inspect-told")
+@pytest.mark.parametrize("text", TURNED_HEAPS.values(), ids=list(TURNED_HEAPS))
+def test_writing_a_heap_in_another_way_does_not_buy_another_look(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert len(text) <= 10_000
+    most = LOOKED_LEAST + LOOKED_EACH * 10_100 + LOOKED_CONCEALED + 10_100
+    assert 0 < looks(monkeypatch, tool(text)) <= most
 
 
 def test_a_sentence_longer_than_rules_look_at_together_hides_no_order() -> None:

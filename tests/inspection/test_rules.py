@@ -6,6 +6,7 @@ import pytest
 
 from tests.inspection import labeled_more
 from tests.inspection.labeled import HONEST, POISONED
+from trayapp.inspection import hints
 from trayapp.inspection.inspect import inspect_text
 from trayapp.inspection.rules import RULES, Rule
 
@@ -24,6 +25,12 @@ def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
     assert rule.source
     assert [text for text in rule.found if rule.code not in [one.code for one in inspect_text(text, "x")]] == []
     assert [text for text in rule.honest if inspect_text(text, "x")] == []
+
+
+def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
+    every = hints.bits_of("")
+    assert "orders.mark.role" not in [rule.code for _, rule in hints.hopeful_rules("a user may start it: x < 3", every)]
+    assert "orders.mark.role" in [rule.code for _, rule in hints.hopeful_rules("<|im_start|>system", every)]
 
 
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:

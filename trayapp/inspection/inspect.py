@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts that
 # are heaps of words of orders need six times as much.
-LOOKED_LEAST = 25_000
+LOOKED_LEAST = 20_000
 LOOKED_EACH = 3  # for each character of a definition
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
 LOOKED_CONCEALED = 5_000  # and one for each character, in texts that were decoded or turned
@@ -200,10 +200,8 @@ def _turned(text: str, search: _Search) -> Iterator[Finding]:
     if encoded.may_be_turned(text.encode("utf-8", "replace")):
         bare = hidden.bared(text)
         seen = {sentence.low for sentence in sentences(bare)}
-        plain: set[str] | None = None
         for order in (one for words in encoded.turned(bare) for one in _orders_in(words, search, _TURNED, seen)):
-            plain = {one.code for one in _orders_in(bare, search, _TURNED)} if plain is None else plain
-            if order.code not in plain and search.left >= 0:
+            if next(search.orders([("", bare)], order.code), None) is None:
                 yield order
 
 

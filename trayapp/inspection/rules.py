@@ -1,7 +1,7 @@
 r"""Rules for text that reads like an order to a model. Each has what it finds, the reason, its source, and examples.
 
-The text is in lower case, with one sentence per line and a blank before each (`inspection.text`). A rule never holds a tool back by itself,
-because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not find.
+A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. It never holds a tool back by
+itself, because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not.
 Never here: hidden characters (hidden), encoded text (encoded), how a finding is acted on (gateway/exposure/approvals).
 """
 
