@@ -102,8 +102,8 @@ def turned(text: str) -> Iterator[str]:
         spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), spelled)
     if b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds:
         spelled = _SPACED.sub(lambda run: _NO_LETTER.sub("", run[0]), spelled)
-    ways.append(spelled)
-    yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS))
+    ways += [spelled] if spelled != text else []
+    yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS if word in way))
 
 
 def may_be_coded(text: bytes) -> bool:

@@ -71,7 +71,9 @@ _ASCII = late("[\\x00-\\x7f]+")
 _WORD = late(r"\w+")
 _MARKED = late("[\u0300-\u036f](?<=[A-Za-z].)[\u0300-\u036f]*")  # combining marks over, under and through Latin letters
 # Boxed letters and regional indicators, of which flags are made
-_BOXED_LETTERS = late("[\U0001f130-\U0001f189\U0001f1e6-\U0001f1ff]")
+_BOXES = "\U0001f130-\U0001f189\U0001f1e6-\U0001f1ff"
+_BOXED_LETTERS = late(f"[{_BOXES}]")
+_ANOTHER_FORM = late(f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}{_BOXES}]")
 _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}
 
 
@@ -147,8 +149,10 @@ def bared(text: str) -> str:
     """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
     if text.isascii():
         return text
-    plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
-    plain = _BOXED_LETTERS.sub(_unboxed, _INVISIBLE.sub("", _BIDI.sub("", plain)))
+    plain = text
+    if _ANOTHER_FORM.search(text) is not None:
+        plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
+        plain = _BOXED_LETTERS.sub(_unboxed, _INVISIBLE.sub("", _BIDI.sub("", plain)))
     if plain.isascii():
         return plain
     plain = unicodedata.normalize("NFKD", plain)
@@ -178,7 +182,7 @@ def is_mostly_ascii(text: str) -> bool:
 
 def folded(text: str) -> str:
     """Return a text with look-alikes as the ASCII letters for which they pass."""
-    for letter in _ALIKE.keys() & set(text):  # much faster than str.translate: few texts have any
+    for letter in _ALIKE.keys() & set(_ASCII.sub("", text)):  # much faster than str.translate: few texts have any
         text = text.replace(letter, _ALIKE[letter])
     return text
 

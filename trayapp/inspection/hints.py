@@ -5,7 +5,7 @@ Never here: the rules themselves (rules).
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 
 from trayapp.inspection.rules import RULES, Rule
@@ -34,13 +34,16 @@ for _hint in _BITS:
 _STARTS = frozenset(_WORDS_BY_START)
 _ENDINGS = sorted({len(word) for word in _PHRASES})
 
+Hints = tuple[int, tuple[tuple[str, int], ...]]
+_KNOWN: dict[str, Hints] = {}
+
 
 def hopeful_rules(low: str, wanted: int) -> list[tuple[int, Rule]]:
     """Return those of the rules with these bits that may match a lower-case sentence: it holds a hint of theirs."""
     missing = wanted
     for word in set(low.split()):
-        bits, phrases = _known_hints_in(word) if len(word) <= WORD_LONGEST else _hints_in(word)
-        missing &= ~bits
+        others, phrases = _KNOWN.get(word) or _known(word)
+        missing &= others
         for phrase, hinted in phrases:
             if hinted & missing and phrase in low:
                 missing &= ~hinted
@@ -53,13 +56,21 @@ def bits_of(codes: str | tuple[str, ...]) -> int:
     return sum(bit for bit, rule in _ALL if rule.code.startswith(codes))
 
 
-def _hints_in(word: str) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """Return the rules with a hint inside a word, and each phrase that begins there with its rules."""
+def _known(word: str) -> Hints:
+    """Return the hints in a word, and cache those of a short one."""
+    found = _hints_in(word)
+    if len(word) <= WORD_LONGEST:
+        if len(_KNOWN) >= WORDS_KEPT:
+            _KNOWN.clear()
+        _KNOWN[word] = found
+    return found
+
+
+def _hints_in(word: str) -> Hints:
+    """Return the rules without a hint inside a word, and each phrase that begins there with its rules."""
     starts = _STARTS.intersection(zip(word, word[1:], word[2:], strict=False))
     whole = [hint for start in starts for hint in _WORDS_BY_START[start] if hint in word]
     whole += [hint for hint in _SHORT_WORDS if hint in word]
     begun = [hint for length in _ENDINGS for hint in _PHRASES.get(word[-length:], ())]
-    return reduce(or_, (_BITS[hint] for hint in whole), 0), tuple((hint, _BITS[hint]) for hint in begun)
-
-
-_known_hints_in = lru_cache(WORDS_KEPT)(_hints_in)
+    there = reduce(or_, (_BITS[hint] for hint in whole), 0)
+    return ~there, tuple((hint, _BITS[hint]) for hint in begun)

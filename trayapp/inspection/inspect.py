@@ -29,6 +29,7 @@ LOOKED_LEAST = 20_000
 LOOKED_EACH = 3  # for each character of a definition
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
 LOOKED_CONCEALED = 5_000  # and one for each character, in texts that were decoded or turned
+TEXTS_FEW = 3  # more are looked at together first
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
@@ -106,12 +107,17 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
+    from trayapp.inspection import encoded
+
     for place, text in texts:
         for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
     search = _Search(texts, LOOKED_CONCEALED, 1)
-    yield from _decoded(texts, search)
-    yield from _turned_round(texts, search)
+    whole = "\n\n".join(text for _, text in texts).encode("utf-8", "replace") if len(texts) > TEXTS_FEW else b""
+    if not whole or encoded.may_be_coded(whole):
+        yield from _decoded(texts, search)
+    if not whole or encoded.may_be_turned(whole):
+        yield from _turned_round(texts, search)
     if search.left < 0:
         yield finding("size.orders", "medium", texts[-1][0], UNREAD_ORDERS)
     if sum(len(text) for _, text in texts) > READ_MOST:
@@ -139,12 +145,13 @@ class _Search:
                 if sentence.low in seen:
                     continue
                 seen.add(sentence.low)
-                for bit, rule in hints.hopeful_rules(sentence.low, wanted):
+                low = f" {sentence.low}"
+                for bit, rule in hints.hopeful_rules(low, wanted):
                     self.left -= len(sentence.low) + LOOKED_BESIDE
                     if self.left < 0:
                         yield finding("size.orders", "medium", place, UNREAD_ORDERS)
                         return
-                    if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
+                    if (match := _found(rule.pattern, low)) is not None:
                         wanted &= ~bit
                         yield _order(rule, place, sentence, match)
 
