@@ -24,7 +24,7 @@ IS_ERROR = b'"isError":true'
 
 
 class Row(NamedTuple):
-    """One call as it is kept. `time`: Unix seconds at its end. `ms`: its duration."""
+    """One call as it is kept, a field for each column. `time`: Unix seconds at its end. `ms`: its duration."""
 
     time: float
     client: str

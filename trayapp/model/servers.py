@@ -34,7 +34,7 @@ class ToolSwitch:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One server. Exactly one of `command` and `url` is set; strings still hold their `${NAME}`."""
+    """One server, a field for each key. Either `command` or `url` is set. Strings still contain their `${NAME}`."""
 
     name: str
     command: str | None = None

@@ -46,7 +46,7 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of `settings`. Times use the unit of the file, given in each field's comment."""
+    """All of `settings`, a field for each key. Times use the unit of the file, given in each field's comment."""
 
     expose: Expose = "auto"
     defer_above: int = 15  # tools

@@ -72,7 +72,7 @@ class ConfinementStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server as of now. Times are seconds before the snapshot, None = never."""
+    """One server as of now, a field for each fact. Times are seconds before the snapshot, None = never."""
 
     name: str
     state: State

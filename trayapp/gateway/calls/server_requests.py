@@ -58,7 +58,10 @@ _GIVEN_UP = "another session gave up a call there just now, and the server does 
 
 
 class ServerRequests:
-    """Requests of all servers of one gateway."""
+    """Requests of all servers of one gateway.
+
+    It is broad because a client, the user, or a later request of a client (2026-07-28) answers, and each can withdraw.
+    """
 
     def __init__(
         self, services: Services, purpose: Callable[[str], ConnectionPurpose], user: UserQuestions | None = None

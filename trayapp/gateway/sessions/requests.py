@@ -43,7 +43,10 @@ MODERN = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class ClientRequests:
-    """Requests of one session, from the first to the last."""
+    """Requests of one session, from the first to the last.
+
+    It is broad because all methods of MCP arrive here, each with its own way to an answer.
+    """
 
     def __init__(self, session: Session, parts: SessionParts) -> None:
         self._session = session
