@@ -404,6 +404,12 @@ REQUIREMENTS: dict[str, str] = {
     "package-pipx": "A wheel built from the checkout and installed into a fresh environment is the same program.",
     "package-elsewhere": "What is built for Windows and macOS is checked here as far as can be; VERIFY.md tells more.",
     "update-notice": "A newer version is asked for only with update_check: true, at most daily, and told once.",
+    # Exact packages
+    "lock-first": "The first start of a package locks its version and the hashes of all that it needs.",
+    "lock-only": "Whatever a registry does (releases, withdrawals, changes, silence), only what is locked starts.",
+    "lock-offline": "A locked package starts without its runner and without its registry.",
+    "lock-update": "`outdated` and `update` offer old enough releases, show what changes, and lead back.",
+    "lock-forms": "Command lines of npx, uvx, pipx and docker are read for their package, others start as written.",
     # History and the panel
     "history-kept": "Every call is kept with its client, tool, outcome, duration and sizes, and found by filters.",
     "history-bounded": "The history is one file of the user's alone, bounded in age and size; the oldest calls go.",

@@ -23,7 +23,8 @@ ROOMS: dict[str, set[str]] = {
     "auth": {"model", "config"},  # how a file is replaced (config.files)
     "wire": {"model"},
     "confinement": {"model", "config", "wire"},  # where our own folders lie
-    "backends": {"model", "config", "auth", "wire", "confinement"},
+    "packages": {"model", "config", "wire", "backends.stdio"},  # how npx and its versions are read
+    "backends": {"model", "config", "auth", "wire", "confinement", "packages"},
     "inspection": {"model"},
     "catalog": {"model", "config", "auth", "wire", "inspection"},
     "panel": {"model", "config", "wire", "service", "catalog", "history"},
@@ -38,6 +39,7 @@ ROOMS: dict[str, set[str]] = {
         "inspection",
         "history",
         "panel",
+        "packages",
         "service.logging",
     },
     "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
@@ -88,7 +90,7 @@ LIBRARIES: dict[str, set[str]] = {
     "click": {"cli"},
     "rich": {"cli"},
     "jinja2": {"panel.pages"},
-    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect"},
+    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect", "packages"},
     "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel"},
     "psutil": {"backends", "service", "cli"},
 }

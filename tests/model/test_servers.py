@@ -52,6 +52,7 @@ ADJUSTS: list[dict[str, Any]] = [
     {"new_tools": "disabled"},
     {"ask": "all"},
     {"callback_port": 7462},
+    {"lock": False},
     {"line": 7},
 ]
 

@@ -13,7 +13,7 @@ DEFAULTS = {
     "failure_backoff": 60, "connect_timeout": 30, "request_timeout": 0, "linger": 10, "result_limit": 50 * 1024,
     "http": HttpSettings(True, 7461), "imports": (), "profiles": {}, "synonyms": {}, "token_store": "keyring",
     "approve_changes": "ask", "suspicious": "note", "write_tools": "all", "update_check": False,
-    "registry": "https://registry.modelcontextprotocol.io",
+    "registry": "https://registry.modelcontextprotocol.io", "min_age": 3,
     "client_metadata_url": None, "ask": "auto", "ask_timeout": 120, "confine": None,
     "history": HistorySettings(True, True, 30.0, 50_000_000),
 }  # fmt: skip

@@ -6,18 +6,14 @@ A trial uses a connection of its own and never writes the server's entry.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from trayapp.backends.confinements import Confinements
-from trayapp.backends.connecting import connected
 from trayapp.backends.context import BackendContext
-from trayapp.backends.listing import fetch_offer
+from trayapp.backends.trial import run_once
 from trayapp.model.confine import Confine
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import ConfinementStatus
-from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 MOST_ROUNDS = 8  # each round allows what the previous round was last refused
 
@@ -39,19 +35,6 @@ class ConfineTrial:
     written: tuple[str, ...]
 
 
-class _Deaf:
-    """An Inbound that ignores notifications and refuses requests."""
-
-    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
-
-    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Ignore the notification."""
-
-    def input_schema(self, tool: str) -> Any:
-        """Return None: a trial calls no tools."""
-
-
 async def try_confined(server: ServerConfig, context: BackendContext, confine: Confine) -> ConfineTrial:
     """Run a server confined. While refusals make it fail, run it again with more access, but never with secrets."""
     from trayapp.confinement.record import written
@@ -70,9 +53,8 @@ async def _run(server: ServerConfig, context: BackendContext, confine: Confine) 
     failure: MultiMcpError | None = None
     try:
         own = replace(context, confinements=kept)
-        async with connected(server.name, replace(server, confine=confine), own, _Deaf()) as live:
-            offer = await fetch_offer(live.channel, live.peer, {}, _ignore)
-            tools = tuple(str(item.get("name")) for item in offer.tools)
+        offer = await run_once(replace(server, confine=confine), own)
+        tools = tuple(str(item.get("name")) for item in offer.tools)
     except MultiMcpError as error:
         failure = error
     record = kept.get(server.name)
@@ -80,7 +62,3 @@ async def _run(server: ServerConfig, context: BackendContext, confine: Confine) 
     read, changed = record.traced()
     status = record.status()
     return ConfineTrial(confine, "", status, tools, failure, tuple(read), tuple(changed)), record.remedy()
-
-
-async def _ignore(offer: Offer) -> None:
-    """Ignore partial lists."""

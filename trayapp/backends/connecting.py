@@ -31,7 +31,7 @@ async def connected(key: str, server: ServerConfig, context: BackendContext, inb
     """
     stderr = context.stderr(key)
     record = await context.confinements.begin(server, context.settings(), context.environ, stderr)
-    launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record)
+    launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record, context.locks)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
         await context.sign_in(launch)  # outside the timeout: a slow keyring does not make the server slow
     hints = [context.hint(key)]

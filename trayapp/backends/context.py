@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.handshake import Peer
-from trayapp.backends.launch import HttpLaunch, Keyring
+from trayapp.backends.launch import HttpLaunch, Keyring, no_locks
 from trayapp.backends.transport import Open, Transport
 from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import Channel
+
+if TYPE_CHECKING:
+    from trayapp.packages.locks import Locks
 
 
 def _nothing(name: str) -> Mapping[str, Any]:
@@ -60,6 +63,7 @@ class BackendContext:
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a network route, or after a timeout
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
+    locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
     look_over: Callable[[str, Offer], Awaitable[None]] = _not_looked_over  # key, offer; before observers get it
 
 

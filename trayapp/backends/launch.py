@@ -33,6 +33,7 @@ from trayapp.model.servers import Auth, ServerConfig, auth_of
 if TYPE_CHECKING:
     from trayapp.confinement.record import Record
     from trayapp.confinement.start import Confinement
+    from trayapp.packages.locks import Locks
 
 # The variables that a child inherits with `inherit_env: false`: enough for a program to find itself and its user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -45,6 +46,8 @@ DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEF
 NPX_LIMIT_S = 2.0  # it takes 2 ms; on a dead network home it may never end, and npm then decides (npx-36)
 
 NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
+
+RUNNERS = frozenset((*NPX, "uvx", "uv", "pipx", "docker", "podman"))  # they start packages, which are locked
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 
@@ -85,13 +88,23 @@ class HttpLaunch:
 Launch = StdioLaunch | HttpLaunch
 
 
+def no_locks() -> None:
+    """Where nothing is locked, servers start as written."""
+
+
 async def prepared(
-    server: ServerConfig, environ: Mapping[str, str], keyring: Keyring, now: float, record: Record | None = None
+    server: ServerConfig,
+    environ: Mapping[str, str],
+    keyring: Keyring,
+    now: float,
+    record: Record | None = None,
+    locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
     """Do what `prepare` does once the login shell's PATH is known. Run an npx server without npm if npm has cached it.
 
-    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. Raises as
-    `prepare` does.
+    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks` a
+    package is started as it is locked. Raises as `prepare` does, and ConnectFailedError for a package that cannot be
+    fetched.
     """
     if isinstance(environ, Environment):
         await environ.settled()
@@ -103,20 +116,26 @@ async def prepared(
         raise _explained(server.name, error, secrets) from None
     if not isinstance(launch, StdioLaunch):
         return launch
+    package = None
+    if server.lock and launch.argv[0] in RUNNERS and (kept := locks()) is not None:
+        launch = await _locked(launch, kept, confined=record is not None)
+        package = kept.folder_of(launch.argv)
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
     if record is not None:
-        launch = _confined(launch, server, environ, record)
+        launch = _confined(launch, server, environ, record, package)
         if launch.argv[0] in NPX and not argv:
             argv = await _without_npm(launch, environ, now)  # a package in the confined server's own cache
     return replace(launch, argv=argv) if argv else _found(launch)
 
 
-def _confined(launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: Record) -> StdioLaunch:
+def _confined(
+    launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: Record, package: str | None
+) -> StdioLaunch:
     from trayapp.confinement.folders import own_folders, scratch_folder  # not before a server is confined
     from trayapp.confinement.start import Confinement, confined_environment
 
     scratch = scratch_folder(server.name, environ)
-    confinement = Confinement(record, own_folders(environ), scratch, frozenset(server.env))
+    confinement = Confinement(record, own_folders(environ), scratch, frozenset(server.env), package)
     return replace(launch, env=confined_environment(confinement, launch.env), confinement=confinement)
 
 
@@ -175,6 +194,14 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
             or "Install it, or write its full path in servers.yaml",
         )
     return replace(launch, argv=(program, *args))
+
+
+async def _locked(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
+    """Put the locked package in place of what a runner would take now. Of a confined one no script runs outside."""
+    argv = await anyio.to_thread.run_sync(
+        lambda: locks.argv(launch.server, launch.argv, launch.env, scripts=not confined), abandon_on_cancel=True
+    )
+    return replace(launch, argv=argv)
 
 
 async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: float) -> tuple[str, ...] | None:

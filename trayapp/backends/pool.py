@@ -23,6 +23,7 @@ from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 
 if TYPE_CHECKING:
     from trayapp.backends.confine_trial import ConfineTrial
+    from trayapp.backends.updates import PackageUpdates
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class Pool:
 
     def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
         self._context = context
+        self._updates: PackageUpdates | None = None
         self._observer = observer
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
@@ -209,6 +211,15 @@ class Pool:
         from trayapp.backends.confine_trial import try_confined  # needed by one command only
 
         return await try_confined(connection.server, self._context, confine)
+
+    @property
+    def updates(self) -> PackageUpdates:
+        """Return updates of packages."""
+        if self._updates is None:
+            from trayapp.backends.updates import PackageUpdates  # for two verbs
+
+            self._updates = PackageUpdates(self._context)
+        return self._updates
 
     def probe(self) -> None:
         """Probe every live connection and let keepers retry at once, after a sleep or a network change."""

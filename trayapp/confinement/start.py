@@ -11,7 +11,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio.to_thread
@@ -35,12 +35,16 @@ class CannotConfineError(ConnectFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The inputs of a confined start besides the launch. `said`: variables that servers.yaml sets."""
+    """The inputs of a confined start besides the launch.
+
+    `said`: variables that servers.yaml sets. `package`: the folder of a locked package.
+    """
 
     record: Record
     own: tuple[str, ...]
     scratch: str
     said: frozenset[str] = field(default_factory=frozenset)
+    package: str | None = None
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
@@ -186,6 +190,8 @@ def _decide(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
 ) -> tuple[Way, Policy, Program]:
     confine = confinement.record.confine
+    if confinement.package is not None:
+        confine = replace(confine, read=(*confine.read, confinement.package))
     way = choose(confine.network, confine.sockets)
     scratch = make_scratch(confinement.scratch)
     program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch)

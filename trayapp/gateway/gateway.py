@@ -65,8 +65,10 @@ from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
 
 if TYPE_CHECKING:
+    from trayapp.packages.locks import Locks
     from trayapp.panel.access import PanelAccess
 
+PACKAGES = "packages"  # folder in the state folder
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
 CALM_AT_LATEST_S = 0.5
@@ -94,6 +96,7 @@ class Parts:
     accounts: Accounts | None = None
     approved_dir: Path | None = None  # None: next to the cache
     state_dir: Path | None = None  # None: next to the cache
+    lock_file: Path | None = None  # None: packages are not locked
     calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
 
 
@@ -114,6 +117,7 @@ class Gateway:
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
+        self._locks: Locks | None = None
         own = ConnectionKeys()
         self.services = services = self._make_services(own)
         self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
@@ -172,6 +176,7 @@ class Gateway:
             look_over=lambda key, offer: self.intake.look_over(key, offer),
             sign_in=lambda launch: self.sign_ins.read(launch),
             confinements=confinements,
+            locks=self.locks,
         )
         return Services(
             clock=parts.clock,
@@ -191,10 +196,25 @@ class Gateway:
             spawn=self._spawn,
         )
 
+    def locks(self) -> Locks | None:
+        """Return the locks of packages. Its modules load with the first server that is started."""
+        if self._parts.lock_file is None:
+            return None
+        if self._locks is None:
+            from trayapp.packages.lock_file import LockFile
+            from trayapp.packages.locks import Locks
+
+            self._locks = Locks(LockFile(self._parts.lock_file), self._state_dir() / PACKAGES)
+        return self._locks
+
+    def _state_dir(self) -> Path:
+        return self._parts.state_dir or self._parts.cache_dir.with_name("state")
+
     def _make_history(self) -> Recorder:
-        folder = self._parts.state_dir or self._parts.cache_dir.with_name("state")
         recorder = Recorder(
-            folder, lambda: self.config.settings.history, CallFacts(lambda server: self.services.listings.get(server))
+            self._state_dir(),
+            lambda: self.config.settings.history,
+            CallFacts(lambda server: self.services.listings.get(server)),
         )
         recorder.changed = lambda: self.services.changes.changed()
         return recorder

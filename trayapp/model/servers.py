@@ -53,6 +53,7 @@ class ServerConfig:
     scopes: tuple[str, ...] = ()
     account: str = ""  # selects one of several sign-ins at one address; "" = the only one
     callback_port: int = 0  # port of the redirect URI; 0 = a random one for each sign-in
+    lock: bool = True  # start the exact package that servers.lock names
     disabled: bool = False
     lifecycle: Lifecycle = "lazy"
     idle_timeout: float | None = None  # minutes; None = the setting (lazy) or never (eager)

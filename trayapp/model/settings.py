@@ -72,4 +72,5 @@ class Settings:
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False
     registry: str = "https://registry.modelcontextprotocol.io"  # contacted only by `find`, and `add` of a registry name
+    min_age: float = 3.0  # days; younger releases are not offered
     confine: Confining = None  # for stdio servers that do not set it themselves

@@ -64,6 +64,12 @@ SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
 # {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it once, confined
 CONFINE = "confine"
+# -> {"rows": [{server, package, version, newest, pinned, before, error}], "unlocked": [server]}
+OUTDATED = "outdated"
+# {server, to?} -> {server, package, "from", "to": None without another one, "added", "removed": [tool],
+# "changed": {tool: [line]}, "error"}: the server was started once with that version
+UPDATE_TRY = "update_try"
+UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: what was tried is locked, the server reconnected
 STOP = "stop"  # -> {}; the gateway ends after answering
 
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs

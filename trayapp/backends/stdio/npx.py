@@ -96,7 +96,17 @@ def resolve_npx(
     if request.tag is not None and not _decided_today(request, cache_dir, now):
         return None
     copy = _best(request, npx)
-    return _argv(request, copy, env) if copy else None
+    return argv_of(request, copy, env) if copy else None
+
+
+def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
+    """Return the version that npx would take from its cache without asking npm, None without one."""
+    if request.tag is not None:
+        return None
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    npx = npx_folder(user_settings(env, home), env, home)
+    copy = _best(request, npx) if npx is not None else None
+    return str((read_manifest(copy.folder) or {}).get("version")) if copy is not None else None
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -243,7 +253,8 @@ def _fit(request: NpxRequest, copy: Copy) -> int | None:
     return 1
 
 
-def _argv(request: NpxRequest, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
+def argv_of(request: NpxRequest, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return what runs that copy without npm; None where it has no such program."""
     name = request.bin or _own_bin(request.package, copy.bins)
     program = program_file(copy, name) if name else None
     by_node = wants_node(program) if program else None

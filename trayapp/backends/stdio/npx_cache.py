@@ -90,7 +90,7 @@ def copies(npx: Path, package: str, words: str) -> Iterator[Copy]:
     """Yield the usable copies of a package, first the one of exactly these `words`. Skip entries being written."""
     first = entry_name(words)
     for name in chain((first,), _entries(npx, first)):
-        copy = _copy(npx / name, package, hashed=name == first)
+        copy = copy_in(npx / name, package, hashed=name == first)
         if copy is not None:
             yield copy
 
@@ -105,7 +105,8 @@ def _entries(npx: Path, but: str) -> Iterator[str]:
     yield from names
 
 
-def _copy(entry: Path, package: str, *, hashed: bool) -> Copy | None:
+def copy_in(entry: Path, package: str, *, hashed: bool) -> Copy | None:
+    """Return the package that was installed in a folder; None where it is not usable."""
     folder = entry / "node_modules" / package
     manifest = read_manifest(folder)
     if manifest is None or manifest.get("name", package) != package or exists(entry / "concurrency.lock"):

@@ -22,7 +22,7 @@ from trayapp.model.status import Problem
 
 MAX_NAME_CHARACTERS = 128
 MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
-STDIO_ONLY = ("args", "env", "cwd", "inherit_env", "confine")
+STDIO_ONLY = ("args", "env", "cwd", "inherit_env", "confine", "lock")
 HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "account", "callback_port")
 OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port")
 

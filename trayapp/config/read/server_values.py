@@ -98,6 +98,7 @@ READERS: Mapping[str, fields.Reader] = {
     "cwd": fields.text,
     "inherit_env": fields.switch,
     "confine": read_confine,
+    "lock": fields.switch,
     "url": read_url,
     "type": read_type,
     "headers": fields.strings,

@@ -63,6 +63,7 @@ READERS: dict[str, fields.Reader] = {
     "update_check": fields.switch,
     "registry": read_registry,
     "confine": read_confine,
+    "min_age": fields.duration("d"),
     "client_metadata_url": read_document_url,
 }
 _HTTP_READERS: dict[str, fields.Reader] = {

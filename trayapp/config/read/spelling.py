@@ -12,7 +12,7 @@ SERVER_KEYS = frozenset(
         "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
         "client_id", "client_secret", "scopes", "account", "callback_port", "disabled", "enabled", "lifecycle",
         "always_on", "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
-        "exclude_tools", "direct_tools", "expose_resources", "new_tools", "ask", "confine",
+        "exclude_tools", "direct_tools", "expose_resources", "new_tools", "ask", "confine", "lock",
     ]
 )  # fmt: skip
 SETTING_KEYS = frozenset(
@@ -20,7 +20,7 @@ SETTING_KEYS = frozenset(
         "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
         "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
         "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools", "ask", "ask_timeout",
-        "confine", "history", "registry",
+        "confine", "history", "registry", "min_age",
     ]
 )  # fmt: skip
 HTTP_KEYS = frozenset(("enabled", "port", "token"))

@@ -24,6 +24,7 @@ from trayapp.gateway.control.confinement import ConfinementRequests
 from trayapp.gateway.control.history import HistoryRequests
 from trayapp.gateway.control.panel import PanelRequests
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.control.updates import UpdateRequests
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.model.lifecycle import State
@@ -78,6 +79,7 @@ class Control:
             **AskRequests(gateway).handlers,
             **HistoryRequests(gateway).handlers,
             **PanelRequests(gateway).handlers,
+            **UpdateRequests(gateway).handlers,
             **accounts.handlers,
         }
         self._tasks: anyio.abc.TaskGroup | None = None

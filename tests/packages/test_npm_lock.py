@@ -1,0 +1,129 @@
+"""What npm's own program makes of our lock, against a registry of ours on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packages.npm_registry import NpmRegistry, running
+from tests.tools import require
+from trayapp.model.errors import ConnectFailedError
+from trayapp.packages.lock_file import LockFile
+from trayapp.packages.locks import Locks, read_package
+from trayapp.packages.tools import Tools
+
+LINE = ("npx", "-y", "demo", "word")
+
+
+class World:
+    """A user with npm, a registry, and our lock file."""
+
+    def __init__(self, root: Path, registry: NpmRegistry) -> None:
+        require("npm")
+        self.registry = registry
+        self.root = root
+        self.locks = Locks(LockFile(root / "servers.lock"), root / "store")
+        home = root / "home"
+        home.mkdir()
+        (home / ".npmrc").write_text(f"registry={registry.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
+        self.env = {"HOME": str(home), "PATH": os.environ["PATH"], "npm_config_cache": str(root / "npm")}
+
+    def start(self, line: tuple[str, ...] = LINE, **env: str) -> str:
+        """Return what the server prints that is started for a command line."""
+        argv = self.locks.argv("s", line, self.env | env, scripts=True)
+        return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
+
+    def forget_files(self) -> None:
+        """Lose all that was fetched, as on another machine."""
+        shutil.rmtree(self.locks.store)
+        shutil.rmtree(self.root / "npm")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with running(NpmRegistry()) as registry:
+        registry.publish("part", "1.0.0", "part 1")
+        registry.publish("demo", "1.0.0", "one", needs={"part": "^1.0.0"})
+        yield World(tmp_path, registry)
+
+
+@pytest.mark.requirement("lock-first")
+@pytest.mark.requirement("lock-only")
+@pytest.mark.requirement("lock-offline")
+def test_what_was_locked_first_starts_whatever_the_registry_says_later(world: World) -> None:
+    assert world.start() == "one"
+    (one,) = world.locks.file.find("s", "npm:demo")
+    assert (one.version, one.integrity[:7]) == ("1.0.0", "sha512-")
+    assert set(one.content) == {"node_modules/demo", "node_modules/part"}
+    asked = world.registry.asked
+    world.registry.publish("demo", "2.0.0", "two")
+    assert world.start() == "one"
+    world.registry.withdraw("demo", "1.0.0")
+    node = world.root / "bin"
+    node.mkdir()
+    (node / "node").symlink_to(shutil.which("node") or "")
+    assert world.start(PATH=str(node)) == "one"  # without npm
+    assert world.registry.asked == asked
+
+
+@pytest.mark.requirement("lock-only")
+def test_content_that_changed_under_one_version_does_not_start(world: World) -> None:
+    assert world.start() == "one"
+    world.forget_files()
+    world.registry.publish("demo", "1.0.0", "evil", needs={"part": "^1.0.0"})
+    with pytest.raises(ConnectFailedError, match="content is not what was locked"):
+        world.start()
+    assert not any(world.locks.store.iterdir())
+
+
+@pytest.mark.requirement("lock-only")
+def test_another_release_of_a_dependency_is_not_taken(world: World) -> None:
+    assert world.start() == "one"
+    world.forget_files()
+    world.registry.publish("part", "1.1.0", "evil")
+    assert world.start() == "one"
+    (folder,) = world.locks.store.iterdir()
+    assert '"version":"1.0.0"' in (folder / "node_modules/part/package.json").read_text("utf-8").replace(" ", "")
+
+
+@pytest.mark.requirement("lock-only")
+def test_a_withdrawn_release_that_is_not_here_is_an_error(world: World) -> None:
+    assert world.start() == "one"
+    world.forget_files()
+    world.registry.publish("demo", "1.0.1", "two")
+    world.registry.withdraw("demo", "1.0.0")
+    with pytest.raises(ConnectFailedError, match=r"does not have demo@1\.0\.0"):
+        world.start()
+
+
+@pytest.mark.requirement("lock-first")
+def test_without_its_registry_a_package_is_not_locked(world: World) -> None:
+    with pytest.raises(ConnectFailedError, match="cannot be reached"):
+        world.start(npm_config_registry="http://127.0.0.1:9")
+    with pytest.raises(ConnectFailedError, match="does not have nothing"):
+        world.start(("npx", "nothing"))
+    assert list(world.locks.file.all()) == []
+
+
+@pytest.mark.requirement("lock-update")
+def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
+    world.start()
+    now, day = time.time(), 86_400
+    world.registry.publish("demo", "1.1.0", "old enough", at=now - 4 * day)
+    world.registry.publish("demo", "1.2.0", "too young", at=now - 2 * day)
+    (one,) = world.locks.file.find("s", "npm:demo")
+    request = read_package(LINE)
+    assert request is not None
+    assert request.newest(Tools(world.env), now - 3 * day, one) == "1.1.0"
+    assert request.newest(Tools(world.env), now, one) == "1.2.0"
+    newer = request.resolve(Tools(world.env), now, "1.1.0")
+    world.locks.file.put("s", request.spec, newer)
+    assert world.start() == "old enough"
+    assert [kept.version for kept in world.locks.file.find("s", "npm:demo")] == ["1.1.0", "1.0.0"]
+    assert request.newest(Tools(world.env), now - 3 * day, newer) is None

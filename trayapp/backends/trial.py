@@ -1,0 +1,35 @@
+"""A server run once beside the connection that clients use, for what it offers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trayapp.backends.connecting import connected
+from trayapp.backends.context import BackendContext
+from trayapp.backends.listing import fetch_offer
+from trayapp.model.offer import Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
+
+
+class _Deaf:
+    """Hears nothing and answers nothing."""
+
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
+        raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
+
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
+        """Nobody listens."""
+
+    def input_schema(self, tool: str) -> Any:
+        """No tool is called."""
+
+
+async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
+    """Start a server, read what it offers, and end it. Raises MultiMcpError."""
+    async with connected(server.name, server, context, _Deaf()) as live:
+        return await fetch_offer(live.channel, live.peer, {}, _ignore)
+
+
+async def _ignore(offer: Offer) -> None:
+    """What is read so far is of no use."""

@@ -1,0 +1,96 @@
+"""Newer releases of the packages that servers run: which there are, and what a server would offer with one.
+
+Never here: asking the user, locking one before they said so.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import anyio.to_thread
+
+from trayapp.backends.context import BackendContext
+from trayapp.backends.stdio.shellenv import Environment
+from trayapp.backends.trial import run_once
+from trayapp.model.errors import UsageError
+from trayapp.model.offer import Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.packages.locked import Locked, PackageRequest
+from trayapp.packages.locks import Locks, read_package
+from trayapp.packages.tools import Tools
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The package of a server. `versions`: the one that is locked first, then those before it."""
+
+    request: PackageRequest
+    versions: list[Locked]
+
+
+class PackageUpdates:
+    """Updates of servers' packages, one gateway's. `tried`: by server, what its user was shown last."""
+
+    def __init__(self, context: BackendContext) -> None:
+        self._context = context
+        self.tried: dict[str, Locked] = {}
+
+    def package(self, server: ServerConfig) -> Package | None:
+        """Return the package that a server runs, None for one that is not locked. Raises UnreadableLockError."""
+        if server.command is None or not server.lock:
+            return None
+        request = read_package((server.command, *server.args))
+        return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
+
+    async def newest(self, server: ServerConfig, package: Package) -> str | None:
+        """Return the newest version that is old enough. Raises PackageError, ToolError."""
+        before = time.time() - self._context.settings().min_age * DAY_S
+        tools = await self._tools(server)
+        return await anyio.to_thread.run_sync(package.request.newest, tools, before, package.versions[0])
+
+    async def choose(self, server: ServerConfig, package: Package, version: str | None) -> Locked | None:
+        """Return what an update would lock: one from before, or as the registry has it. None: nothing is newer.
+
+        Raises PackageError, ToolError, UsageError.
+        """
+        request, now = package.request, package.versions[0]
+        kept = [one for one in package.versions if version in (one.version, one.integrity)]
+        if kept:
+            return kept[0]
+        if version is None:
+            version = await self.newest(server, package)
+            if version is None:
+                return None
+        if request.pinned:
+            raise UsageError(
+                f"The command of {server.name} names {now.version}", f"Write {version} there: multi-mcp edit"
+            )
+        tools, wanted = await self._tools(server), version if request.has_versions else None
+        return await anyio.to_thread.run_sync(request.resolve, tools, time.time(), wanted)
+
+    async def offer(self, server: ServerConfig, one: Locked) -> Offer:
+        """Return what the server offers with that package. Raises MultiMcpError."""
+        locks = replace(self._locks(), instead=one)
+        return await run_once(server, replace(self._context, locks=lambda: locks))
+
+    def take(self, server: ServerConfig, package: Package, one: Locked) -> None:
+        """Lock that package. Blocks. Raises StorageError."""
+        locks = self._locks()
+        locks.file.put(server.name, package.request.spec, one)
+        locks.clean()
+
+    def _locks(self) -> Locks:
+        locks = self._context.locks()
+        if locks is None:
+            raise UsageError("Packages are not locked here", "Start the gateway: multi-mcp start")
+        return locks
+
+    async def _tools(self, server: ServerConfig) -> Tools:
+        environ = self._context.environ
+        if isinstance(environ, Environment):
+            await environ.settled()
+        plain = {name: value for name, value in server.env.items() if "${" not in value}
+        return Tools({**environ, **plain})

@@ -1,0 +1,113 @@
+"""Answer control requests about newer releases of servers' packages: which there are, what changes, take one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from trayapp.catalog.changes import difference
+from trayapp.gateway.calls.errors import error_json
+from trayapp.gateway.client import text_of
+from trayapp.gateway.gateway import Gateway
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.offer import Item, Offer
+from trayapp.model.servers import ServerConfig
+from trayapp.wire import control
+
+if TYPE_CHECKING:
+    from trayapp.backends.updates import Package
+
+Asked = dict[str, Any]
+
+
+class UpdateRequests:
+    """Update requests of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.OUTDATED: self._list_outdated,
+            control.UPDATE_TRY: self._try,
+            control.UPDATE_TAKE: self._take,
+        }
+
+    async def _list_outdated(self, asked: Asked) -> Any:
+        updates = self._gateway.services.pool.updates
+        rows, unlocked = list[Asked](), list[str]()
+        for server in self._gateway.servers.shared.servers.values():
+            package = updates.package(server)
+            if package is None or not package.versions:
+                unlocked += [server.name] if server.command is not None else []
+                continue
+            one, newest, failure = package.versions[0], None, None
+            try:
+                newest = await updates.newest(server, package)
+            except MultiMcpError as error:
+                failure = error
+            rows.append(
+                {
+                    "server": server.name,
+                    "package": one.package,
+                    "version": one.version,
+                    "newest": newest,
+                    "pinned": package.request.pinned,
+                    "before": [old.version for old in package.versions[1:]],
+                    "error": error_json(failure) if failure is not None else None,
+                }
+            )
+        return {"rows": rows, "unlocked": unlocked}
+
+    async def _try(self, asked: Asked) -> Any:
+        server, package = self._package(asked)
+        updates, to = self._gateway.services.pool.updates, asked.get("to")
+        one = await updates.choose(server, package, str(to) if to is not None else None)
+        now = package.versions[0]
+        told: Asked = {"server": server.name, "package": now.package, "from": now.version, "to": None}
+        if one is None or one.content == now.content:
+            return told
+        updates.tried[server.name] = one
+        told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
+        if one in package.versions:
+            return told  # it ran before: back within seconds, and without its registry
+        try:
+            return told | _changes(self._gateway.services.listings.get(server.name), await updates.offer(server, one))
+        except MultiMcpError as error:
+            return told | {"error": error_json(error)}
+
+    async def _take(self, asked: Asked) -> Any:
+        server, package = self._package(asked)
+        updates = self._gateway.services.pool.updates
+        one = updates.tried.get(server.name)
+        if one is None or one.version != asked.get("to"):
+            raise UsageError(f"{server.name} was not tried with that version", f"See: multi-mcp update {server.name}")
+        await anyio.to_thread.run_sync(updates.take, server, package, one)
+        connection, failure = self._gateway.services.pool.find(server.name), None
+        try:
+            await connection.close()
+            await self._gateway.services.pool.refresh(connection)
+        except MultiMcpError as error:
+            failure = error
+        return {"state": connection.state, "error": error_json(failure) if failure is not None else None}
+
+    def _package(self, asked: Asked) -> tuple[ServerConfig, Package]:
+        """Return a server and its package. Raises ServerNotFoundError, UsageError."""
+        server = self._gateway.services.pool.find(text_of(asked, "server", "the request")).server
+        package = self._gateway.services.pool.updates.package(server)
+        if package is None:
+            raise UsageError(f"{server.name} runs no package that is locked", "See: multi-mcp outdated")
+        if not package.versions:
+            raise UsageError(f"{server.name} was not started yet", f"Start it: multi-mcp reconnect {server.name}")
+        return server, package
+
+
+def _changes(before: Offer | None, after: Offer) -> Asked:
+    old: dict[str, Item] = {str(item.get("name")): item for item in (before.tools if before is not None else ())}
+    new: dict[str, Item] = {str(item.get("name")): item for item in after.tools}
+    both = {name: difference(old[name], new[name]) for name in new if name in old}
+    return {
+        "added": [name for name in new if name not in old],
+        "removed": [name for name in old if name not in new],
+        "changed": {name: lines for name, lines in both.items() if lines},
+    }

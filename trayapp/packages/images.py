@@ -1,0 +1,122 @@
+"""Lock and start images of containers, by their digest. Docker or podman checks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+
+from trayapp.packages.locked import Locked, PackageError
+from trayapp.packages.tools import ToolError, Tools
+
+_IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
+# Options of `docker run` that take no value. Of others without `=` the next word is the value.
+_SWITCHES = frozenset((
+    "-i", "--interactive", "-t", "--tty", "-it", "-ti", "--rm", "--init", "--read-only", "--privileged", "-P",
+    "--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "-d", "--detach", "-q", "--quiet",
+    "--disable-content-trust",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """A use of `docker run` or `podman run`. `at`: where the image stands in the command line."""
+
+    words: tuple[str, ...]
+    at: int
+
+    @property
+    def image(self) -> str:
+        return self.words[self.at]
+
+    @property
+    def spec(self) -> str:
+        return f"oci:{self.image}"
+
+    @property
+    def pinned(self) -> bool:
+        return False  # a tag moves
+
+    @property
+    def has_versions(self) -> bool:
+        return False
+
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+        if version is not None:
+            raise PackageError(f"{self.image} has no versions to choose from", "Write another tag in servers.yaml")
+        found = self._inspected(tools)
+        if found is None:
+            self._pull(tools)
+            found = self._inspected(tools)
+        if found is None:
+            raise PackageError(f"{self.words[0]} has no image {self.image}", "Correct its name")
+        return Locked("oci", self.image, _tag(self.image), found, found, now)
+
+    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+        if "@" not in str(locked.content):
+            return None  # built here
+        self._pull(tools)
+        found = self._inspected(tools)
+        if found is None or found == locked.content or self._created(tools) > before:
+            return None
+        return _tag(self.image)
+
+    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+        return True
+
+    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+        """Leave it to docker, which checks the digest."""
+
+    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+        return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
+
+    def _pull(self, tools: Tools) -> None:
+        try:
+            tools.run(self.words[0], "pull", "--quiet", self.image)
+        except ToolError as error:
+            raise PackageError(error.title, error.hint or "Go online, then try again") from None
+
+    def _inspected(self, tools: Tools) -> str | None:
+        """Return the image by its digest; by its id where no registry knows it."""
+        try:
+            said = tools.run(self.words[0], "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image)
+            listed, _, own = said.strip().rpartition(" ")
+            digests = orjson.loads(listed or b"[]") or []
+        except (ToolError, orjson.JSONDecodeError):
+            return None
+        name = _without_tag(self.image)
+        ours = [one for one in digests if one.partition("@")[0].endswith(name)]
+        return str((ours or digests or [own])[0])
+
+    def _created(self, tools: Tools) -> float:
+        try:
+            said = tools.run(self.words[0], "image", "inspect", "--format", "{{.Created}}", self.image).strip()
+            return datetime.fromisoformat(said).timestamp()
+        except (ToolError, ValueError):
+            return float("inf")
+
+
+def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
+    """Read a command line of docker or podman; None without an image that a tag names."""
+    if argv[:2] not in (("docker", "run"), ("podman", "run")):
+        return None
+    at = 2
+    while at < len(argv) and argv[at].startswith("-"):
+        word = argv[at]
+        at += 1 if word in _SWITCHES or "=" in word else 2
+    if at >= len(argv) or "@" in argv[at] or not _IMAGE.fullmatch(argv[at]):
+        return None
+    return ImageRequest(argv, at)
+
+
+def _without_tag(image: str) -> str:
+    head, slash, last = image.rpartition("/")
+    return head + slash + last.partition(":")[0]
+
+
+def _tag(image: str) -> str:
+    return image.rpartition("/")[2].partition(":")[2] or "latest"

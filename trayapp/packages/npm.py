@@ -1,0 +1,178 @@
+"""Lock, fetch and start packages of npm: the package and all that it needs, by npm's own lock file.
+
+A locked package starts without npm. Never here: the command line of npx (backends.stdio.npx).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
+from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, read_request
+from trayapp.backends.stdio.npx_cache import copy_in
+from trayapp.packages.locked import Locked, PackageError, WithdrawnReleaseError
+from trayapp.packages.tools import ToolError, Tools
+
+QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
+COMPLETE = ".complete"  # written last
+_LEFT_OUT = frozenset(("license", "funding", "deprecated"))
+
+
+@dataclass(frozen=True, slots=True)
+class NpmRequest:
+    """A use of npx, or of npm exec."""
+
+    asked: NpxRequest
+
+    @property
+    def spec(self) -> str:
+        return f"npm:{self.asked.words if self.asked.bin is None else self._package}"
+
+    @property
+    def _package(self) -> str:
+        return self.asked.package + (f"@{self.asked.wanted}" if self.asked.wanted else "")
+
+    @property
+    def pinned(self) -> bool:
+        return self.asked.wanted is not None and read_version(self.asked.wanted) is not None
+
+    @property
+    def has_versions(self) -> bool:
+        return True
+
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+        cached = cached_version(self.asked, tools.env) if version is None else None
+        package, wanted = self.asked.package, version or cached or self.asked.wanted or "latest"
+        with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
+            folder = Path(name)
+            _write(folder / "package.json", _project(package, wanted))
+            try:
+                tools.run(
+                    "npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved",
+                    "--prefer-offline" if cached else "--prefer-online", *QUIET, cwd=folder,
+                )  # fmt: skip
+            except ToolError as error:
+                raise _explained(error, package, wanted) from None
+            packages = _packages(folder)
+        one = packages.get(f"node_modules/{package}")
+        if not isinstance(one, dict) or not isinstance(one.get("version"), str):
+            raise PackageError(f"npm found no package {package}", "Correct its name")
+        content = {place: _kept(place, told) for place, told in packages.items() if place}
+        return Locked("npm", package, one["version"], str(one.get("integrity")), content, now)
+
+    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+        package = self.asked.package
+        try:
+            said = orjson.loads(tools.run("npm", "view", package, "time", "dist-tags", "versions", "--json", *QUIET))
+        except ToolError as error:
+            raise _explained(error, package, "") from None
+        except orjson.JSONDecodeError:
+            raise PackageError(f"npm says nothing of {package} that can be read", "Try again later") from None
+        said = said[0] if isinstance(said, list) and said else said
+        told = said if isinstance(said, dict) else {}
+        times, versions = told.get("time") or {}, told.get("versions") or []
+        versions = versions if isinstance(versions, list) else [versions]
+        tags = told.get("dist-tags") or {}
+        limit = read_version(str(tags.get(self.asked.tag or "latest")))
+        now = read_version(locked.version)
+        best: tuple[Version, str] | None = None
+        for text in versions:
+            one = read_version(str(text))
+            if one is None or now is None or one.key <= now.key or not _is_before(times.get(text), before):
+                continue
+            if self.asked.wanted is not None and is_range(self.asked.wanted):
+                if not satisfies(one, self.asked.wanted):
+                    continue
+            elif limit is None or one.key > limit.key or (one != limit and "-" in str(text)):
+                continue
+            if best is None or one.key > best[0].key:
+                best = one, str(text)
+        return best[1] if best else None
+
+    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+        return (folder / COMPLETE).is_file()
+
+    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+        project = _project(locked.package, locked.version)
+        _write(folder / "package.json", project)
+        lock = {"lockfileVersion": 3, "requires": True, "packages": {"": project, **locked.content}}
+        _write(folder / "package-lock.json", lock)
+        more = () if scripts else ("--ignore-scripts",)
+        try:
+            try:
+                tools.run("npm", "ci", "--prefer-offline", *QUIET, *more, cwd=folder)
+            except ToolError as error:
+                if "ETARGET" not in error.said:
+                    raise
+                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # its cache is older
+        except ToolError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise _explained(error, locked.package, locked.version) from None
+        (folder / COMPLETE).touch()
+
+    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+        copy = copy_in(folder, locked.package, hashed=True)
+        found = argv_of(self.asked, copy, env) if copy is not None else None
+        if found is None:
+            program = self.asked.bin or "of its own"
+            raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", "")
+        return found
+
+
+def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
+    """Read a command line of npx or npm exec, None for forms that only npm can read."""
+    asked = read_request(argv)
+    return NpmRequest(asked) if asked is not None else None
+
+
+def _project(package: str, wanted: str) -> dict[str, Any]:
+    return {"private": True, "dependencies": {package: wanted}}
+
+
+def _write(path: Path, told: Any) -> None:
+    path.write_bytes(orjson.dumps(told))
+
+
+def _packages(folder: Path) -> dict[str, Any]:
+    with suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        packages = orjson.loads((folder / "package-lock.json").read_bytes())["packages"]
+        if isinstance(packages, dict):
+            return packages
+    raise PackageError("npm wrote no package-lock.json", "Update npm to 9 or newer")
+
+
+def _kept(place: str, told: Any) -> dict[str, Any]:
+    """Return one package of npm's lock file. Raises PackageError for one without a hash."""
+    if not isinstance(told, dict) or not (told.get("integrity") or told.get("inBundle")) or told.get("link"):
+        name = place.rpartition("node_modules/")[2]
+        raise PackageError(f"{name} comes without a hash", "Only packages of a registry can be locked: lock: false")
+    return {key: value for key, value in told.items() if key not in _LEFT_OUT}
+
+
+def _is_before(told: Any, before: float) -> bool:
+    """True if a release was published before; a release without a date was not."""
+    try:
+        at = datetime.fromisoformat(str(told))
+    except ValueError:
+        return False
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() <= before
+
+
+def _explained(error: ToolError, package: str, version: str) -> PackageError:
+    said, name = error.said, f"{package}@{version}" if version else package
+    if "EINTEGRITY" in said:
+        return PackageError(f"{name} changed: its content is not what was locked", "Do not use it; ask its author")
+    if "E404" in said or "ETARGET" in said or "ENOVERSIONS" in said:
+        return WithdrawnReleaseError(f"npm's registry does not have {name}", "See its versions: npm view PACKAGE")
+    if any(code in said for code in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ENOTCACHED", "ETIMEDOUT")):
+        return PackageError(f"npm's registry cannot be reached for {name}", "Go online, then try again")
+    return PackageError(error.title, error.hint)
