@@ -53,6 +53,7 @@ ROOMS: dict[str, set[str]] = {
         "service",
         "clients",
         "sources",
+        "packages",
         "samples",
     },  # the last by name, for another process
     "samples": set(),
@@ -91,7 +92,7 @@ LIBRARIES: dict[str, set[str]] = {
     "rich": {"cli"},
     "jinja2": {"panel.pages"},
     "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect", "packages"},
-    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel"},
+    "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel", "packages"},
     "psutil": {"backends", "service", "cli"},
 }
 

@@ -1,4 +1,4 @@
-"""A registry of npm's on loopback, whose packages a test changes at will. Never here: what npm makes of it."""
+"""A registry of npm packages that a test changes at will. Never here: what npm makes of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PROGRAM = "#!/usr/bin/env node\nconsole.log({text!r})\n"
 
@@ -27,11 +23,17 @@ class NpmRegistry:
         self._needs: dict[str, dict[str, str]] = {}
 
     def publish(self, name: str, version: str, text: str, at: float = 0.0, needs: dict[str, str] | None = None) -> None:
-        """Add a version, or put other content in its place."""
+        """Add a version that prints a text, or put other content in its place."""
+        self.publish_program(name, version, PROGRAM.format(text=text), at, needs)
+
+    def publish_program(
+        self, name: str, version: str, program: str, at: float = 0.0, needs: dict[str, str] | None = None
+    ) -> None:
+        """Add a version with that program, or put other content in its place."""
         manifest = {"name": name, "version": version, "bin": {name: "cli.js"}, "dependencies": needs or {}}
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-            for path, data in (("package.json", json.dumps(manifest)), ("cli.js", PROGRAM.format(text=text))):
+            for path, data in (("package.json", json.dumps(manifest)), ("cli.js", program)):
                 entry = tarfile.TarInfo(f"package/{path}")
                 entry.size, entry.mode = len(data.encode()), 0o755
                 archive.addfile(entry, io.BytesIO(data.encode()))
@@ -43,49 +45,23 @@ class NpmRegistry:
         """Have that version no more."""
         del self._files[name, version]
 
-    def answer(self, path: str) -> bytes | None:
-        """Return what stands there."""
+    def answer(self, path: str) -> tuple[str, bytes] | None:
+        """Return a package's document or one of its tarballs."""
         self.asked += 1
         name, _, file = path.lstrip("/").partition("/-/")
         if file:
-            return self._files.get((name, file.removesuffix(".tgz").removeprefix(f"{name}-")))
+            data = self._files.get((name, file.removesuffix(".tgz").removeprefix(f"{name}-")))
+            return ("application/octet-stream", data) if data is not None else None
         versions = {version: self._version(name, version) for one, version in self._files if one == name}
         if not versions:
             return None
         newest = max(versions, key=lambda text: [int(part) for part in text.split(".")])
         time = {version: datetime.fromtimestamp(self._at[name, version], UTC).isoformat() for version in versions}
-        return json.dumps({"name": name, "versions": versions, "dist-tags": {"latest": newest}, "time": time}).encode()
+        document = {"name": name, "versions": versions, "dist-tags": {"latest": newest}, "time": time}
+        return "application/json", json.dumps(document).encode()
 
     def _version(self, name: str, version: str) -> dict[str, object]:
         digest = base64.b64encode(hashlib.sha512(self._files[name, version]).digest()).decode()
         dist = {"tarball": f"{self.url}/{name}/-/{name}-{version}.tgz", "integrity": f"sha512-{digest}"}
         needs = self._needs[f"{name}@{version}"]
         return {"name": name, "version": version, "bin": {name: "cli.js"}, "dependencies": needs, "dist": dist}
-
-
-@contextmanager
-def running(registry: NpmRegistry) -> Iterator[NpmRegistry]:
-    """Serve it until the block ends."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            data = registry.answer(self.path)
-            self.send_response(200 if data is not None else 404)
-            self.send_header("content-length", str(len(data or b"")))
-            self.end_headers()
-            self.wfile.write(data or b"")
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield registry
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

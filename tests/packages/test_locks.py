@@ -84,7 +84,7 @@ def test_nothing_that_is_not_locked_starts_in_a_thousand_random_states(
             kept.clean()
         locked = kept.file.find("s", "npm:demo")
         try:
-            (content,) = kept.argv("s", ("npx", "demo"), {}, scripts=True)
+            (content,) = kept.argv("s", ("npx", "demo"), Tools({}), scripts=True)
         except ConnectFailedError:
             refused += 1
             continue
@@ -113,6 +113,11 @@ def test_nothing_that_is_not_locked_starts_in_a_thousand_random_states(
         ("docker run -i --rm mcp/demo", "oci:mcp/demo"),
         ("docker run -i --rm -e TOKEN -v /a:/b ghcr.io/a/demo:1 serve", "oci:ghcr.io/a/demo:1"),
         ("podman run --rm --env=A=b -i demo", "oci:demo"),
+        ("docker run -itd --rm demo", "oci:demo"),
+        ("/usr/bin/npx -y demo", "npm:demo"),
+        (r"C:\\node\\npx.cmd -y demo", "npm:demo"),
+        ("cmd /c npx -y demo", "npm:demo"),
+        ("~/.local/bin/uvx demo", "pypi:demo"),
     ],
 )
 @pytest.mark.requirement("lock-forms")
@@ -127,13 +132,13 @@ def test_a_command_line_names_its_package(line: str, spec: str) -> None:
     [
         "node server.js", "npx", "npx -c demo", "npx ./demo", "npx github:a/b", "uvx --from git+https://h/a demo",
         "uvx ./demo", "uvx --offline demo", "uvx", "docker compose up", "docker run -i", "uv run demo",
-        "docker run -i demo@sha256:00", "/usr/bin/npx demo",
+        "docker run -i demo@sha256:00", "/opt/my-npx demo",
     ],
 )  # fmt: skip
 @pytest.mark.requirement("lock-forms")
 def test_other_command_lines_start_as_written(line: str, tmp_path: Path) -> None:
     kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
-    assert kept.argv("s", tuple(line.split()), {}, scripts=True) == tuple(line.split())
+    assert kept.argv("s", tuple(line.split()), Tools({}), scripts=True) == tuple(line.split())
     assert not any(tmp_path.iterdir())
 
 
@@ -145,7 +150,7 @@ def test_a_lock_file_that_cannot_be_read_starts_nothing(text: str, tmp_path: Pat
     path = tmp_path / "servers.lock"
     path.write_text(text, "utf-8")
     with pytest.raises(UnreadableLockError, match="Restore the file"):
-        Locks(LockFile(path), tmp_path / "store").argv("s", ("npx", "demo"), {}, scripts=True)
+        Locks(LockFile(path), tmp_path / "store").argv("s", ("npx", "demo"), Tools({}), scripts=True)
     assert path.read_text("utf-8") == text
 
 
@@ -168,8 +173,8 @@ def test_a_package_of_pypi_is_installed_by_its_hashes(tmp_path: Path) -> None:
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DEMO": "1.0"}
     kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
     with pytest.raises(ConnectFailedError, match=r"demo==1\.0 changed"):
-        kept.argv("s", ("uvx", "demo"), env | {"BAD": "1"}, scripts=True)
-    started, *rest = kept.argv("s", ("uvx", "demo", "word"), env | {"DEMO": "2.0"}, scripts=True)
+        kept.argv("s", ("uvx", "demo"), Tools(env | {"BAD": "1"}), scripts=True)
+    started, *rest = kept.argv("s", ("uvx", "demo", "word"), Tools(env | {"DEMO": "2.0"}), scripts=True)
     assert Path(started).is_file()
     assert rest == ["word"]
     (one,) = kept.file.find("s", "pypi:demo")
@@ -194,5 +199,5 @@ def test_an_image_runs_by_the_digest_that_was_locked(tmp_path: Path) -> None:
     kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
     line = ("docker", "run", "-i", "--rm", "mcp/demo:1", "serve")
     locked = ("docker", "run", "-i", "--rm", "mcp/demo@sha256:aa", "serve")
-    assert kept.argv("s", line, env, scripts=True) == locked
-    assert kept.argv("s", line, env | {"DIGEST": "bb"}, scripts=True) == locked
+    assert kept.argv("s", line, Tools(env), scripts=True) == locked
+    assert kept.argv("s", line, Tools(env | {"DIGEST": "bb"}), scripts=True) == locked

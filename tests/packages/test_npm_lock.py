@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.npm_registry import NpmRegistry, running
+from tests.packages.loopback import running
+from tests.packages.npm_registry import NpmRegistry
 from tests.tools import require
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.lock_file import LockFile
@@ -36,7 +37,7 @@ class World:
 
     def start(self, line: tuple[str, ...] = LINE, **env: str) -> str:
         """Return what the server prints that is started for a command line."""
-        argv = self.locks.argv("s", line, self.env | env, scripts=True)
+        argv = self.locks.argv("s", line, Tools(self.env | env), scripts=True)
         return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
 
     def forget_files(self) -> None:

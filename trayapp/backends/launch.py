@@ -20,6 +20,7 @@ from trayapp.auth.account import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.launch_secrets import secret_variables, secrets_in
+from trayapp.backends.stdio.runners import is_runner, own_folder
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.config.environment import clean_environment as clean_environment
 from trayapp.config.environment import own_environment as own_environment
@@ -46,8 +47,6 @@ DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEF
 NPX_LIMIT_S = 2.0  # it takes 2 ms; on a dead network home it may never end, and npm then decides (npx-36)
 
 NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
-
-RUNNERS = frozenset((*NPX, "uvx", "uv", "pipx", "docker", "podman"))  # they start packages, which are locked
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 
@@ -89,7 +88,7 @@ Launch = StdioLaunch | HttpLaunch
 
 
 def no_locks() -> None:
-    """Where nothing is locked, servers start as written."""
+    """Return None: nothing is locked, and servers start as written (default)."""
 
 
 async def prepared(
@@ -117,7 +116,7 @@ async def prepared(
     if not isinstance(launch, StdioLaunch):
         return launch
     package = None
-    if server.lock and launch.argv[0] in RUNNERS and (kept := locks()) is not None:
+    if server.lock and is_runner(launch.argv) and (kept := locks()) is not None:
         launch = await _locked(launch, kept, confined=record is not None)
         package = kept.folder_of(launch.argv)
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
@@ -197,10 +196,15 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _locked(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
-    """Put the locked package in place of what a runner would take now. Of a confined one no script runs outside."""
-    argv = await anyio.to_thread.run_sync(
-        lambda: locks.argv(launch.server, launch.argv, launch.env, scripts=not confined), abandon_on_cancel=True
-    )
+    """Start the locked package instead of the one that a runner would take now.
+
+    Scripts that come with a confined server's package do not run.
+    """
+    from trayapp.packages.tools import Tools  # not before a server comes as a package
+
+    folder, path = own_folder(launch.argv), launch.env.get("PATH", "")
+    tools = Tools(launch.env | {"PATH": os.pathsep.join((folder, path))} if folder else launch.env)
+    argv = await tools.in_thread(lambda: locks.argv(launch.server, launch.argv, tools, scripts=not confined))
     return replace(launch, argv=argv)
 
 

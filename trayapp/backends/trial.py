@@ -1,4 +1,4 @@
-"""A server run once beside the connection that clients use, for what it offers."""
+"""A single start of a server, beside the connection that clients use, to read what it offers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 
 class _Deaf:
-    """Hears nothing and answers nothing."""
+    """An Inbound that ignores notifications and refuses requests."""
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
         raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Nobody listens."""
+        """Ignore the notification."""
 
     def input_schema(self, tool: str) -> Any:
-        """No tool is called."""
+        """Return None: a trial calls no tools."""
 
 
 async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
-    """Start a server, read what it offers, and end it. Raises MultiMcpError."""
+    """Start a server, return what it offers, and end it. Raises MultiMcpError."""
     async with connected(server.name, server, context, _Deaf()) as live:
         return await fetch_offer(live.channel, live.peer, {}, _ignore)
 
 
 async def _ignore(offer: Offer) -> None:
-    """What is read so far is of no use."""
+    """Ignore partial lists."""

@@ -1,14 +1,9 @@
-"""Newer releases of the packages that servers run: which there are, and what a server would offer with one.
-
-Never here: asking the user, locking one before they said so.
-"""
+"""Newer releases of the packages that servers run, and what a server would offer with one of them."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-
-import anyio.to_thread
 
 from trayapp.backends.context import BackendContext
 from trayapp.backends.stdio.shellenv import Environment
@@ -25,34 +20,34 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """The package of a server. `versions`: the one that is locked first, then those before it."""
+    """The package of a server. `versions` holds the locked one first, then those before it."""
 
     request: PackageRequest
     versions: list[Locked]
 
 
 class PackageUpdates:
-    """Updates of servers' packages, one gateway's. `tried`: by server, what its user was shown last."""
+    """Updates of servers' packages. `tried` maps a server to the release that its user was shown last."""
 
     def __init__(self, context: BackendContext) -> None:
         self._context = context
         self.tried: dict[str, Locked] = {}
 
     def package(self, server: ServerConfig) -> Package | None:
-        """Return the package that a server runs, None for one that is not locked. Raises UnreadableLockError."""
+        """Return the package that a server runs, or None if it is not locked. Raises UnreadableLockError."""
         if server.command is None or not server.lock:
             return None
         request = read_package((server.command, *server.args))
         return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
-        """Return the newest version that is old enough. Raises PackageError, ToolError."""
+        """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""
         before = time.time() - self._context.settings().min_age * DAY_S
         tools = await self._tools(server)
-        return await anyio.to_thread.run_sync(package.request.newest, tools, before, package.versions[0])
+        return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> Locked | None:
-        """Return what an update would lock: one from before, or as the registry has it. None: nothing is newer.
+        """Return what an update would lock: an earlier lock, or what the registry has. None: nothing is newer.
 
         Raises PackageError, ToolError, UsageError.
         """
@@ -69,10 +64,10 @@ class PackageUpdates:
                 f"The command of {server.name} names {now.version}", f"Write {version} there: multi-mcp edit"
             )
         tools, wanted = await self._tools(server), version if request.has_versions else None
-        return await anyio.to_thread.run_sync(request.resolve, tools, time.time(), wanted)
+        return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted))
 
     async def offer(self, server: ServerConfig, one: Locked) -> Offer:
-        """Return what the server offers with that package. Raises MultiMcpError."""
+        """Start the server once with that package and return what it offers. Raises MultiMcpError."""
         locks = replace(self._locks(), instead=one)
         return await run_once(server, replace(self._context, locks=lambda: locks))
 

@@ -5,6 +5,7 @@ Never here: how a file is edited (config/edits, clients/project_file).
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from trayapp.clients.normal import with_own_browser
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
+from trayapp.config.paths import find_paths
 from trayapp.config.problems import Unparsable, nearest, shown
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
@@ -295,11 +297,29 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         store.remove_server(name)
     path = project if chosen == "project" else store.path
     tell_gateway()
+    if name not in own_config(store).servers:
+        _unlock(name)
     if as_json:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
         say(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
         note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
+
+
+def _unlock(name: str) -> None:
+    """Remove the packages that a removed server had locked. Those that cannot be removed stay, with a note."""
+    paths = find_paths(os.environ)
+    if not paths.lock_file.is_file():
+        return
+    from trayapp.packages.lock_file import LockFile
+    from trayapp.packages.locks import Locks
+
+    try:
+        locks = Locks(LockFile(paths.lock_file), paths.packages_dir)
+        locks.file.remove(name)
+        locks.clean()
+    except MultiMcpError as error:
+        note(one_line(f"{error.title}. {error.hint}"))
 
 
 def _what_is_left(name: str, scope: Scope, store: ConfigStore) -> str:

@@ -1,6 +1,6 @@
 """`multi-mcp outdated` and `multi-mcp update`: newer releases of the packages that servers run.
 
-Never here: which there are, what is locked (the gateway does both).
+Never here: finding and locking them (the gateway does both).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 APP_NAME = "multi-mcp"
 HOME_VARIABLE = "MULTI_MCP_HOME"
 CONFIG_NAME = "servers.yaml"
+PACKAGES = "packages"  # folder in the state folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,16 @@ class Paths:
     cache_dir: Path
     log_dir: Path
     state_dir: Path
+
+    @property
+    def lock_file(self) -> Path:
+        """Return the path of servers.lock."""
+        return self.config_file.with_name("servers.lock")
+
+    @property
+    def packages_dir(self) -> Path:
+        """Return the folder of locked packages."""
+        return self.state_dir / PACKAGES
 
 
 def find_paths(environ: Mapping[str, str]) -> Paths:

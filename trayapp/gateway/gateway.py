@@ -25,6 +25,7 @@ from trayapp.backends.route import await_route
 from trayapp.backends.transport import Open
 from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
+from trayapp.config.paths import PACKAGES
 from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.asks.questions import UserQuestions
 from trayapp.gateway.calls.call_facts import CallFacts
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from trayapp.packages.locks import Locks
     from trayapp.panel.access import PanelAccess
 
-PACKAGES = "packages"  # folder in the state folder
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
 CALM_AT_LATEST_S = 0.5

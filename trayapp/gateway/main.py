@@ -227,7 +227,7 @@ class GatewayHost:
             accounts=self._accounts,
             state_dir=self._paths.state_dir,
             approved_dir=self._paths.config_file.with_name(APPROVED),
-            lock_file=self._paths.config_file.with_name("servers.lock"),
+            lock_file=self._paths.lock_file,
             calm=self._environ.wanted,
         )
 

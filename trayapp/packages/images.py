@@ -1,4 +1,4 @@
-"""Lock and start images of containers, by their digest. Docker or podman checks it."""
+"""Container images, locked and started by their digest. Docker or podman checks it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from trayapp.packages.locked import Locked, PackageError
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
-# Options of `docker run` that take no value. Of others without `=` the next word is the value.
+_SHORT_SWITCHES = re.compile(r"-[itdqP]+")
+# Options of `docker run` without a value. For others without `=` the next word is the value.
 _SWITCHES = frozenset((
     "-i", "--interactive", "-t", "--tty", "-it", "-ti", "--rm", "--init", "--read-only", "--privileged", "-P",
     "--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "-d", "--detach", "-q", "--quiet",
-    "--disable-content-trust",
+    "--disable-content-trust", "--no-hosts", "--no-hostname", "--replace", "--rmi", "--tls-verify",
 ))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """A use of `docker run` or `podman run`. `at`: where the image stands in the command line."""
+    """A use of `docker run` or `podman run`. `at` is the index of the image in the command line."""
 
     words: tuple[str, ...]
     at: int
@@ -69,7 +70,7 @@ class ImageRequest:
         return True
 
     def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Leave it to docker, which checks the digest."""
+        """Do nothing: docker fetches the image at the start and checks its digest."""
 
     def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
@@ -81,7 +82,7 @@ class ImageRequest:
             raise PackageError(error.title, error.hint or "Go online, then try again") from None
 
     def _inspected(self, tools: Tools) -> str | None:
-        """Return the image by its digest; by its id where no registry knows it."""
+        """Return the image with its digest, or its ID if no registry has it. None if it is not on this machine."""
         try:
             said = tools.run(self.words[0], "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image)
             listed, _, own = said.strip().rpartition(" ")
@@ -101,13 +102,13 @@ class ImageRequest:
 
 
 def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
-    """Read a command line of docker or podman; None without an image that a tag names."""
+    """Return the image that a command line of docker or podman runs, or None if it is not named by a tag."""
     if argv[:2] not in (("docker", "run"), ("podman", "run")):
         return None
     at = 2
     while at < len(argv) and argv[at].startswith("-"):
         word = argv[at]
-        at += 1 if word in _SWITCHES or "=" in word else 2
+        at += 1 if word in _SWITCHES or "=" in word or _SHORT_SWITCHES.fullmatch(word) else 2
     if at >= len(argv) or "@" in argv[at] or not _IMAGE.fullmatch(argv[at]):
         return None
     return ImageRequest(argv, at)

@@ -1,4 +1,4 @@
-"""Keep servers.lock: for each server and package as written what it runs, and what it ran before."""
+"""servers.lock: for each server, and each package as written, what it runs and what it ran before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from trayapp.config.files import write_atomic
 from trayapp.config.locks import locked as lock_of
 from trayapp.packages.locked import Locked, UnreadableLockError, read_locked
 
-NAME = "servers.lock"
 FORMAT = 1
 KEPT_BEFORE = 2  # versions to go back to
 
@@ -20,7 +19,7 @@ Table = dict[str, dict[str, list[Locked]]]  # server -> package as written -> ne
 
 
 class LockFile:
-    """The file, read again when it changed."""
+    """The file. It is read again when it has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,17 +27,17 @@ class LockFile:
         self._table: Table = {}
 
     def find(self, server: str, spec: str) -> list[Locked]:
-        """Return what is locked, and then what was before. Raises UnreadableLockError."""
+        """Return the locked package first, then those that were locked before. Raises UnreadableLockError."""
         return list(self._read().get(server, {}).get(spec, ()))
 
     def all(self) -> Iterator[tuple[str, str, list[Locked]]]:
-        """Yield server, package as written, and what is locked. Raises UnreadableLockError."""
+        """Yield each server, its package as written, and its locks. Raises UnreadableLockError."""
         for server, specs in self._read().items():
             for spec, versions in specs.items():
                 yield server, spec, list(versions)
 
     def add(self, server: str, spec: str, one: Locked) -> Locked:
-        """Lock a package unless another process did meanwhile; return what is locked. Raises StorageError."""
+        """Lock a package unless one is locked. Return the locked one. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             kept = self.find(server, spec)
             if kept:
@@ -49,20 +48,19 @@ class LockFile:
             return one
 
     def put(self, server: str, spec: str, one: Locked) -> None:
-        """Lock a package in place of the one before. Raises StorageError."""
+        """Lock a package in place of the present one. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = dict(self._read())
             before = [old for old in table.get(server, {}).get(spec, ()) if old.content != one.content]
             table[server] = {**table.get(server, {}), spec: [one, *before[:KEPT_BEFORE]]}
             self._write(table)
 
-    def keep(self, servers: set[str]) -> None:
-        """Leave out servers that are no longer there. Raises StorageError."""
+    def remove(self, server: str) -> None:
+        """Remove what a server has locked. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = self._read()
-            kept = {server: specs for server, specs in table.items() if server in servers}
-            if kept != table:
-                self._write(kept)
+            if server in table:
+                self._write({name: specs for name, specs in table.items() if name != server})
 
     def _read(self) -> Table:
         try:

@@ -1,4 +1,4 @@
-"""Define what is locked of one package, and what a way of packaging has to know."""
+"""A locked package, and the Protocol of package requests. npm, pypi and images implement it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Kind = Literal["npm", "pypi", "oci"]
 
 
 class PackageError(MultiMcpError):
-    """A package cannot be locked, fetched or run."""
+    """Raised if a package cannot be locked, fetched or run."""
 
     code = "package"
 
 
 class WithdrawnReleaseError(PackageError):
-    """A version is not to be had."""
+    """Raised if the registry no longer has a version."""
 
 
 class UnreadableLockError(ConfigError):
-    """servers.lock cannot be used. Nothing that it decides starts."""
+    """Raised if servers.lock cannot be read. Then no package starts."""
 
     code = "lock_unreadable"
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """One exact package. `content`: all that is fetched for it, each part with its hash, as its tool reads it.
+    """One exact package. `content` lists everything to fetch for it, with hashes, in the form that its tool reads.
 
-    `integrity`: of the package itself, as its registry says it. `at`: Unix seconds of the lock.
+    `integrity` is the hash of the package itself, from its registry. `at` is the time of the lock in Unix seconds.
     """
 
     kind: Kind
@@ -48,19 +48,19 @@ class Locked:
 
     @property
     def folder_name(self) -> str:
-        """Return the name of the folder that holds it: one for each content."""
+        """Return the name of its folder. Each content has a folder of its own."""
         told = orjson.dumps([self.kind, self.package, self.version, self.content], option=orjson.OPT_SORT_KEYS)
         digest = hashlib.sha256(told).hexdigest()[:24]
         plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.package)
         return f"{self.kind}-{plain}-{digest}"[-120:]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as servers.lock holds it."""
+        """Return the package as servers.lock stores it."""
         return asdict(self)
 
 
 def read_locked(told: Any) -> Locked:
-    """Read what servers.lock holds of one package. Raises UnreadableLockError."""
+    """Return a package from its entry in servers.lock. Raises UnreadableLockError."""
     try:
         one = Locked(**told)
         texts = (one.kind, one.package, one.version, one.integrity)
@@ -68,15 +68,15 @@ def read_locked(told: Any) -> Locked:
             return one
     except TypeError:
         pass
-    raise UnreadableLockError("servers.lock has an entry that is none of ours", "Restore the file, or remove it")
+    raise UnreadableLockError("servers.lock has an entry that cannot be read", "Restore the file, or remove it")
 
 
 class PackageRequest(Protocol):
-    """What a command line asks a package runner for. `spec`: the same for all lines that want the same package."""
+    """What a command line asks a package runner for. `spec` is the same for all that ask for the same package."""
 
     @property
     def spec(self) -> str:
-        """Return the package as written, with what kind it is of."""
+        """Return the package as written, after its kind."""
 
     @property
     def pinned(self) -> bool:
@@ -87,19 +87,22 @@ class PackageRequest(Protocol):
         """Return True if one of its versions can be asked for."""
 
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
-        """Decide the version and content that it would run now. Raises PackageError."""
+        """Return the version and content that the runner would take now. Raises PackageError, ToolError."""
 
     def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
-        """Return the newest version that was published before, None without a newer one. Raises PackageError."""
+        """Return the newest version published before a time, or None if none is newer than the locked one.
+
+        Raises PackageError, ToolError.
+        """
 
     def is_fetched(self, locked: Locked, folder: Path) -> bool:
-        """True if that content lies in the folder, whole."""
+        """Return True if the folder holds all of the content."""
 
     def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Fetch the content, each part checked against its hash. Raises PackageError.
+        """Fetch the content and check each part against its hash. Raises PackageError, ToolError.
 
-        `scripts`: programs that come with a package may run to build it.
+        With `scripts` a package may run its install scripts.
         """
 
     def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what starts it. Raises PackageError."""
+        """Return the command line that starts the package. Raises PackageError."""

@@ -1,20 +1,22 @@
-"""Decide what a server that comes as a package starts: what is locked, and nothing else.
+"""Decides what a server that comes as a package starts: the locked package, and nothing else.
 
-The first start locks what its runner would take then. Blocks; callers use a thread.
+The first start locks what its runner would take then. Functions block; callers use a thread.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import shutil
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from trayapp.backends.stdio.runners import runner_name
 from trayapp.config.locks import locked as lock_of
-from trayapp.model.errors import ConnectFailedError, MultiMcpError
+from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockFile
 from trayapp.packages.locked import Locked, PackageError, PackageRequest
@@ -22,44 +24,69 @@ from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, ToolError, Tools
 
-HELD_S = 2 * LIMIT_S  # another process may be fetching the same
+log = logging.getLogger(__name__)
+
+HELD_S = 2 * LIMIT_S  # another process may be fetching the same package
+RUNS = (("docker", "run"), ("podman", "run"), ("npm", "exec"), ("npm", "x"), ("uv", "tool"), ("pipx", "run"))
+_BY_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Read what a command line asks a package runner for; None where it runs no package that can be told."""
+    """Return what a command line asks a package runner for, or None if it cannot be determined."""
+    argv = with_plain_runner(argv)
     return read_npx(argv) or read_uvx(argv) or read_docker(argv)
+
+
+def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command line whose package runner is written by its name alone: not by its path, not in `cmd /c`."""
+    if tuple(word.lower() for word in argv[:2]) in (("cmd", "/c"), ("cmd.exe", "/c")):
+        argv = argv[2:]
+    return (runner_name(argv[0]), *argv[1:]) if argv else argv
+
+
+def runs_package(argv: tuple[str, ...]) -> bool:
+    """Return True if a command line runs a package that may change from one start to the next."""
+    argv = with_plain_runner(argv)
+    runs = argv[:1] in (("npx",), ("uvx",)) or argv[:2] in RUNS
+    return runs and not any(_BY_DIGEST.fullmatch(word) for word in argv)
 
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The lock file, and the folder in which locked packages lie. `instead`: what a trial runs in place of it."""
+    """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package."""
 
     file: LockFile
     store: Path
     instead: Locked | None = None
+    _reported: set[tuple[str, ...]] = field(default_factory=set, compare=False)
 
-    def argv(self, server: str, argv: tuple[str, ...], env: Mapping[str, str], *, scripts: bool) -> tuple[str, ...]:
-        """Return what to start for a command line. Raises ConnectFailedError."""
+    def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
+        """Return what to start for a command line. Raises ConnectFailedError, UnreadableLockError, StorageError."""
         request = read_package(argv)
         if request is None:
+            self._report_unlocked(server, argv)
             return argv
-        tools = Tools(env)
         try:
             one = self.instead or self._locked(server, request, tools)
-            return request.argv(one, self.fetched(request, one, tools, scripts=scripts), env)
-        except MultiMcpError as error:
-            if not isinstance(error, PackageError | ToolError):
-                raise
+            return request.argv(one, self.fetched(request, one, tools, scripts=scripts), tools.env)
+        except (PackageError, ToolError) as error:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
+    def _report_unlocked(self, server: str, argv: tuple[str, ...]) -> None:
+        """Log once for each command line that it starts as written, if what it runs may change."""
+        if runs_package(argv) and (server, *argv) not in self._reported:
+            self._reported.add((server, *argv))
+            log.warning("%s is not locked: its command line is not understood. It starts as written", server)
+
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> Locked:
+        """Return the locked package. Without one lock what the runner would take now."""
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]
         return self.file.add(server, request.spec, request.resolve(tools, time.time()))
 
     def fetched(self, request: PackageRequest, one: Locked, tools: Tools, *, scripts: bool) -> Path:
-        """Return the folder with that package, fetched if it is not there. Raises PackageError, StorageError."""
+        """Return the folder with that package, fetched if needed. Raises PackageError, ToolError, StorageError."""
         folder = self.store / (one.folder_name if scripts else f"{one.folder_name}-plain")
         if request.is_fetched(one, folder):
             return folder
@@ -72,13 +99,13 @@ class Locks:
         return folder
 
     def folder_of(self, argv: tuple[str, ...]) -> str | None:
-        """Return the folder of the locked package that a command line starts, None where it starts none."""
+        """Return the folder of the locked package that a command line starts, or None if it starts none."""
         store = str(self.store)
         found = next((word for word in argv if word.startswith(store + os.sep)), None)
         return str(self.store / found[len(store) + 1 :].partition(os.sep)[0]) if found is not None else None
 
     def clean(self) -> None:
-        """Remove packages that nothing is locked to, nor was before."""
+        """Remove packages that no server is locked to, now or before."""
         kept = {one.folder_name for _, _, versions in self.file.all() for one in versions}
         with suppress(OSError):
             for folder in self.store.iterdir():

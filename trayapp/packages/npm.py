@@ -1,6 +1,6 @@
-"""Lock, fetch and start packages of npm: the package and all that it needs, by npm's own lock file.
+"""npm packages, locked with their dependencies by npm's own lock file. A locked package starts without npm.
 
-A locked package starts without npm. Never here: the command line of npx (backends.stdio.npx).
+Never here: the command line of npx (backends.stdio.npx).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NpmRequest:
         except ToolError as error:
             raise _explained(error, package, "") from None
         except orjson.JSONDecodeError:
-            raise PackageError(f"npm says nothing of {package} that can be read", "Try again later") from None
+            raise PackageError(f"npm's answer about {package} cannot be read", "Try again later") from None
         said = said[0] if isinstance(said, list) and said else said
         told = said if isinstance(said, dict) else {}
         times, versions = told.get("time") or {}, told.get("versions") or []
@@ -129,7 +129,7 @@ class NpmRequest:
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Read a command line of npx or npm exec, None for forms that only npm can read."""
+    """Return what a command line of npx or npm exec asks for, or None for forms that only npm understands."""
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
 
@@ -151,15 +151,18 @@ def _packages(folder: Path) -> dict[str, Any]:
 
 
 def _kept(place: str, told: Any) -> dict[str, Any]:
-    """Return one package of npm's lock file. Raises PackageError for one without a hash."""
+    """Return one package of npm's lock file. Raises PackageError if it has no hash."""
     if not isinstance(told, dict) or not (told.get("integrity") or told.get("inBundle")) or told.get("link"):
         name = place.rpartition("node_modules/")[2]
-        raise PackageError(f"{name} comes without a hash", "Only packages of a registry can be locked: lock: false")
+        raise PackageError(
+            f"{name} comes without a hash",
+            "Only packages of a registry can be locked. To start it unlocked: lock: false",
+        )
     return {key: value for key, value in told.items() if key not in _LEFT_OUT}
 
 
 def _is_before(told: Any, before: float) -> bool:
-    """True if a release was published before; a release without a date was not."""
+    """Return True if a release was published before a time. A release without a date was not."""
     try:
         at = datetime.fromisoformat(str(told))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Lock, fetch and start packages of PyPI: the package and all that it needs, with hashes, by uv.
+"""PyPI packages, locked with their dependencies by uv. A locked package starts without uv.
 
-A locked package starts without uv. Only wheels are locked: to build one runs what no hash names.
+Only wheels are locked: a build would run code that no hash names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest:
-    """A use of uvx, `uv tool run` or `pipx run`. `limits`: as pip writes them; `program`: of the package."""
+    """A use of uvx, `uv tool run` or `pipx run`. `limits` are version limits in pip's form."""
 
     package: str
     extras: str
@@ -54,7 +54,7 @@ class PypiRequest:
         text = self._compiled(tools, version)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
-            raise PackageError(f"uv gave no version with hashes of {self.package}", "Write lock: false to use it so")
+            raise PackageError(f"uv gave no version with hashes of {self.package}", "To start it unlocked: lock: false")
         hashes = " ".join(re.findall(r"--hash=(\S+)", found[2]))
         return Locked("pypi", self.package, found[1], hashes, text, now)
 
@@ -106,7 +106,7 @@ class PypiRequest:
 
 
 def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
-    """Read a command line of uvx, `uv tool run` or `pipx run`, None for forms that only these can read."""
+    """Return what a command line of uvx, `uv tool run` or `pipx run` asks for, or None if it is not understood."""
     if argv[:1] == ("uvx",):
         rest = list(argv[1:])
     elif argv[:3] == ("uv", "tool", "run"):
@@ -144,7 +144,7 @@ def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
 
 
 def _spelled(package: str) -> str:
-    """Return a pattern for all spellings of a package's name."""
+    """Return a pattern that matches all spellings of a package's name."""
     return r"[-_.]+".join(map(re.escape, re.split(r"[-_.]+", package)))
 
 
@@ -165,9 +165,7 @@ def _explained(error: ToolError, wanted: str) -> PackageError:
     if "ash mismatch" in said:
         return PackageError(f"{wanted} changed: its content is not what was locked", "Do not use it; ask its author")
     if "no wheels" in said or "no usable wheels" in said or "no compatible wheel" in said:
-        return PackageError(
-            f"{wanted} needs something to be built, which cannot be locked", "Write lock: false to use it"
-        )
+        return PackageError(f"{wanted} has to be built, which cannot be locked", "To start it unlocked: lock: false")
     if "No solution found" in said or "not found in the package registry" in said:
         return WithdrawnReleaseError(f"The package index does not have {wanted}", "Look at its versions")
     if "Failed to fetch" in said or "error sending request" in said or "Could not connect" in said:

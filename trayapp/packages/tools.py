@@ -1,7 +1,4 @@
-"""Run the package tools of the user (npm, uv, docker), with the settings and registries that they have.
-
-Never here: what is asked of them.
-"""
+"""Run the user's package tools (npm, uv, docker) with the settings and registries that they have."""
 
 from __future__ import annotations
 
@@ -10,21 +7,29 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
+T = TypeVar("T")
+
+HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows: no console window
 LIMIT_S = 300.0  # a large package over a slow line
 REASON_LARGEST = 300  # characters of what a tool said
 
 
 class ToolError(MultiMcpError):
-    """A package tool is missing or failed. `said`: its last words."""
+    """Raised if a package tool is missing or fails. `said` is its output."""
 
     code = "package_tool"
 
@@ -35,19 +40,21 @@ class ToolError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The package tools as a server's process would find them."""
+    """The package tools that a server's process would find. One instance serves one piece of work, in any thread."""
 
     env: Mapping[str, str] = field(repr=False)
+    _running: set[subprocess.Popen[bytes]] = field(default_factory=set, repr=False, compare=False)
+    _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def find(self, name: str) -> str | None:
         """Return the path of a tool, None where there is none."""
         return shutil.which(name, path=self.env.get("PATH"))
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
-        """Return what a tool prints. Raises ToolError."""
+        """Run a tool to its end and return what it prints. Raises ToolError."""
         program = name if Path(name).is_absolute() else self.find(name)
         if program is None:
-            raise ToolError(f"{name} is not installed", f"Install {name}, then try again")
+            raise ToolError(f"{name} is not installed", f"Install {name}. To start the server unlocked: lock: false")
         try:
             process = subprocess.Popen(
                 [program, *args],
@@ -57,27 +64,54 @@ class Tools:
                 cwd=cwd,
                 env=dict(self.env),
                 start_new_session=sys.platform != "win32",
+                creationflags=HIDDEN,
             )
         except OSError as error:
             raise ToolError(f"Cannot run {name}: {error.strerror}", "") from None
+        self._running.add(process)
         try:
+            if self._stopped.is_set():
+                _kill(process)
             output, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            _end(process)
+            _kill(process)
+            process.communicate()
             raise ToolError(f"{name} took longer than {limit_s:g} s", "Try again later") from None
+        finally:
+            self._running.discard(process)
+        if self._stopped.is_set():
+            raise ToolError(f"{name} was stopped", "Try again")
         if process.returncode:
             said = (errors.strip() or output.strip()).decode("utf-8", "replace")
             raise ToolError(f"{name} failed: {_reason(said)}", "", said)
         return output.decode("utf-8", "replace")
 
+    def stop(self) -> None:
+        """End the tools that run, and every later one at once."""
+        self._stopped.set()
+        for process in tuple(self._running):
+            _kill(process)
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do blocking work with these tools in a thread. They end if the caller is cancelled: the gateway stops."""
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            self.stop()
+            raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a tool and the processes that it started."""
+    if process.poll() is not None:
+        return
     with suppress(OSError):
         if sys.platform == "win32":
+            words = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
+            subprocess.run(words, check=False, capture_output=True, creationflags=HIDDEN)
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def _reason(said: str) -> str:

@@ -1,4 +1,4 @@
-"""Answer control requests about newer releases of servers' packages: which there are, what changes, take one."""
+"""Control requests about newer releases of servers' packages: list them, try one, take one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Asked = dict[str, Any]
 
 
 class UpdateRequests:
-    """Update requests of one gateway."""
+    """Handlers of these requests, for one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -70,7 +70,7 @@ class UpdateRequests:
         updates.tried[server.name] = one
         told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
         if one in package.versions:
-            return told  # it ran before: back within seconds, and without its registry
+            return told  # it ran before: going back takes seconds and needs no registry
         try:
             return told | _changes(self._gateway.services.listings.get(server.name), await updates.offer(server, one))
         except MultiMcpError as error:
@@ -92,7 +92,7 @@ class UpdateRequests:
         return {"state": connection.state, "error": error_json(failure) if failure is not None else None}
 
     def _package(self, asked: Asked) -> tuple[ServerConfig, Package]:
-        """Return a server and its package. Raises ServerNotFoundError, UsageError."""
+        """Return the server that a request names, and its package. Raises ServerNotFoundError, UsageError."""
         server = self._gateway.services.pool.find(text_of(asked, "server", "the request")).server
         package = self._gateway.services.pool.updates.package(server)
         if package is None:

@@ -1,0 +1,194 @@
+"""`outdated` and `update` with a real gateway, npm, uv, and registries on loopback. Every process is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.cli.running import run_cli
+from tests.e2e.gateway import Gateway
+from tests.fixtures.odd import alive, until
+from tests.packages.loopback import running
+from tests.packages.npm_registry import NpmRegistry
+from tests.packages.oci_registry import OciRegistry
+from tests.packages.pypi_registry import PypiRegistry
+from tests.tools import require
+
+pytestmark = pytest.mark.anyio
+DAY_S = 86_400.0
+
+NODE = """#!/usr/bin/env node
+const tools = %s;
+require("readline").createInterface({input: process.stdin}).on("line", line => {
+  const m = JSON.parse(line);
+  if (m.id === undefined) return;
+  const about = {protocolVersion: "2025-06-18", capabilities: {tools: {}}, serverInfo: {name: "demo", version: "1"}};
+  const result = m.method === "initialize" ? about : m.method === "tools/list" ? {tools} : null;
+  const answer = result ? {result} : {error: {code: -32601, message: "no"}};
+  console.log(JSON.stringify({jsonrpc: "2.0", id: m.id, ...answer}));
+});
+"""
+PYTHON = """
+import json, sys
+def main():
+    tools = %s
+    about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+             "serverInfo": {"name": "demo", "version": "1"}}
+    for line in sys.stdin:
+        m = json.loads(line)
+        if "id" not in m:
+            continue
+        found = {"initialize": about, "tools/list": {"tools": tools}}.get(m["method"])
+        answer = {"result": found} if found else {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **answer}), flush=True)
+"""
+
+
+def tools(**said: str) -> str:
+    """Return tools by name and description, as JSON that Python reads, too."""
+    return json.dumps(
+        [{"name": name, "description": text, "inputSchema": {"type": "object"}} for name, text in said.items()]
+    )
+
+
+@dataclass
+class Packaging:
+    """One way of packaging: its command line, what an update is called, and how a release is published."""
+
+    line: list[str]
+    first: str
+    second: str
+    release: Callable[[str, str, float], None]  # version, tools, time
+
+
+@pytest.fixture(params=["npm", "pypi", "oci"])
+def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) -> Iterator[Packaging]:
+    """One registry with one release, and the package tool that uses it."""
+    with ExitStack() as stack:
+        if request.param == "npm":
+            require("npm")
+            npm = stack.enter_context(running(NpmRegistry()))
+            (tmp_path / "npmrc").write_text(f"registry={npm.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
+            gateway.env |= {"npm_config_userconfig": str(tmp_path / "npmrc"), "npm_config_cache": str(tmp_path / "npm")}
+
+            def release(version: str, offered: str, at: float) -> None:
+                npm.publish_program("demo", version, NODE % offered, at)
+
+            made = Packaging(["npx", "-y", "demo"], "1.0.0", "1.1.0", release)
+        elif request.param == "pypi":
+            require("uv")
+            pypi = stack.enter_context(running(PypiRegistry()))
+            gateway.env |= {
+                "UV_DEFAULT_INDEX": f"{pypi.url}/simple", "UV_CACHE_DIR": str(tmp_path / "uv"),
+                "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1",
+            }  # fmt: skip
+
+            def release(version: str, offered: str, at: float) -> None:
+                pypi.publish("demo", version, PYTHON % offered, at)
+
+            made = Packaging(["uvx", "demo"], "1.0.0", "1.1.0", release)
+        else:
+            oci = stack.enter_context(running(OciRegistry()))
+            oci.install_docker(tmp_path)
+            gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+
+            def release(version: str, offered: str, at: float) -> None:
+                oci.push("demo", PYTHON % offered + "main()\n", at)
+
+            made = Packaging(["docker", "run", "-i", "--rm", "demo"], "latest", "latest", release)
+        made.release(made.first, tools(stays="Stays.", goes="Goes."), time.time() - 90 * DAY_S)
+        yield made
+
+
+def verb(gateway: Gateway, *words: str) -> Any:
+    """Return what a verb prints as JSON."""
+    done = run_cli(gateway.home, *words, "--json", env=gateway.env)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.requirement("lock-first", "lock-update", "lock-only")
+async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway, packaging: Packaging) -> None:
+    gateway.write({"demo": {"command": packaging.line}})
+    gateway.start()
+    await gateway.known()
+
+    def offered() -> set[str]:
+        return {row["name"] for row in verb(gateway, "list", "demo") if not row["stale"]}
+
+    assert offered() == {"stays", "goes"}
+    lock = json.loads((gateway.home / "servers.lock").read_text("utf-8"))
+    ((first,),) = lock["servers"]["demo"].values()
+    assert first["integrity"].startswith(("sha512-", "sha256:", "demo@sha256:"))
+    (row,) = verb(gateway, "outdated")["rows"]
+    assert (row["version"], row["newest"]) == (packaging.first, None)
+
+    packaging.release(packaging.second, tools(stays="Stays, and deletes all.", comes="Comes."), time.time() - DAY_S)
+    (row,) = verb(gateway, "outdated")["rows"]
+    assert (row["newest"], row["error"]) == (None, None)  # a day old: not offered yet
+
+    gateway.write({"demo": {"command": packaging.line}}, min_age=0.5)
+    await until(lambda: verb(gateway, "outdated")["rows"][0]["newest"] == packaging.second)
+    assert offered() == {"stays", "goes"}
+    (done,) = verb(gateway, "update", "demo", "--yes")["updates"]
+    assert (done["added"], done["removed"], list(done["changed"])) == (["comes"], ["goes"], ["stays"])
+    assert any("deletes all" in line for line in done["changed"]["stays"])
+    assert (done["taken"], done["outcome"]["error"]) == (True, None)
+    await until(lambda: "comes" in offered() and "goes" not in offered())
+
+    back = packaging.first if packaging.first != packaging.second else first["integrity"]
+    (done,) = verb(gateway, "update", "demo", "--to", back, "--yes")["updates"]
+    assert (done["taken"], done["outcome"]["error"]) == (True, None)
+    await until(lambda: offered() == {"stays", "goes"})
+
+    assert run_cli(gateway.home, "remove", "demo", env=gateway.env).returncode == 0
+    assert json.loads((gateway.home / "servers.lock").read_text("utf-8"))["servers"] == {}
+
+
+@pytest.mark.requirement("lock-first")
+async def test_a_gateway_that_ends_leaves_no_package_tool_behind(gateway: Gateway, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    npm = tmp_path / "npm"
+    npm.write_text(f'#!/bin/sh\nsleep 600 &\necho "$$ $!" > {mark}.new; mv {mark}.new {mark}\nwait\n', "utf-8")
+    npm.chmod(0o755)
+    gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+    gateway.write({"demo": {"command": ["npx", "-y", "demo"]}})
+    gateway.start()
+    await until(mark.exists)
+    below = [int(word) for word in mark.read_text("utf-8").split()]
+    assert all(psutil.pid_exists(pid) for pid in below)
+    gateway.stop()
+    await until(lambda: not [pid for pid in below if alive(pid)])
+
+
+@pytest.mark.requirement("lock-forms")
+async def test_a_command_line_that_is_not_understood_starts_as_written_and_is_reported_once(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(PYTHON % tools(one="One.") + "main()\n", "utf-8")
+    uvx = tmp_path / "uvx"
+    uvx.write_text(f"#!/bin/sh\nexec {sys.executable} {server}\n", "utf-8")
+    uvx.chmod(0o755)
+    gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+    gateway.write({"demo": {"command": ["uvx", "--from", "git+https://127.0.0.1/demo", "demo"]}})
+    gateway.start()
+    await gateway.known()
+    assert [row["name"] for row in verb(gateway, "list", "demo")] == ["one"]
+    assert verb(gateway, "outdated")["unlocked"] == ["demo"]
+    assert run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode == 0
+    text = (gateway.home / "logs" / "gateway.log").read_text("utf-8")
+    assert text.count("demo is not locked") == 1
+    assert not (gateway.home / "servers.lock").exists()
+    assert shutil.which("uvx", path=str(tmp_path))

@@ -1,0 +1,50 @@
+"""Serves a package registry on loopback. Never here: what a registry answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol, TypeVar
+
+
+class Registry(Protocol):
+    """What is served. `url` is set before the first request."""
+
+    url: str
+
+    def answer(self, path: str) -> tuple[str, bytes] | None:
+        """Return the content type and the body at a path, or None if there is nothing."""
+
+
+R = TypeVar("R", bound=Registry)
+
+
+@contextmanager
+def running(registry: R) -> Iterator[R]:
+    """Serve a registry until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind, data = registry.answer(self.path) or ("text/plain", None)
+            self.send_response(200 if data is not None else 404)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data or b"")))
+            self.end_headers()
+            self.wfile.write(data or b"")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

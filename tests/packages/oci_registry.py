@@ -1,0 +1,101 @@
+"""A registry of images by the OCI distribution API, and a `docker` that pulls from it and runs what it pulled.
+
+An image is one Python program. Docker itself needs a daemon, which few machines have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+DOCKER = r"""#!{python}
+import hashlib, json, os, sys, urllib.request
+from pathlib import Path
+
+state, registry = Path({state!r}), Path({address!r}).read_text()
+state.mkdir(exist_ok=True)
+
+def get(path):
+    with urllib.request.urlopen(registry + path, timeout=10) as answer:
+        return answer.read()
+
+def pull(name, reference):
+    manifest = get(f"/v2/{{name}}/manifests/{{reference}}")
+    digest = "sha256:" + hashlib.sha256(manifest).hexdigest()
+    if reference.startswith("sha256:") and reference != digest:
+        sys.exit("docker: manifest does not match its digest")
+    told = json.loads(manifest)
+    blobs = [get(f"/v2/{{name}}/blobs/{{one['digest']}}") for one in (told["config"], told["layers"][0])]
+    for one, data in zip((told["config"], told["layers"][0]), blobs):
+        if one["digest"] != "sha256:" + hashlib.sha256(data).hexdigest():
+            sys.exit("docker: content does not match its digest")
+    (state / digest).write_text(blobs[1].decode())
+    (state / (digest + ".json")).write_text(blobs[0].decode())
+    (state / name.replace("/", "_")).write_text(digest)
+    return digest
+
+def kept(image):
+    name, _, tag = image.partition("@") if "@" in image else image.partition(":")
+    path = state / name.replace("/", "_")
+    return name, tag or "latest", path.read_text() if path.exists() else None
+
+words = sys.argv[1:]
+if words[0] == "pull":
+    name, tag, _ = kept(words[-1])
+    pull(name, tag)
+elif words[:2] == ["image", "inspect"]:
+    name, _, digest = kept(words[-1])
+    if digest is None:
+        sys.exit("no such image")
+    created = json.loads((state / (digest + ".json")).read_text())["created"]
+    print(created if "Created" in words[3] else json.dumps([name + "@" + digest]) + " sha256:id")
+elif words[0] == "run":
+    name, reference, digest = kept(words[-1])
+    if not reference.startswith("sha256:"):
+        sys.exit("a tag may move: nothing runs by it here")
+    if not (state / reference).exists():
+        pull(name, reference)
+    os.execv(sys.executable, [sys.executable, str(state / reference)])
+"""
+
+
+class OciRegistry:
+    """Images by name and tag."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._tags: dict[tuple[str, str], bytes] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def push(self, name: str, program: str, at: float = 0.0, tag: str = "latest") -> None:
+        """Move a tag to an image with that program."""
+        created = datetime.fromtimestamp(at, UTC).isoformat()
+        parts = [self._keep(json.dumps({"created": created}).encode()), self._keep(program.encode())]
+        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": parts[0], "layers": parts[1:]}
+        self._tags[name, tag] = json.dumps(manifest).encode()
+        self._keep(self._tags[name, tag])
+
+    def answer(self, path: str) -> tuple[str, bytes] | None:
+        """Return a manifest by its tag or digest, or a blob."""
+        name, kind, reference = path.removeprefix("/v2/").rsplit("/", 2)
+        data = self._tags.get((name, reference)) if kind == "manifests" else None
+        data = data if data is not None else self._blobs.get(reference)
+        return (MANIFEST, data) if data is not None else None
+
+    def _keep(self, data: bytes) -> dict[str, object]:
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        self._blobs[digest] = data
+        return {"digest": digest, "size": len(data)}
+
+    def install_docker(self, folder: Path) -> None:
+        """Write a `docker` that knows this registry into a folder."""
+        address, program = folder / "registry.txt", folder / "docker"
+        address.write_text(self.url, "utf-8")
+        text = DOCKER.format(python=sys.executable, state=str(folder / "images"), address=str(address))
+        program.write_text(text, "utf-8")
+        program.chmod(0o755)

@@ -1,0 +1,72 @@
+"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700). Never here: what uv makes of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import zipfile
+from datetime import UTC, datetime
+
+SIMPLE = "application/vnd.pypi.simple.v1+json"
+
+
+class PypiRegistry:
+    """Wheels with one module each, and a program of the package's name."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._wheels: dict[str, tuple[str, bytes, float]] = {}  # file name -> package, content, time of upload
+
+    def publish(self, name: str, version: str, module: str, at: float = 0.0) -> None:
+        """Add a version whose module has a function `main`, or put other content in its place."""
+        self._wheels[f"{name}-{version}-py3-none-any.whl"] = (name, _wheel(name, version, module), at)
+
+    def withdraw(self, name: str, version: str) -> None:
+        """Have a version no longer."""
+        del self._wheels[f"{name}-{version}-py3-none-any.whl"]
+
+    def answer(self, path: str) -> tuple[str, bytes] | None:
+        """Return a package's page or one of its wheels."""
+        kind, _, rest = path.lstrip("/").partition("/")
+        if kind == "files":
+            return ("application/octet-stream", self._wheels[rest][1]) if rest in self._wheels else None
+        name = rest.strip("/")
+        files = [
+            {
+                "filename": file,
+                "url": f"{self.url}/files/{file}",
+                "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
+                "size": len(data),
+                "upload-time": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z"),
+            }
+            for file, (package, data, at) in self._wheels.items()
+            if package == name
+        ]
+        if not files:
+            return None
+        versions = [str(file["filename"]).split("-")[1] for file in files]
+        page = {"meta": {"api-version": "1.1"}, "name": name, "files": files, "versions": versions}
+        return SIMPLE, json.dumps(page).encode()
+
+
+def _wheel(name: str, version: str, module: str) -> bytes:
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": module,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
+    }
+    rows = [f"{file},sha256={_digest(text)},{len(text.encode())}" for file, text in files.items()]
+    files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,", ""])
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file, text in files.items():
+            archive.writestr(file, text)
+    return buffer.getvalue()
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
