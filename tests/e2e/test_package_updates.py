@@ -127,7 +127,7 @@ async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway,
     def offered() -> set[str]:
         return {row["name"] for row in verb(gateway, "list", "demo") if not row["stale"]}
 
-    assert offered() == {"stays", "goes"}
+    assert offered() == {"stays", "goes"}, gateway.server("demo")["error"]
     lock = json.loads((gateway.home / "servers.lock").read_text("utf-8"))
     ((first,),) = lock["servers"]["demo"].values()
     assert first["integrity"].startswith(("sha512-", "sha256:", "demo@sha256:"))

@@ -26,13 +26,17 @@ def running(registry: R) -> Iterator[R]:
     """Serve a registry until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
             kind, data = registry.answer(self.path) or ("text/plain", None)
             self.send_response(200 if data is not None else 404)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data or b"")))
             self.end_headers()
-            self.wfile.write(data or b"")
+            if self.command == "GET":
+                self.wfile.write(data or b"")
 
         def log_message(self, format: str, *args: object) -> None:
             pass
