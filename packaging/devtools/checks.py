@@ -13,6 +13,7 @@ from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
 # A process a core, and a file's tests in one of them: they share what is dear to set up.
+SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end: what to look at when the run takes too long
 IN_PARALLEL = ("--numprocesses=logical", "--maxprocesses=4", "--dist=loadfile")
 # The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
@@ -28,7 +29,7 @@ class Outcome(NamedTuple):
 
 def run_checks(pytest_args: Sequence[str]) -> int:
     """Run everything, or with arguments pytest alone; 0 if all passed, else 1."""
-    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL)]
+    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL, *SLOWEST)]
     outcomes = [_run_check(check) for check in checks]
     print(flush=True)
     for outcome in outcomes:
