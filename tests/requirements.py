@@ -423,6 +423,8 @@ REQUIREMENTS: dict[str, str] = {
     "panel-guarded": "No page of the panel may be framed, runs a foreign script, or loads from another address.",
     "panel-add": "The Add page shows all that would run, asks for what is wanted, and adds just what it showed.",
     "panel-actions": "Every action of the panel has its effect in servers.yaml, the gateway and a connected client.",
+    "panel-setup": "The Setup page takes over and connects just what it showed and its user ticked, and undoes it all.",
+    "panel-help": "The panel shows every page of the guide.",
     "panel-search": "All tools are searched as typed on one page of the panel.",
     "panel-live": "An open page shows changes and calls by itself, and goes on after the gateway was away.",
     "panel-accessible": "The panel works by keyboard alone, and axe-core finds no serious violation on any page.",

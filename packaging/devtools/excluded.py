@@ -19,7 +19,7 @@ EXCLUDED = (
     *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),
     *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
     *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/linux/sni)
-    *("pygments", "markdown_it", "mdurl"),  # rich colours source code and Markdown with them; we print neither
+    "pygments",  # rich colors source code with it; we print none
     *("uvloop", "xmlrpc", "smtplib", "ftplib"),
     *OTHER_KEYRINGS,
     *("trio", "IPython", "pydoc_data", "unittest", "doctest", "pdb", "typer", "test"),

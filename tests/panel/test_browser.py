@@ -30,6 +30,10 @@ PAGES = (
     "clients",
     "tokens",
     "health",
+    "setup",
+    "help",
+    "help/verbs",
+    "help/ai-tools",
 )
 
 

@@ -5,6 +5,7 @@ Never here: reading those files (clients), how servers.yaml is edited.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ import click
 from trayapp.cli.add import project_file_is_trusted
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say
-from trayapp.cli.secret_keeping import agreed, keep_all, may_keep
+from trayapp.cli.secret_keeping import agreed, keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
@@ -59,6 +60,7 @@ from trayapp.service.secrets import secret_names
 @click.option("--first", is_flag=True, help="Only what a first start offers: none once you have servers, or said no.")
 @click.option("--doubled", is_flag=True, help="Only what connected AI tools still start themselves though it is here.")
 @click.option("--no-offer", is_flag=True, help="Do not tell of servers any more that could be taken over.")
+@click.option("--form", is_flag=True, hidden=True, help="The chosen servers stand on stdin, as JSON.")
 @json_option
 def import_verb(
     client: str | None,
@@ -70,6 +72,7 @@ def import_verb(
     first: bool,
     doubled: bool,
     no_offer: bool,
+    form: bool,
     as_json: bool,
 ) -> int:
     """Take over the servers that an AI tool, or every one, has in its own file.
@@ -81,11 +84,11 @@ def import_verb(
         return _no_offer(as_json)
     if undo:
         return undo_imports(dry_run, as_json)
+    if form:
+        return _show_form() if dry_run else _take_form(sys.stdin.read())
     machine, store = Machine(), own_store()
     reading = _first(store) if first else _doubled(store) if doubled else _read(client, machine)
-    every = offers(reading.servers, _existing(store, reading))
-    reading = replace(reading, problems=(*reading.problems, *(_problem(offer) for offer in every if offer.fault)))
-    found = [offer for offer in every if not offer.fault]
+    found, reading = _usable(reading, store)
     new = [offer for offer in found if offer.is_new]
     asks = not (as_json or yes)
     if not as_json:
@@ -98,12 +101,57 @@ def import_verb(
             move = agreed("Remove them from where they were found, so that each runs once (as --move does)?")
         elif asks and move and not new:
             move = agreed("Remove them from where they were found (--move)?")
-        moved = _take(chosen, hidden, _leaving(found, chosen) if move else [], store)
+        _, moved = _take(chosen, hidden, _leaving(found, chosen) if move else [], store)
         if not as_json and (chosen or moved):
             _tell(chosen, moved, machine, store)
     if as_json:
         print_json(_as_json(found, reading, moved))
     return 0
+
+
+def _show_form() -> int:
+    """Print what a page of the panel shows: each server with its mark and remarks, and the folders with more servers.
+
+    `keeps_secrets`: there are secrets, and this machine can keep them.
+    """
+    found, reading = _usable(_read(None, Machine()), own_store())
+    elsewhere: dict[str, list[str]] = {}
+    for folder, name in reading.elsewhere:
+        elsewhere.setdefault(str(folder), []).append(name)
+    shown = _as_json(found, reading, ())
+    for row, offer in zip(shown["servers"], found, strict=True):
+        remarks = [] if offer.known else list(_remarks(offer))
+        row |= {"known_as": offer.known, "there": offer.there, "remarks": remarks, "mark": _mark(offer)}
+    keeps = any(offer.is_new and _secrets(offer) for offer in found) and keeps_secrets()
+    print_json(shown | {"elsewhere": elsewhere, "keeps_secrets": keeps})
+    return 0
+
+
+def _take_form(text: str) -> int:
+    """Take over what a page of the panel shows and its user chose, and remove it from the AI tools' files.
+
+    The form has the marks of the chosen servers, and `keep` if their secrets go to the keyring. Raises UsageError.
+    """
+    try:
+        form = json.loads(text)
+        marks, keep = {str(mark) for mark in form["servers"]}, form["keep"] is True
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError("This is no form of the panel", "Reload the page and try again") from None
+    store = own_store()
+    found, reading = _usable(_read(None, Machine()), store)
+    chosen = [offer for offer in found if offer.is_new and _mark(offer) in marks]
+    if len(chosen) != len(marks):
+        raise UsageError("These servers are not what was shown", "Look at them again, then take them over")
+    taken, moved = _take(chosen, _hidden(chosen, keep, asks=False), _leaving(found, chosen), store)
+    print_json(_as_json(taken, reading, moved))
+    return 0
+
+
+def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
+    """Return what can be taken over of a reading, and the reading with a problem for each other server."""
+    every = offers(reading.servers, _existing(store, reading))
+    problems = (*reading.problems, *(_problem(offer) for offer in every if offer.fault))
+    return [offer for offer in every if not offer.fault], replace(reading, problems=problems)
 
 
 def _problem(offer: ImportOffer) -> Problem:
@@ -152,10 +200,10 @@ def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> lis
 
 def _take(
     chosen: Sequence[ImportOffer], hidden: Sequence[ImportOffer], leaving: Sequence[ImportOffer], store: ConfigStore
-) -> list[Move]:
+) -> tuple[list[ImportOffer], list[Move]]:
     """Write the chosen servers, remove the `leaving` ones from the tools' files, and record both for an undo.
 
-    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere.
+    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere. Return what was written and moved.
     """
     written = _write(hidden, store)
     world = this_world()
@@ -176,7 +224,7 @@ def _take(
     finally:
         remember(world, taken, moved)
         tell_gateway()
-    return moved
+    return written, moved
 
 
 def _file_of(offer: ImportOffer, store: ConfigStore) -> Path:
@@ -409,3 +457,11 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
         "secrets": [secret.name for secret in _secrets(offer)],
         "left_out": list(found.left_out),
     }
+
+
+def _mark(offer: ImportOffer) -> str:
+    """Return a hash of a server as it would be taken over, so that only what the user saw is. Secrets are not in it."""
+    found = offer.found
+    entry = without_secrets(offer.name, found.entry)
+    shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]
+    return hashlib.sha256(json.dumps(shown, default=str, sort_keys=True).encode()).hexdigest()

@@ -43,7 +43,9 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     tell_gateway()
     if as_json:
         restored = [str(each.move.file) for each in done if not each.why_not]
-        print_json({"restored": restored, "removed": [each.name for each in removed]})
+        lines = list(restored_lines(failed, world))
+        error = {"error": {"title": lines[0], "hint": "Correct that file first, then repeat it"}} if failed else {}
+        print_json({"restored": restored, "removed": [each.name for each in removed], **error})
     else:
         say(*restored_lines(done, world))
         say(*(one_line(f"Removed {each.name} from {_shown(each.file)}") for each in removed))

@@ -54,6 +54,10 @@ class Form:
         """Return a value, or the default if it is missing."""
         return self._values.get(name, [default])[-1]
 
+    def all(self, name: str) -> list[str]:
+        """Return every value of that name, such as the ticked boxes."""
+        return [value for value in self._values.get(name, []) if value]
+
     def below(self, prefix: str) -> dict[str, str]:
         """Return the nonempty values whose names begin with `prefix`, keyed by the rest of the name."""
         return {

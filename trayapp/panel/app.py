@@ -22,7 +22,8 @@ from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, Form, Said
 from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import PAGES, Page, render
+from trayapp.panel.pages import PAGES, Context, Page, render
+from trayapp.panel.setup import SETUP_ACTIONS, setup_page
 from trayapp.wire.messages import RpcError
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ class Panel:
 
     async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: PanelResponse) -> None:
         name, _, rest = path.partition("/")
-        page = add_page if name == "add" else PAGES.get(name)
+        page = MORE_PAGES.get(name) or PAGES.get(name)
         if page is None:
             await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
             return
@@ -131,7 +132,7 @@ class Panel:
                 render("said.html", said=Said("This change was not asked for by the panel", wrong=True)), 403
             )
             return
-        action = ACTIONS.get(path) or ADD_ACTIONS.get(path)
+        action = ACTIONS.get(path) or ADD_ACTIONS.get(path) or SETUP_ACTIONS.get(path)
         body = await body_of(receive)
         if action is None or body is None:
             said = Said("There is no such action" if action is None else "The form is too large", wrong=True)
@@ -219,6 +220,16 @@ class PanelResponse:
         """Send one event per name, or a comment if there are none."""
         body = "".join(f"event: {name}\ndata: .\n\n" for name in names) or ":\n\n"
         await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
+
+
+async def help_page(page: Page) -> Context:
+    """Show the guide. The reader of Markdown is loaded when first asked."""
+    from trayapp.panel.guide import guide_page
+
+    return await guide_page(page)
+
+
+MORE_PAGES = {"add": add_page, "setup": setup_page, "help": help_page}
 
 
 def said_of(error: MultiMcpError | RpcError) -> Said:

@@ -49,7 +49,7 @@ TONES = {
 OUTCOME_TONES = {"ok": "good", "cancelled": "quiet", "refused": "warn"}
 NAV = (
     ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
-    ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"),
+    ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"), ("setup", "Setup"), ("help", "Help"),
 )  # fmt: skip
 
 Context = dict[str, Any]

@@ -1,0 +1,113 @@
+"""The page of the first run: servers, then AI tools, and the way back. It is `multi-mcp setup` in the browser.
+
+Each step is a verb (`import`, `connect`, `disconnect`), and happens only after a click.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.text import count
+from trayapp.panel.actions import Action, Form, Said, plain, verb
+from trayapp.panel.host import PanelHost
+from trayapp.panel.pages import SLOW, Context, Page
+from trayapp.service.verb import run_verb
+
+TAKE_S = 60.0
+QUESTION = "which MCP servers do you have?"
+
+
+async def setup_page(page: Page) -> Context:
+    """Show the servers that AI tools have, the AI tools, and what to try."""
+    if page.rest != SLOW:
+        return {"template": "setup.html", "title": "Setup"}
+    answers: dict[str, Any] = {}
+
+    async def ask(*argv: str) -> None:
+        answers[argv[0]] = await verb(page.host, *argv)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "import", "--form", "--dry-run")
+        tasks.start_soon(ask, "connect")
+    found, clients = answers["import"], answers["connect"]["clients"]
+    return {
+        "template": "setup_found.html", "found": found, "question": QUESTION,
+        "new": [one for one in found["servers"] if not one["known"]],
+        "here": [one for one in found["servers"] if one["there"]],
+        "secrets": sum(len(one["secrets"]) for one in found["servers"] if not one["known"]),
+        "clients": [one for one in clients if one["state"] != "connected"],
+        "connected": [one for one in clients if one["state"] == "connected"],
+    }  # fmt: skip
+
+
+async def take(host: PanelHost, form: Form) -> Said:
+    """Take over the chosen servers, and remove them from the AI tools' files."""
+    chosen = form.all("server")
+    asked = {"servers": chosen, "keep": form.get("keep") == "yes"}
+    run = partial(run_verb, ["import", "--form"], host.environ, TAKE_S, json.dumps(asked).encode())
+    done = await anyio.to_thread.run_sync(run)
+    moved = [f"Removed from {file}" for file in done["moved"]]
+    left = len(chosen) - len(done["servers"])
+    return Said(
+        f"Took over {count(len(done['servers']), 'server')}",
+        f"{count(left, 'server')} could not be written" if left else "",
+        wrong=left > 0,
+        text="\n".join(moved),
+    )
+
+
+async def connect(host: PanelHost, form: Form) -> Said:
+    """Connect the chosen AI tools."""
+    chosen = form.all("client")
+    if not chosen:
+        raise UsageError("No AI tool is chosen", "Tick those that are to use multi-mcp")
+    return await _each(host, "connect", chosen, "Connected")
+
+
+async def undo(host: PanelHost, form: Form) -> Said:
+    """Put everything back as it was: our entries go, then the AI tools get their servers again."""
+    if form.get("dry") == "yes":
+        back = await verb(host, "import", "--undo", "--dry-run")
+        lines = [f"{name} is disconnected" for name in await _connected(host)]
+        lines += [f"{file} gets its servers back" for file in back["restored"]]
+        lines += [f"{name} is removed here" for name in back["removed"]]
+        return Said(
+            "This would be put back" if lines else "There is nothing to put back", text="\n".join(lines), changed=False
+        )
+    said = await _each(host, "disconnect", await _connected(host), "Disconnected")
+    if said.wrong:
+        return said
+    back = await verb(host, "import", "--undo")
+    removed = f"; removed {count(len(back['removed']), 'server')} here" if back["removed"] else ""
+    return Said(f"Everything is as it was{removed}", text=said.text)
+
+
+async def _connected(host: PanelHost) -> list[str]:
+    clients = (await verb(host, "connect"))["clients"]
+    return [one["name"] for one in clients if one["state"] in ("connected", "drifted")]
+
+
+async def _each(host: PanelHost, name: str, clients: Sequence[str], word: str) -> Said:
+    """Run a verb for each AI tool. One that fails does not stop the others."""
+    done: list[str] = []
+    failed: list[str] = []
+    for client in clients:
+        try:
+            row = (await verb(host, name, plain(client)))["clients"][0]
+        except MultiMcpError as error:
+            failed.append(f"{client}: {error}")
+        else:
+            done.append(". ".join(filter(None, (f"{word} {row['title']}", row.get("needs", "")))))
+    title = f"{word} {count(len(done), 'AI tool')}"
+    more = f", and {len(failed)} not" if failed else ""
+    return Said(title + more, wrong=bool(failed), text="\n".join(failed + done))
+
+
+SETUP_ACTIONS: dict[str, Action] = {"do/take": take, "do/connect-chosen": connect, "do/undo-setup": undo}
