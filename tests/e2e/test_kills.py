@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import psutil
 import pytest
 
@@ -17,6 +18,7 @@ from tests.e2e.client import RawClient
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_one_name import noted
 from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people
+from tests.faults.world import LONG
 from tests.fixtures.odd import until
 from trayapp.model.errors import NoGatewayError
 from trayapp.wire.control import STOP
@@ -25,20 +27,24 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.m
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
 BEGUN = 60  # calls that have their answer when somebody dies
+ROUNDS = 25 if LONG else 2  # of each way; every other time the gateway dies, else the server
+FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
     """All its processes. Everybody may go on."""
     for pid in noted(notes, "started"):
-        if psutil.pid_exists(pid):
+        with suppress(psutil.NoSuchProcess):  # those that only read lists have ended
             psutil.Process(pid).kill()
     return everybody
 
 
 def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
     """A shim starts the next one; those without a shim lost their session with it."""
+    running = psutil.Process(gateway.snapshot()["gateway"]["pid"])
+    running.kill()
+    running.wait()
     assert gateway.process is not None
-    gateway.process.kill()
     gateway.process.wait()
     return [person for person in everybody if isinstance(person.client, RawClient)]
 
@@ -88,5 +94,47 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
             tasks.cancel_scope.cancel()
     finally:
         if kill is kill_gateway:
+            with suppress(NoGatewayError):  # nobody started the next one
+                gateway.control(STOP)
+
+
+@pytest.mark.parametrize("options", [(), ("--both",)], ids=["older", "both"])
+@pytest.mark.parametrize("way", [way for way in WAYS if way != ("shim", MODERN)], ids="-".join)
+async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_anothers(
+    gateway: Gateway, tmp_path: Path, way: tuple[str, str], options: tuple[str, ...]
+) -> None:
+    notes = tmp_path / "notes"
+    program = str(FIXTURES / "era_server.py")
+    gateway.write(
+        {"s": {"command": [sys.executable, "-I", "-S", program, OLDER, str(notes), *options]}}, http={"port": 0}
+    )
+    gateway.start()
+    await gateway.known()
+    try:
+        for number in range(ROUNDS):
+            kill = kill_server if number % 2 else kill_gateway
+            async with people(gateway, [way], FEW) as everybody, anyio.create_task_group() as tasks:
+                async with anyio.create_task_group() as calls:
+                    for person in everybody:
+                        tasks.start_soon(person.answer_questions)
+                        for _ in range(AGAIN):
+                            calls.start_soon(person.call, "s")
+                    begun = number % (FEW * AGAIN)  # answers before the kill: another moment each time
+                    await until(lambda begun=begun: sum(person.answered for person in everybody) >= begun)
+                    left = kill(gateway, everybody, notes)
+                    if kill is kill_gateway and way[0] != "shim":
+                        await anyio.to_thread.run_sync(gateway.start)
+                ended = [person.answered + len(person.failed) for person in everybody]
+                assert ended == [AGAIN] * FEW
+                assert [why for person in everybody for why in person.failed if why.startswith("Timeout")] == []
+                for person in left:
+                    person.failed.clear()
+                    await person.call("s")
+                assert [(person.name, person.failed) for person in left if person.failed] == []
+                assert [(person.name, person.crossed) for person in everybody if person.crossed] == []
+                assert [person.client.stray for person in everybody if person.client.stray] == []
+                tasks.cancel_scope.cancel()
+    finally:
+        if way[0] == "shim":
             with suppress(NoGatewayError):  # nobody started the next one
                 gateway.control(STOP)

@@ -78,12 +78,14 @@ class Person:
 
 
 @asynccontextmanager
-async def people(gateway: Gateway, ways: list[tuple[str, str]]) -> AsyncIterator[list[Person]]:
-    """Sessions in turn by these ways: shim or http, and a revision."""
+async def people(
+    gateway: Gateway, ways: list[tuple[str, str]], sessions: int = SESSIONS
+) -> AsyncIterator[list[Person]]:
+    """Sessions in turn by these ways: shim, http or sse, and a revision."""
     url, headers = url_of(gateway), headers_of(gateway)
     async with AsyncExitStack() as stack:
         found: list[Person] = []
-        for number in range(SESSIONS):
+        for number in range(sessions):
             way, revision = ways[number % len(ways)]
             if way == "shim":
                 entered: Any = gateway.client(None)
