@@ -260,6 +260,19 @@ def test_pieces_of_any_size_say_the_same_as_the_whole(forms: list[str], secret: 
     assert fed(*pieces, text[at:]) == redacted(text)
 
 
+PARTS = (
+    *FORMS[:12], "plain", " ", "\t", "\u00e9", "\u200b", "=", ": ", "to\u212aen: |", "\u017fecret=", "key: >", "  ",
+    "SG.", "sk-", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "hooks.slack.com/services/", SECRET,
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(st.sampled_from(PARTS), max_size=4).map("".join), min_size=2, max_size=6))
+def test_many_lines_at_once_are_read_as_one_after_the_other(lines: list[str]) -> None:
+    text = "\n".join(lines).replace("{}", SECRET)
+    redactor = LineRedactor()
+    assert redactor.feed(text + "\n") == redacted(text) + "\n"
+
+
 @pytest.mark.parametrize("pieces", [("a\r\nb\r\n",), ("a\r", "\nb\r", "\n"), ("a\rb\r",), ("a", "\r", "b", "\n")])
 def test_every_kind_of_line_end_ends_a_line_once(pieces: tuple[str, ...]) -> None:
     assert fed(*pieces) == "a\nb\n"

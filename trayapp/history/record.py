@@ -16,6 +16,8 @@ from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 TEXT_MOST = 2_048  # characters of arguments and of a result
+HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters that are usually enough where some are escapes
+LONGEST_ESCAPE = 6
 SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
@@ -145,7 +147,8 @@ def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) 
             return "failed"
         result = answer.get("result")
         return "error" if isinstance(result, dict) and result.get("isError") is True else "ok"
-    return "error" if isinstance(raw, bytes) and IS_ERROR in raw.replace(b" ", b"") else "ok"
+    seen = isinstance(raw, bytes) and b'"isError"' in raw and IS_ERROR in raw.replace(b" ", b"")
+    return "error" if seen else "ok"
 
 
 def _first_words(answer: dict[str, Any] | None) -> str:
@@ -181,10 +184,20 @@ def _safe(value: Any, text: str) -> str:
 def _safe_result(answer: dict[str, Any] | None, text: str) -> str:
     """Return the text of a result for `_cut`. A cut large one cannot be parsed, so its escapes are undone directly."""
     if answer is None:
-        for escape, letter in _ESCAPES.items():
-            text = text.replace(escape, letter)
-        return text
+        return _unescaped(text)
     return _safe(answer.get("error", answer.get("result")), text)
+
+
+def _unescaped(text: str) -> str:
+    """Return the beginning of a JSON text with its escapes undone: at least as much as `_cut` looks at."""
+    most = HEAD_LOOKED_AT
+    while True:
+        found = text[:most]
+        for escape, letter in _ESCAPES.items():
+            found = found.replace(escape, letter)
+        if most >= len(text) or len(found) > HEAD_LOOKED_AT // 2 + LONGEST_ESCAPE:
+            return found
+        most *= 2
 
 
 def _cut(text: str) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late
-from trayapp.model.secret_names import without_named
-from trayapp.model.secret_shapes import REDACTED, without_shapes
+from trayapp.model.secret_names import may_name, without_named
+from trayapp.model.secret_shapes import REDACTED, may_have_shape, without_shapes
 from trayapp.model.text import visible
 
 __all__ = ["REDACTED", "LineRedactor", "redacted"]
@@ -30,8 +30,22 @@ _BLOCK_HEAD = late(  # a YAML block scalar
 
 def redacted(text: str) -> str:
     """Return `visible(text)` with REDACTED in place of each secret. Lines stay lines. Takes linear time."""
-    lines = _Lines()
-    return "\n".join(map(lines.take, text.split("\n")))
+    lines = [_seen(line) for line in text.split("\n")]
+    whole = "\n".join(lines)
+    if len(lines) > 1 and not _may_hold_secret(whole):
+        return whole  # one look at all lines instead of some thirty at each
+    state = _Lines()
+    return "\n".join(map(state.take_seen, lines))
+
+
+def _seen(line: str) -> str:
+    """Return a line as a reader sees it. A secret may contain invisible characters. They are not returned."""
+    return visible(line.rstrip("\r").replace("\r", " "))
+
+
+def _may_hold_secret(text: str) -> bool:
+    """Return False if no line of a visible text can hold a secret."""
+    return may_name(text) or may_have_shape(text) or "-----BEGIN" in text or KNOWN.without(text) != text
 
 
 class LineRedactor:
@@ -96,10 +110,10 @@ class _Lines:
 
     def take(self, line: str) -> str:
         """Return one line, redacted, without its line end."""
-        # A secret may contain invisible characters. They are not returned.
-        return self._visible(visible(line.rstrip("\r").replace("\r", " ")))
+        return self.take_seen(_seen(line))
 
-    def _visible(self, line: str) -> str:
+    def take_seen(self, line: str) -> str:
+        """Return one visible line, redacted."""
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
@@ -140,7 +154,7 @@ class _Lines:
         if _KEY_RUN.search(line):
             return _KEY_RUN.sub(REDACTED, line)
         self._in_key = False
-        return self._visible(line)
+        return self.take_seen(line)
 
 
 def _indent(line: str) -> int:

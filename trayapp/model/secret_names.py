@@ -30,6 +30,7 @@ _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
     "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
 )  # fmt: skip
+_ODD_LETTERS = "\u0130\u0131\u017f\u212a"  # match i, s or k where case is ignored
 _WORD = late(  # in lower case
     r"(?P<rest_of_line>authorization|cookie)"
     r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
@@ -102,6 +103,12 @@ class _Name(NamedTuple):
     def is_flag(self) -> bool:
         """True if it is a command-line flag, such as --token."""
         return self.prefix.startswith("-")
+
+
+def may_name(text: str) -> bool:
+    """Return False if no line of the text has the name of a secret, in letters of whatever case."""
+    small = text.lower()  # of every alphabet: more than `without_named` looks for
+    return any(stem in small for stem in _STEMS) or (not small.isascii() and any(odd in text for odd in _ODD_LETTERS))
 
 
 def without_named(line: str) -> str:

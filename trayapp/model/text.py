@@ -26,6 +26,7 @@ _INVISIBLE = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # text of these alone has nothing to remove: the usual case
 ELLIPSIS = "..."
 
 
@@ -40,7 +41,7 @@ def clean(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return `clean(text)` without any other invisible characters: the text that a reader would see."""
-    return text if text.isascii() and text.isprintable() else _INVISIBLE.sub("", clean(text))
+    return text if _LETTERS.fullmatch(text) else _INVISIBLE.sub("", clean(text))
 
 
 def one_line(text: str) -> str:
