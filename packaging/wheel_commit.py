@@ -23,6 +23,10 @@ class CommitHook(BuildHookInterface):  # type: ignore[misc]
             path.write_text(commit + "\n", encoding="ascii")
             build_data["force_include"][str(path)] = "trayapp/commit"
 
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """See BuildHookInterface. What lies beside the wheel is released with it."""
+        (Path(self.directory) / "commit").unlink(missing_ok=True)
+
 
 def commit_of(root: Path) -> str:
     """The commit that is checked out; "" where nobody knows."""

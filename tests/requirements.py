@@ -396,6 +396,7 @@ REQUIREMENTS: dict[str, str] = {
     "package-clean-children": "Servers of a packaged gateway get none of its library paths or start-up variables.",
     "package-size": "The packaged program stays within its budget: 70 MB installed, 28 MB as a .deb.",
     "package-no-trace": "The packaged program holds no path of the machine that it was built on.",
+    "package-release": "A build holds wheel, source, SBOM and checksums; manifests name just what was built.",
     "package-repeatable": "Two builds of one commit give the same list of files.",
     "package-deb": "The .deb installs, validates, and is removed without a process, an entry or a user's file touched.",
     "package-clean-root": "On a system of essential packages alone the .deb installs, runs for a fresh user, and goes.",

@@ -1,4 +1,7 @@
-"""The commands of packaging/dev.py: run, test, build, lock, icons, guide, pictures. Never here: how a step is done."""
+"""The commands of packaging/dev.py: run, test, build, manifests, lock, icons, guide, pictures.
+
+Never here: how a step is done.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ usage: python3 packaging/dev.py COMMAND
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
   test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
   build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
+                          the wheel, its list of what is inside (SBOM) and checksums, too;
                           with --twice once more elsewhere, and fail unless both are the same
+  manifests HOME [FOLDER] make the manifests of AUR, Homebrew and winget (into build/manifests) for the packages in
+                          FOLDER (dist), as released at HOME, the address of the repository
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
   guide                   write the pages of packaging/guide that the program makes: verbs, AI tools
   pictures                make the README's pictures from the real program; needs what the tests need
@@ -91,6 +97,18 @@ def _build(args: list[str]) -> int:
     return 0
 
 
+def _manifests(args: list[str]) -> int:
+    from devtools.manifests import Release, write_manifests
+    from devtools.package import version
+
+    if not args:
+        raise StepFailed("the address of the repository is missing", "For example: https://github.com/OWNER/multi-mcp")
+    release = Release(version(), args[0].rstrip("/"), Path(args[1]) if args[1:] else DIST)
+    for path in write_manifests(release, ROOT / "build" / "manifests"):
+        print(path)
+    return 0
+
+
 def _lock(args: list[str]) -> int:
     from devtools.locks import write_locks
 
@@ -141,6 +159,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
     "test": _test,
     "build": _build,
+    "manifests": _manifests,
     "lock": _lock,
     "icons": _icons,
     "guide": _guide,

@@ -54,6 +54,8 @@ PACKAGES = {
     ),
     "objdump": ("binutils", "PyInstaller asks with it which libraries a library needs, and strips them"),
     "lintian": ("lintian", "reads the .deb as Debian's archive does"),
+    "makepkg": ("makepkg", "reads the recipe for AUR"),
+    "ruby": ("ruby", "reads the manifest for Homebrew"),
     "man": ("man-db", "reads the manual page of the .deb"),
     "dex": ("dex", "starts what is to start at login, as i3's sessions do"),
     "desktop-file-validate": ("desktop-file-utils", "reads the entry for start at login as desktops do"),

@@ -10,15 +10,22 @@ from devtools import deb, macos, windows
 from devtools.alike import differences, listed
 from devtools.bundle import NAME, build_bundle
 from devtools.places import ROOT
+from devtools.source import build_source, write_checksums
 from devtools.steps import StepFailed, say
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build everything of this system into `out`; the files. Raises StepFailed."""
+    """Build everything of this system into `out`, wheel, SBOM and checksums too; the files. Raises StepFailed."""
     bundle = build_bundle(python, work)
     deb.write_texts(python, work)
+    made = [*build_installers(bundle, work, out), *build_source(python, work, version(), out)]
+    return [*made, write_checksums(made, out)]
+
+
+def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
+    """Make of the packaged programs what people of this system install. Raises StepFailed."""
     if sys.platform == "win32":
         return [windows.build_installer(bundle, version(), out)]
     if sys.platform == "darwin":
