@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tests.benchmarks import calls, exposure, inspection, search
+from tests.benchmarks import calls, exposure, inspection, search, search_rules
 from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.confined import measure_confined
 from tests.benchmarks.contest import measure_peers
@@ -100,6 +100,7 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
     """Lists and searches: how long, how large, how good."""
     yield from measure_listed(setup.data)
     yield from search.figures(*search.given(setup.data), large=setup.of(search.LARGE, 2_000))
+    yield from search_rules.notes(setup.data)
     yield from exposure.figures(setup.of(exposure.SIZES, exposure.SIZES[:1]), setup.of(exposure.ROUNDS, 3))
 
 

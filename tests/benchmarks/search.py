@@ -69,7 +69,11 @@ def indexed(catalog: Catalog) -> SearchIndex:
 
 def quality(index: SearchIndex, queries: Queries) -> Quality:
     """How well the queries are answered."""
-    ranks = [rank(index, words, wanted) for words, wanted in queries]
+    return quality_of([rank(index, words, wanted) for words, wanted in queries])
+
+
+def quality_of(ranks: Sequence[int]) -> Quality:
+    """The same from the place of the first right tool of each."""
     recall = {most: sum(place <= most for place in ranks) / len(ranks) for most in RANKS}
     return Quality(recall, sum(1 / place for place in ranks if place <= RANKS[-1]) / len(ranks))
 

@@ -20,7 +20,9 @@ EDITS_MOST = 3  # in a whole name
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
-COMPARED_MOST = 300  # words or names whose edits are counted, the likeliest first: keeps the work bounded
+# Whose edits are counted, the likeliest first: keeps the work bounded, since it is done between two messages
+NAMES_COMPARED = 100
+WORDS_COMPARED = 240  # for all asked words together
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAKS = str.maketrans("-. /:", "_____")
@@ -67,15 +69,15 @@ class _Known:
         wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
         scores: dict[int, float] = {}
         for word in wanted:
-            for index, worth in self._places_met(word).items():
+            for index, worth in self._places_met(word, WORDS_COMPARED // len(wanted)).items():
                 scores[index] = scores.get(index, 0.0) + worth / len(wanted)
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
-    def _places_met(self, asked: str) -> dict[int, float]:
+    def _places_met(self, asked: str, compared: int) -> dict[int, float]:
         """Return the names, by index, that have a word like `asked`, with the worth of the best one."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
-        meant = _close(asked, self._words, allowed) if allowed else {}
+        meant = _close(asked, self._words, allowed, compared) if allowed else {}
         worths = dict.fromkeys(meant, TYPO_WORTH) | dict.fromkeys(prefixed, PREFIX_WORTH) | {asked: 1.0}
         met: dict[int, float] = {}
         for word, worth in sorted(worths.items(), key=lambda pair: pair[1]):
@@ -85,7 +87,7 @@ class _Known:
     def _by_edits(self, asked: str) -> dict[int, float]:
         """Return how much (0 to 1) of each name, by index, is right, for names that a few typing errors away."""
         allowed = min(EDITS_MOST, len(asked) // 3)
-        edits = _close(asked, self._wholes, allowed) if allowed else {}
+        edits = _close(asked, self._wholes, allowed, NAMES_COMPARED) if allowed else {}
         if not edits:
             return {}
         return {index: 1 - edits[name] / len(asked) for index, name in enumerate(self._plain) if name in edits}
@@ -104,8 +106,8 @@ def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
     return found
 
 
-def _close(asked: str, words: Mapping[int, list[str]], allowed: int) -> dict[str, int]:
-    """Return the words at most `allowed` edits away from `asked`, with the number of edits.
+def _close(asked: str, words: Mapping[int, list[str]], allowed: int, compared: int) -> dict[str, int]:
+    """Return the words at most `allowed` edits away from `asked`, with the number of edits; `compared` are looked at.
 
     Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much.
     """
@@ -117,8 +119,8 @@ def _close(asked: str, words: Mapping[int, list[str]], allowed: int) -> dict[str
         for word in words.get(length, ())
         if (unlike := len(letters.symmetric_difference(word))) <= 2 * allowed
     ]
-    if len(likely) > COMPARED_MOST:
-        likely = heapq.nsmallest(COMPARED_MOST, likely)
+    if len(likely) > compared:
+        likely = heapq.nsmallest(compared, likely)
     counted = ((word, edits_between(asked, word, allowed)) for _, word in likely)
     return {word: edits for word, edits in counted if edits <= allowed}
 
@@ -131,6 +133,8 @@ def edits_between(left: str, right: str, allowed: int) -> int:
     """
     start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     left, right = left[start:], right[start:]
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
     if abs(len(left) - len(right)) > allowed:
         return allowed + 1
     far = allowed + 1

@@ -242,7 +242,7 @@ class ApprovalRequiredError(ToolNotFoundError):
 
     def __init__(self, asked: str) -> None:
         super().__init__(asked)
-        self.title = f"{asked} waits for an approval"
+        self.title = f"{asked} is held back until the user approves it"
 
 
 class AmbiguousToolError(MultiMcpError):

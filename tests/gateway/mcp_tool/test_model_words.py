@@ -12,6 +12,7 @@ from tests.gateway.catalogue import mcp, offer_of, said, stocked, text_of
 from tests.gateway.exposure.test_approvals import asked
 from tests.gateway.world import Client, House, house, offer, server
 from tests.inspection.labeled import tags, tool
+from trayapp.catalog.tokens import tokens
 from trayapp.gateway.mcp_tool.texts import READS_LIKE_AN_ORDER
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -134,6 +135,31 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
         assert (await said(client, search="read")).startswith("x_read")  # which would not have found it
         status = (await said(client)).splitlines()
         assert any(line.endswith("; 1 tool held back until the user approves it") for line in status)
+
+
+HELD_BACK = "held back until the user approves it"
+NOTICE_MOST = 20  # tokens
+
+
+@pytest.mark.requirement("model-words")
+async def test_a_held_back_tool_costs_a_model_twenty_tokens_wherever_it_hears_of_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.net["x"].tools = [tool("Reads.", "read")]
+        await made.known(server("x"), settings=Settings(expose="search"))
+        client = await made.ready()
+        asks: list[dict[str, Any]] = [{}, {"server": "x"}, {"search": "frobnicate"}]
+        before = [await said(client, **ask) for ask in asks]
+        made.net["x"].tools = [tool("Reads.", "read"), tool(POISON, "frobnicate")]
+        await asked(made, control.REFRESH, server="x")
+        await made.told()
+        after = [await said(client, **ask) for ask in asks]
+        assert all(HELD_BACK in text for text in after)
+        more = [tokens(now) - tokens(then) for then, now in zip(before, after, strict=True)]
+        call = text_of(await mcp(client, tool="x_frobnicate", args={}))
+        _, _, notice = call.partition("x_frobnicate ")
+        assert HELD_BACK in notice
+        assert min(more) > 0
+        assert max(*more, tokens(notice)) <= NOTICE_MOST, (more, notice)
 
 
 @pytest.mark.requirement("model-words")

@@ -27,7 +27,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "It is held back until the user approves it. Ask them to look at it in the tray; do not approve it for them"
+WAITS = "Ask them to look at it"  # the error says that it is held back
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 

@@ -12,14 +12,13 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from trayapp.gateway.exposure.catalog import WAITS
 from trayapp.inspection.finding import is_held
 from trayapp.inspection.inspect import find_concealed
 from trayapp.inspection.text import texts_of
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import INVALID_PARAMS, Reply, RpcError
 
-CHANGED = f"The file is not the one that its skill lists. {WAITS}"
+CHANGED = "The file is not the one that its skill lists: it is held back until the user approves it"
 HIDES = "The skill is held back: it holds text that people cannot see. Tell the user"
 
 

@@ -20,6 +20,7 @@ SERVERS_NAMED = 40  # in an answer about something else
 ASKED_SHOWN = 80  # characters of the query
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
+HIT_BRIEF = 100  # of the second and later hits, where the first few alone would be long
 ANSWER_LONGEST = 2_400  # characters for hits after the first few, some 600 tokens
 LIST_MOST = 500
 KEPT_NAMED = 2  # servers of tools that the user keeps back; of more, only their number is told
@@ -129,7 +130,7 @@ def search_text(
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
-    `brief`: leave out hits after the first few if the answer would be long. `asking`: unknown servers that are being
+    `brief`: if the answer would be long, shorten the first few hits and leave out those after them. `asking`: unknown servers that are being
     asked now. `kept_back`: as ToolSearch.kept_back.
     """
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
@@ -138,6 +139,8 @@ def search_text(
         return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_server_hint(seen)])
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
     if brief:
+        if sum(map(len, blocks[:SURE])) > ANSWER_LONGEST:
+            blocks[1:SURE] = [_hit_text(seen, hit, availabilities, schemas, HIT_BRIEF) for hit in hits[1:SURE]]
         lengths = accumulate(map(len, blocks))
         fitting = sum(length <= ANSWER_LONGEST for length in lengths)
         blocks = blocks[: max(SURE, fitting)]
@@ -168,11 +171,13 @@ def missed(hits: Sequence[Hit]) -> list[str]:
     return [word for word in hits[0].missed if all(word in hit.missed for hit in hits)] if hits else []
 
 
-def _hit_text(seen: Exposure, hit: Hit, availabilities: Mapping[str, Availability], schemas: bool) -> str:
+def _hit_text(
+    seen: Exposure, hit: Hit, availabilities: Mapping[str, Availability], schemas: bool, longest: int = HIT_LONGEST
+) -> str:
     one, item = availabilities[hit.server], seen.entries[hit.server][hit.key]
     shown = " " + dumps(item.get("inputSchema")).decode("utf-8", "surrogatepass") if schemas else compact(item)
     away = f" [unavailable: {one.line}]" if one.why else ""
-    line = first_paragraph(item.get("description"), HIT_LONGEST)
+    line = first_paragraph(item.get("description"), longest)
     also = [f"{seen.name_of(key)}{' [unavailable]' if availabilities[key[0]].why else ''}" for key in hit.also]
     lines = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
     return "\n  ".join([*lines, *([f"The same: {_join_names(also)}"] if also else [])])

@@ -18,7 +18,6 @@ from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
-from trayapp.gateway.exposure.catalog import WAITS
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
@@ -205,7 +204,9 @@ class SessionView:
         if key is not None:
             catalog = self.exposure.catalog
             if key in catalog.skill_files and key not in catalog.served_skill_files:
-                raise RpcError(INVALID_PARAMS, f"The skill of that file is held back. {WAITS}", {"uri": uri})
+                raise RpcError(
+                    INVALID_PARAMS, "The skill of that file is held back until the user approves it", {"uri": uri}
+                )
             return key
         if not uri.startswith(SCHEME):
             # No list and no template has the URI. If only one server has resources, it is that server's.
