@@ -21,6 +21,7 @@ from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.listed import measure_listed
 from tests.benchmarks.memory import measure_memory
 from tests.benchmarks.run import Measured
+from tests.benchmarks.searched import measure_searches
 from tests.benchmarks.sharing import measure_sharing, reached
 from tests.benchmarks.sizes import measure_curves
 from tests.benchmarks.starts import measure_cold_starts, measure_shims
@@ -100,6 +101,7 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
     """Lists and searches: how long, how large, how good."""
     yield from measure_listed(setup.data)
     yield from search.figures(*search.given(setup.data), large=setup.of(search.LARGE, 2_000))
+    yield from measure_searches(setup.data)
     yield from search_rules.notes(setup.data)
     yield from exposure.figures(setup.of(exposure.SIZES, exposure.SIZES[:1]), setup.of(exposure.ROUNDS, 3))
 
