@@ -15,7 +15,7 @@ from typing import Any
 
 from trayapp.inspection.rules import RULES
 
-SIZE = 10_000  # characters
+SIZE = 10_000  # bytes
 DEPTH = 450  # of a nested schema
 
 _chance = random.Random(11)
@@ -27,7 +27,14 @@ _WORDS = [word for rule in RULES for word in rule.hints] + [word for text in _EX
 def heaps() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each by name."""
     for name, text in _texts():
-        yield name, {"name": "a", "description": text[:SIZE], "inputSchema": {"type": "object"}}
+        yield (
+            name,
+            {
+                "name": "a",
+                "description": text.encode()[:SIZE].decode(errors="ignore"),
+                "inputSchema": {"type": "object"},
+            },
+        )
     words = [_chance.choice(_WORDS) for _ in range(900)]
     fields = {
         "_".join(_LITERAL.findall(f"{one} {at}"))[:40] + str(at): {

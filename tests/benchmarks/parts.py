@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.benchmarks import calls, exposure, inspection, search, search_rules
+from tests.benchmarks.approving import measure_approving
 from tests.benchmarks.calls import measure_calls
 from tests.benchmarks.confined import measure_confined
 from tests.benchmarks.contest import measure_peers
@@ -109,6 +110,7 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
 def inspection_part(setup: Setup) -> Iterator[Measured]:
     """What it costs to look definitions over."""
     yield from inspection.figures(setup.of(9, 3), setup.data)
+    yield measure_approving(setup.of(5, 2))
 
 
 def memory_part(setup: Setup) -> Iterator[Measured]:

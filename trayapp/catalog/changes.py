@@ -9,6 +9,8 @@ import hashlib
 import json
 from typing import Any
 
+import orjson
+
 from trayapp.catalog.approval_store import PINNED, PINNED_SET
 from trayapp.inspection.hidden import folded, is_mostly_ascii
 from trayapp.model.offer import Item
@@ -32,7 +34,10 @@ def difference(old: Item, new: Item) -> list[str]:
 
     lines: list[str] = []
     for field in (*PINNED, *sorted((old.keys() | new.keys()) - PINNED_SET)):
-        before, after = _lines(old.get(field)), _lines(new.get(field))
+        one, other = old.get(field), new.get(field)
+        if _same(one, other):
+            continue
+        before, after = _lines(one), _lines(other)
         if before != after:
             lines.append(f"{field}:")
             found = difflib.unified_diff(before, after, lineterm="", n=1)
@@ -46,6 +51,14 @@ def whole(item: Item) -> list[str]:
     return difference({}, item)
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Return True if two values are certainly the same JSON, which 1 and true are not."""
+    try:
+        return one == other and orjson.dumps(one) == orjson.dumps(other)
+    except TypeError:  # a lone surrogate, a large integer, deep nesting
+        return False
+
+
 def _lines(value: Any) -> list[str]:
     """Return a field as lines. Invisible characters become escapes, because a change of one is a change, too."""
     if value is None:
@@ -54,13 +67,17 @@ def _lines(value: Any) -> list[str]:
     rest = text[TEXT_LONGEST:]
     mark = hashlib.blake2b(rest.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() if rest else ""
     more = [f"... and {len(rest)} more characters ({mark})"] if rest else []
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return [part for line in text[:TEXT_LONGEST].split("\n") for part in _wrapped(line)] + more
     escaped = is_mostly_ascii(text)
     whole = (_visible(line, escaped) for line in text[:TEXT_LONGEST].split("\n"))
     return [part for line in whole for part in _wrapped(line)] + more
 
 
 def _wrapped(line: str) -> list[str]:
-    return [line[at : at + LINE_LONGEST] for at in range(0, len(line), LINE_LONGEST)] or [""]
+    if len(line) <= LINE_LONGEST:
+        return [line]
+    return [line[at : at + LINE_LONGEST] for at in range(0, len(line), LINE_LONGEST)]
 
 
 def _visible(line: str, look_alikes: bool) -> str:

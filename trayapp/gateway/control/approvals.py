@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import anyio.lowlevel
@@ -20,6 +20,7 @@ from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 Asked = dict[str, Any]
+MEMBERS = tuple(member.name for member in fields(Waiting))
 
 
 class ApprovalRequests:
@@ -108,4 +109,5 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 
 def waiting_json(one: Waiting) -> dict[str, Any]:
     """Return a row of `approve --json`."""
-    return {**asdict(one), "findings": [asdict(found) for found in one.findings], "difference": list(one.difference)}
+    row = {name: getattr(one, name) for name in MEMBERS}  # asdict would copy every line of every difference
+    return {**row, "findings": [asdict(found) for found in one.findings]}
