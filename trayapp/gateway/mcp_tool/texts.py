@@ -130,8 +130,8 @@ def search_text(
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
-    `brief`: if the answer would be long, shorten the first few hits and leave out those after them. `asking`: unknown servers that are being
-    asked now. `kept_back`: as ToolSearch.kept_back.
+    `brief`: if the answer would be long, shorten the first few hits and leave out those after them. `asking`: unknown
+    servers that are being asked now. `kept_back`: as ToolSearch.kept_back.
     """
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
     away = _away_lines(availabilities, asking, *kept_back)
