@@ -55,12 +55,12 @@ def test_of_honest_look_alikes_one_in_twenty_is_told_at_most_and_none_is_held() 
     assert [item for item, found in told if is_held(found)] == []
 
 
-def judged(name: str) -> tuple[int, int, int]:
+def judged(name: str, rows_wanted: int = 140) -> tuple[int, int, int]:
     """Return how many poisoned tools of a set are found, and how many honest ones are found and held."""
     rows: list[dict[str, Any]] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     found = [one for one in rows if one["poisoned"] and inspect_tool(one["item"])]
     honest = [inspect_tool(one["item"]) for one in rows if not one["poisoned"]]
-    assert len(rows) == 140
+    assert len(rows) == rows_wanted
     return len(found), sum(map(bool, honest)), sum(map(is_held, honest))
 
 
@@ -80,6 +80,19 @@ def test_a_second_such_set_is_judged_no_worse_than_it_was() -> None:
     assert found >= 48
     assert told <= 5
     assert held <= 2
+
+
+@pytest.mark.requirement("inspect-told")
+def test_published_attacks_in_other_words_are_judged_no_worse_than_they_were() -> None:
+    """Attacks and security tools from public material, each retold so that no sentence of its source is left.
+
+    Judged once, and nothing was learned from it: 17 of 40 poisoned found, 1 of 40 honest told, none held. Rules know
+    ways of putting things: an attack that names neither a file nor concealment in words that they know passes.
+    """
+    found, told, held = judged("judged_public.json", 80)
+    assert found >= 17
+    assert told <= 1
+    assert held == 0
 
 
 TEXTBOOK = [
