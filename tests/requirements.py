@@ -341,7 +341,7 @@ REQUIREMENTS: dict[str, str] = {
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",
     "tray-texts": "Every text of the tray is plain, of menus and titles at most 60 characters, whatever names hold.",
     "tray-news": "Notifications come once a cause and grouped: 30 servers that fail at once are one notification.",
-    "tray-icons": "The six icons differ in shape as well as colour and stand out on dark and light at 16 px.",
+    "tray-icons": "The six icons differ in shape as well as color and stand out on dark and light at 16 px.",
     "tray-menu-on-bus": "Every item of the menu is read and clicked over D-Bus, with no display.",
     "tray-menu-steady": "A menu that changes while it is open never makes a click hit a neighbour.",
     "tray-submenus": "Panels that read the menu level by level (KDE, LXQt) get every submenu, and none is stale.",

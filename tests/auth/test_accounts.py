@@ -153,7 +153,7 @@ async def test_a_client_of_the_users_own_proves_itself_as_the_service_wants(meth
 
 async def test_a_service_that_registers_nobody_says_what_to_do() -> None:
     async with guarded(issuer=Issuer(registers=False)) as server, person() as made:
-        with pytest.raises(SignInError, match="takes no new clients") as caught:
+        with pytest.raises(SignInError, match="does not register new clients") as caught:
             await made.sign_in(server.url())
         assert "client_id" in caught.value.hint
 
@@ -187,10 +187,10 @@ async def test_one_sign_in_at_a_time_for_an_address() -> None:
     [
         ({"denies": "access_denied"}, "was declined"),
         ({"denies": "server_error"}, "refused .server_error"),
-        ({"other_iss": "https://evil.example"}, "another sign-in service"),
+        ({"other_iss": "https://evil.example"}, "a different sign-in service"),
         ({"other_issuer": "https://evil.example"}, "issuer mismatch"),
         ({"metadata_status": 500}, "fails .HTTP 500"),
-        ({"metadata_status": 404}, "does not describe itself"),
+        ({"metadata_status": 404}, "publishes no metadata"),
         ({"token_status": 500}, "refused .temporarily_unavailable"),
         ({"methods": ["plain"]}, "PKCE"),
     ],
@@ -213,8 +213,8 @@ async def test_an_answer_without_its_issuer_is_refused_where_the_service_names_i
         await begun.shown()
         state = parse_qs(urlsplit(begun.url).query)["state"][0]
         page = await browse(f"{begun.redirect_uri}?code=x&state={state}")
-        assert "another sign-in service" in page
-        with pytest.raises(SignInError, match="another sign-in service"):
+        assert "a different sign-in service" in page
+        with pytest.raises(SignInError, match="a different sign-in service"):
             await begun.finished()
 
 

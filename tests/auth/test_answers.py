@@ -54,7 +54,7 @@ def test_codes_and_tokens_go_encrypted_or_stay_here(url: str, safe: bool) -> Non
 @pytest.mark.requirement("auth-inside")
 @pytest.mark.parametrize("url", INSIDE)
 def test_a_server_elsewhere_cannot_send_us_inside(url: str) -> None:
-    with pytest.raises(SignInError, match="sends us to"):
+    with pytest.raises(SignInError, match="redirects to"):
         require_outside(url, THERE)
     require_outside(url, HERE)
 
@@ -73,7 +73,7 @@ def answer(status: int, **more: object) -> httpx2.Response:
     [
         (httpx2.ConnectTimeout("x"), None, "mcp.example did not answer in time"),
         (httpx2.ConnectError("x", request=httpx2.Request("GET", SERVICE)), None, "as.example cannot be reached"),
-        (OAuthRegistrationError("hush"), answer(403, text="hush"), "takes no new clients (HTTP 403)"),
+        (OAuthRegistrationError("hush"), answer(403, text="hush"), "does not register new clients (HTTP 403)"),
         (OAuthTokenError("hush"), answer(400, json={"error": "invalid_grant"}), "refused (invalid_grant)"),
         (OAuthTokenError("hush"), answer(502, text="hush"), "refused (HTTP 502)"),
         (OAuthTokenError("hush"), answer(200, json={"access_token": ["hush"]}), "cannot be read"),

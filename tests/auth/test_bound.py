@@ -17,7 +17,7 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
 from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, covers, record_key
 from trayapp.auth.vault import FixedPlace, Vault
-from trayapp.backends.http.auth import Signed, challenge_of
+from trayapp.backends.http.auth import RequestSigner, challenge_of
 from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.config.layers.raw_entries import HTTP_FIELDS, merge_entry
 
@@ -162,7 +162,7 @@ class Life:
 
     async def request(self) -> None:
         """As a connection does: to the address, and on to where that redirects."""
-        signed = Signed(self.accounts.of(self.address), "web", HttpRefusal(), whole_origin=False)
+        signed = RequestSigner(self.accounts.of(self.address), "web", HttpRefusal(), whole_origin=False)
         request = httpx2.Request("POST", self.address, json={})
         await signed.send(request, self._answer)
         if self.redirect is not None:
@@ -200,7 +200,7 @@ async def test_a_request_keeps_no_token_that_a_redirect_could_inherit() -> None:
         life = Life(tasks)
         await life.step("sign in", PLACES[0], "")
         request = httpx2.Request("POST", PLACES[0], headers={"authorization": "own"}, json={})
-        signed = Signed(life.accounts.of(PLACES[0]), "web", HttpRefusal(), whole_origin=False)
+        signed = RequestSigner(life.accounts.of(PLACES[0]), "web", HttpRefusal(), whole_origin=False)
         await signed.send(request, life._answer)
         assert life.sent[-1][1] == f"Bearer {token_of(PLACES[0])}"
         assert request.headers["authorization"] == "own"

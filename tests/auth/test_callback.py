@@ -109,7 +109,7 @@ async def test_the_issuer_has_to_be_the_one_that_was_asked(
         if good:
             assert (await callback.answer()).code == "x"
         else:
-            with pytest.raises(SignInError, match="another sign-in service"):
+            with pytest.raises(SignInError, match="a different sign-in service"):
                 await callback.answer()
 
 
@@ -167,7 +167,7 @@ async def test_nothing_counts_before_something_was_asked() -> None:
 async def test_a_port_in_use_is_said() -> None:
     async with listening("web") as first:
         port = int(first.redirect_uri.split(":")[2].split("/")[0])
-        with pytest.raises(SignInError, match=f"Port {port}"):
+        with pytest.raises(SignInError, match=f"port {port}"):
             async with listening("web", port):
                 raise AssertionError("two listeners on one port")
 

@@ -73,21 +73,21 @@ def look(address: str, scheme: str) -> Image.Image:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def colours(picture: Image.Image) -> list[tuple[int, int, int]]:
+def colors(picture: Image.Image) -> list[tuple[int, int, int]]:
     """All that occur."""
     found = picture.getcolors(1 << 20) or []
-    return [colour for _, colour in found if isinstance(colour, tuple) and len(colour) == 3]
+    return [color for _, color in found if isinstance(color, tuple) and len(color) == 3]
 
 
-def brightness(colour: tuple[int, int, int]) -> float:
-    return sum(colour) / 3
+def brightness(color: tuple[int, int, int]) -> float:
+    return sum(color) / 3
 
 
 def hues(picture: Image.Image) -> set[str]:
-    """Which of the marks' colours stand out in the upper part, where the mark is."""
+    """Which of the marks' colors stand out in the upper part, where the mark is."""
     part = picture.crop((300, 0, 500, 330))
     found = set()
-    for red, green, blue in colours(part):
+    for red, green, blue in colors(part):
         if green > red + 40 and green > blue + 40:
             found.add("green")
         elif red > blue + 60 and green > blue + 40:
@@ -120,7 +120,7 @@ async def test_a_real_browser_shows_how_the_sign_in_ended(outcome: Outcome, sche
         picture = await anyio.to_thread.run_sync(look, address, scheme)
         assert begun.done.is_set() == (outcome != "unknown")
     assert picture.size == SIZE
-    assert (brightness(colours(picture.crop((0, 0, 5, 5)))[0]) < 80) == (scheme == "dark")
+    assert (brightness(colors(picture.crop((0, 0, 5, 5)))[0]) < 80) == (scheme == "dark")
     assert hues(picture) == MARKS[outcome]
-    written = [brightness(colour) for colour in colours(picture)]
+    written = [brightness(color) for color in colors(picture)]
     assert max(written) - min(written) > 150  # the letters can be told from the ground

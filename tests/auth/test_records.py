@@ -222,7 +222,7 @@ def test_another_passphrase_opens_nothing(tmp_path: Path) -> None:
     SealedFile(path, "correct horse").write("a", "x")
     with pytest.raises(KeyringUnavailableError, match="does not open"):
         SealedFile(path, "wrong horse").read("a")
-    with pytest.raises(KeyringUnavailableError, match="made with a passphrase"):
+    with pytest.raises(KeyringUnavailableError, match="created with a passphrase"):
         SealedFile(path, "", MemoryEntries()).read("a")
 
 

@@ -52,7 +52,7 @@ async def test_the_output_of_an_approved_command_is_the_secret() -> None:
 @pytest.mark.requirement("secret-command")
 @pytest.mark.parametrize("approved", ["", "echo b", "echo a ", "echo"])
 async def test_another_command_than_the_approved_one_is_not_run(tmp_path: Path, approved: str) -> None:
-    with pytest.raises(CommandNotApprovedError, match="Nobody approved the command of a secret: `touch "):
+    with pytest.raises(CommandNotApprovedError, match="The command of a secret is not approved: `touch "):
         await launched(f"${{cmd:touch {tmp_path / 'ran'}}}", sources(approved))
     assert not (tmp_path / "ran").exists()
 

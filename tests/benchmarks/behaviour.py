@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from tests.benchmarks.backends import Backend, Kind, one_of_each, running
 from tests.benchmarks.doors import Door, Place, Stage
-from tests.benchmarks.pairs import LOOK_S, SAID, Limits, NotOfferedError, Pair, Seen, key, pair_at
+from tests.benchmarks.pairs import LOOK_S, SAID, Limits, NotOfferedError, Pair, SupervisorView, key, pair_at
 from tests.e2e.client import Message
 from tests.patience import stretched
 
@@ -49,7 +49,7 @@ class Row:
 # -- the behaviours --------------------------------------------------------------------------------------------------
 
 
-async def progress(pair: Pair) -> Seen:
+async def progress(pair: Pair) -> SupervisorView:
     """Progress under the client's own token, while the call runs: it ends only when the client has heard."""
     mine, token = key(), key()
     asked = pair.params(pair.calling("progress", {"until": mine}), progressToken=token)
@@ -61,10 +61,10 @@ async def progress(pair: Pair) -> Seen:
     assert not waiting.done()
     await pair.call("release", {"key": mine})
     assert "result" in await waiting
-    return Seen("3 of 3 before the answer", took)
+    return SupervisorView("3 of 3 before the answer", took)
 
 
-async def cancel(pair: Pair) -> Seen:
+async def cancel(pair: Pair) -> SupervisorView:
     """A client's notifications/cancelled reaches the call at the server, and no answer comes."""
     mine = key()
     waiting = pair.client.ask("tools/call", pair.params(pair.calling("hold", {"key": mine})), mine)
@@ -75,37 +75,37 @@ async def cancel(pair: Pair) -> Seen:
     took = time.perf_counter() - began
     await pair.call("echo")
     assert not waiting.done() or "error" in waiting.result(), waiting.result()
-    return Seen("the server's call ended", took)
+    return SupervisorView("the server's call ended", took)
 
 
-async def elicitation(pair: Pair) -> Seen:
+async def elicitation(pair: Pair) -> SupervisorView:
     """A server's question to the person."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     reply = {"action": "accept", "content": {"a": "b"}}
     return await _asked(pair, "elicitation/create", {"message": "who?", "requestedSchema": schema}, reply)
 
 
-async def sampling(pair: Pair) -> Seen:
+async def sampling(pair: Pair) -> SupervisorView:
     """A server's question to the model."""
     said = {"role": "user", "content": {"type": "text", "text": "hello"}}
     reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
     return await _asked(pair, "sampling/createMessage", {"messages": [said], "maxTokens": 3}, reply)
 
 
-async def roots(pair: Pair) -> Seen:
+async def roots(pair: Pair) -> SupervisorView:
     """A server's question for the client's folders."""
     return await _asked(pair, "roots/list", None, {"roots": [{"uri": "file:///mine", "name": "mine"}]})
 
 
-async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> Seen:
+async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> SupervisorView:
     began = time.perf_counter()
     got = await pair.ask(method, params, reply)
     told = next(name for name in ("content", "roots") if name in reply)
     assert got.get(told) == reply[told], got
-    return Seen("asked and answered", time.perf_counter() - began)
+    return SupervisorView("asked and answered", time.perf_counter() - began)
 
 
-async def list_changed(pair: Pair) -> Seen:
+async def list_changed(pair: Pair) -> SupervisorView:
     """The server has one more tool: the client is told, and its list has it."""
     if pair.modern:
         pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
@@ -120,14 +120,14 @@ async def list_changed(pair: Pair) -> Seen:
     took = time.perf_counter() - began
     while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (told means: ask again)
         await anyio.sleep(LOOK_S)
-    return Seen("told, and the list has the new tool", took)
+    return SupervisorView("told, and the list has the new tool", took)
 
 
 def _told(pair: Pair) -> bool:
     return any(message["method"] == "notifications/tools/list_changed" for message in pair.client.told)
 
 
-async def killed(pair: Pair) -> Seen:
+async def killed(pair: Pair) -> SupervisorView:
     """The server is killed amid a call: one clear error, and the next call works, at a new process."""
     mine = key()
     waiting = pair.begin("hold", key=mine)
@@ -145,9 +145,9 @@ async def killed(pair: Pair) -> Seen:
     await anyio.to_thread.run_sync(pair.backend.start)
     again = await pair.begin("echo")
     failed = "error" in again or again["result"].get("isError")
-    assert not failed, f"the next call: {error_of(again) or 'an error without words'}"
+    assert not failed, f"the next call: {error_of(again) or 'an error without a message'}"
     assert pair.client.stray == []
-    return Seen(f"“{words[:SAID]}”, the next call works", took)
+    return SupervisorView(f"“{words[:SAID]}”, the next call works", took)
 
 
 def error_of(answer: Message) -> str:
@@ -158,7 +158,7 @@ def error_of(answer: Message) -> str:
     return str(result["content"][0].get("text", "")) if result.get("isError") else ""
 
 
-async def client_killed(pair: Pair) -> Seen:
+async def client_killed(pair: Pair) -> SupervisorView:
     """A client process gets SIGKILL amid a call: it ends at the server; another client's call goes on."""
     mine, others, token = key(), key(), key()
     asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
@@ -173,7 +173,7 @@ async def client_killed(pair: Pair) -> Seen:
     assert not waiting.done(), f"another client's call ended with it: {waiting}"[:SAID]
     await pair.call("release", {"key": others})
     assert "result" in await waiting
-    return Seen("its call ended at the server, another client's went on", took)
+    return SupervisorView("its call ended at the server, another client's went on", took)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]
 
 
 LEAVES, HUNG = "client killed", "hung at initialize"
-Behaviour = Callable[[Pair], Awaitable[Seen]]
+Behaviour = Callable[[Pair], Awaitable[SupervisorView]]
 BEHAVIOURS: Mapping[str, Behaviour] = {
     "backend killed in a call": killed, "cancel reaches": cancel, "progress reaches": progress,
     "question: elicitation": elicitation, "question: sampling": sampling, "question: roots": roots,

@@ -26,7 +26,7 @@ NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SupervisorView:
     """All was well; in one sentence, and how long what counts took."""
 
     words: str

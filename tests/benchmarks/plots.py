@@ -101,7 +101,7 @@ def part_of_limit(figure: Figure, row: Row) -> float:
 
 
 def bars(figures: Sequence[Figure]) -> Canvas:
-    """A panel for each figure, a bar for each way: ours in colour, the direct way dark, peers light."""
+    """A panel for each figure, a bar for each way: ours in color, the direct way dark, peers light."""
     lines = [list(figures[at : at + ACROSS]) for at in range(0, len(figures), ACROSS)]
     heights = [PANEL_LEAST + BAR_HIGH * max(len(f.rounds) + len(f.broken) for f in line) for line in lines]
     across = min(ACROSS, len(figures))
@@ -125,7 +125,7 @@ def panel(axes: Any, figure: Figure) -> None:
     rows = figure.rows
     values = [row.value for row in rows]
     places = range(len(rows))
-    axes.barh(places, values, color=[colour(row.way) for row in rows], height=0.68)
+    axes.barh(places, values, color=[color(row.way) for row in rows], height=0.68)
     for place, row in zip(places, rows, strict=True):
         axes.plot(row.spread, (place, place), color=INK, linewidth=0.9, alpha=0.55)
         least = max(row.value, row.spread[1])
@@ -161,7 +161,7 @@ def scale(axes: Any, values: Sequence[float]) -> None:
         axes.xaxis.set_major_formatter(as_written)
 
 
-def colour(way: str) -> str:
+def color(way: str) -> str:
     """By whose it is."""
     return OWN if way.startswith(OURS) else BASE if way.startswith(BASES) else PEER
 

@@ -47,20 +47,20 @@ def test_a_pattern_is_not_found(pattern: str, text: str) -> None:
         ("a{2}{3}", "repeated"),
         ("a++", "repeated"),
         (r"(a)\1", "back references"),
-        ("(?=a)", "looking around"),
-        ("(?<!a)b", "looking around"),
-        ("(?(1)a)", "looking around"),
-        ("(?P=name)", "looking around"),
+        ("(?=a)", "lookaround"),
+        ("(?<!a)b", "lookaround"),
+        ("(?(1)a)", "lookaround"),
+        ("(?P=name)", "lookaround"),
         ("\\", "ends it"),
-        ("[b-a]", "wrong way round"),
+        ("[b-a]", "reversed"),
         ("a{3,2}", "ends before it starts"),
         ("a{99999}", "too large"),
         ("((a{90}){90}){90}", "too large"),
         ("(" * 60, "nested too deep"),
         ("a" * 501, "too long"),
         (r"\q", "means nothing"),
-        (r"\xzz", "no character"),
-        ("(?P<x", "does not end"),
+        (r"\xzz", "not a character"),
+        ("(?P<x", "is not closed"),
     ],
 )
 def test_what_cannot_be_used_is_refused_and_says_why(pattern: str, why: str) -> None:
@@ -85,7 +85,7 @@ def test_hostile_patterns_end(pattern: str) -> None:
 @pytest.mark.requirement("search-bounded")
 def test_a_pattern_that_takes_too_long_is_given_up() -> None:
     compiled, text = Pattern("(.?){1900}q9"), "".join(map(chr, range(0x4E00, 0x5A00)))
-    with pytest.raises(InvalidPatternError, match="it takes too long here"):
+    with pytest.raises(InvalidPatternError, match="it takes too long on this text"):
         compiled.matches(text)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.catalog.tool_class import Classified, class_of_name, classify
+from trayapp.catalog.tool_class import ToolClassification, class_of_name, classify
 from trayapp.gateway.asks.subject import asks_first
 
 DATA = Path(__file__).parent / "data"
@@ -23,26 +23,26 @@ TEST_SERVERS: dict[str, dict[str, Any]] = json.loads((DATA / "test_server_tools.
 @pytest.mark.parametrize(
     ("name", "annotations", "expected"),
     [
-        ("x", {"readOnlyHint": True}, Classified("read", "annotations")),
-        ("x", {"readOnlyHint": False}, Classified("destructive", "annotations")),
-        ("x", {"readOnlyHint": False, "destructiveHint": False}, Classified("write", "annotations")),
-        ("x", {"destructiveHint": False}, Classified("write", "annotations")),
-        ("x", {"destructiveHint": True}, Classified("destructive", "annotations")),
-        ("get_x", {"destructiveHint": True}, Classified("destructive", "annotations")),
-        ("get_x", {"readOnlyHint": True, "destructiveHint": True}, Classified("destructive", "annotations")),
-        ("open_nodes", {"readOnlyHint": True}, Classified("read", "annotations")),
-        ("delete_x", {"readOnlyHint": True}, Classified("destructive", "name")),
-        ("delete_x", {"destructiveHint": False}, Classified("destructive", "name")),
-        ("send_x", {"readOnlyHint": True}, Classified("write", "name")),
-        ("get_x", {"title": "Get"}, Classified("read", "name")),
-        ("get_x", {"readOnlyHint": "yes"}, Classified("read", "name")),
-        ("get_x", None, Classified("read", "name")),
-        ("x", None, Classified("write", "name")),
-        ("", {}, Classified("write", "name")),
+        ("x", {"readOnlyHint": True}, ToolClassification("read", "annotations")),
+        ("x", {"readOnlyHint": False}, ToolClassification("destructive", "annotations")),
+        ("x", {"readOnlyHint": False, "destructiveHint": False}, ToolClassification("write", "annotations")),
+        ("x", {"destructiveHint": False}, ToolClassification("write", "annotations")),
+        ("x", {"destructiveHint": True}, ToolClassification("destructive", "annotations")),
+        ("get_x", {"destructiveHint": True}, ToolClassification("destructive", "annotations")),
+        ("get_x", {"readOnlyHint": True, "destructiveHint": True}, ToolClassification("destructive", "annotations")),
+        ("open_nodes", {"readOnlyHint": True}, ToolClassification("read", "annotations")),
+        ("delete_x", {"readOnlyHint": True}, ToolClassification("destructive", "name")),
+        ("delete_x", {"destructiveHint": False}, ToolClassification("destructive", "name")),
+        ("send_x", {"readOnlyHint": True}, ToolClassification("write", "name")),
+        ("get_x", {"title": "Get"}, ToolClassification("read", "name")),
+        ("get_x", {"readOnlyHint": "yes"}, ToolClassification("read", "name")),
+        ("get_x", None, ToolClassification("read", "name")),
+        ("x", None, ToolClassification("write", "name")),
+        ("", {}, ToolClassification("write", "name")),
     ],
 )
 def test_annotations_decide_with_their_defaults_and_never_soften_a_clear_name(
-    name: str, annotations: Any, expected: Classified
+    name: str, annotations: Any, expected: ToolClassification
 ) -> None:
     assert classify({"name": name, "annotations": annotations}) == expected
 

@@ -163,7 +163,7 @@ def test_a_secret_that_is_not_kept_keeps_no_other_from_the_keyring_and_is_named(
         shown = person.answers("add", "a", *WORDS, typed="y\n")
     entry = parse(person.servers.read_text(), "f").servers["a"]
     assert entry.env == {"A_TOKEN": TOKEN, "B_TOKEN": "${keyring:a.B_TOKEN}", "C_TOKEN": TOKEN}
-    assert "2 secrets not kept: There is no keyring that would keep secrets (a.A_TOKEN, a.C_TOKEN)" in shown
+    assert "2 secrets not kept: No keyring here can keep secrets (a.A_TOKEN, a.C_TOKEN)" in shown
 
 
 def test_all_secrets_that_are_not_kept_are_named_and_nothing_is_left_where_all_must_be(person: Person) -> None:
@@ -239,7 +239,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
         (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
         (["fs"], "This names no server that can be told"),
         (["fs", "--url", "https://a.test", "--", "x"], "one of them"),
-        (["a/b", "--", "x"], "holds no /"),
+        (["a/b", "--", "x"], "cannot contain /"),
         (["fs", "--url", "nonsense"], "url"),
         (["fs", "--env", "A", "--", "x"], "--env takes NAME=VALUE"),
         (["fs", "--env", f"{'N' * 1100}=1", "--", "x"], "a name in it is too long"),

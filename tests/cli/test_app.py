@@ -110,7 +110,7 @@ def test_help_of_stdio_is_no_business_of_the_shim(home: Path) -> None:
         (["qqq"], ["Error: multi-mcp has no verb qqq", "See: multi-mcp --help"]),
         (["--foo"], ["Error: No such option '--foo'", "See: multi-mcp --help"]),
         (["list", "a", "b"], ["Error: Got unexpected extra argument (b)", "See: multi-mcp list --help"]),
-        (["secret"], ["Error: multi-mcp secret wants one of: delete, list, set", "See: multi-mcp secret --help"]),
+        (["secret"], ["Error: multi-mcp secret needs one of: delete, list, set", "See: multi-mcp secret --help"]),
         (["enable"], ["Error: Missing argument 'SERVER[/TOOL-GLOB]'", "See: multi-mcp enable --help"]),
     ],
 )

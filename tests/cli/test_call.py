@@ -83,7 +83,7 @@ def test_wrong_words_are_exit_code_2_in_two_lines_without_asking_anybody(home: P
 def test_an_answer_of_nothing_says_so_beside_an_empty_stdout(home: Path) -> None:
     with FakeGateway(home, answered(content=[])):
         done = run_cli(home, "call", "search")
-    assert (done.stdout, done.stderr, done.returncode) == ("", "The tool answered with nothing\n", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "The tool's answer is empty\n", 0)
 
 
 @pytest.mark.requirement("cli-exit-codes")

@@ -49,7 +49,7 @@ def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_ne
     assert "needy: 3 tools, confined by landlock" in done.stdout
     assert "Its entry: confine: {read: [~/notes/n.txt]}" in done.stdout
     assert "~/src/shop/made" in done.stdout
-    assert "Refused: read ~/.ssh/id (a secret: what the server wants is no reason)" in done.stdout
+    assert "Refused: read ~/.ssh/id (a secret: do not allow it only because the server asks)" in done.stdout
     assert "confine" not in (needy.home / "servers.yaml").read_text()
     told = json.loads(needy.says("confine", "needy", "--try", "--json").stdout)
     assert told["tools"] == ["echo", "add", "clock"]
@@ -82,7 +82,7 @@ def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
         done = person.says("confine", "late", "--try")
     finally:
         person.says("stop")
-    assert "Refused since it runs: Unix sockets; to allow it: confine: {sockets: true}" in done.stdout
+    assert "Refused in calls: Unix sockets; to allow it: confine: {sockets: true}" in done.stdout
     assert "Its entry: confine: {sockets: true}" in done.stdout
 
 

@@ -68,7 +68,7 @@ def test_a_profile_has_its_own_entry(person: Person, cursor: Path) -> None:
     [
         (["--profile", "ofice"], "Error: No profile is named ofice\nDid you mean office?"),
         (["--servers", "mail,nope"], "Error: No server is named nope\nservers.yaml has the servers: mail"),
-        (["--as", "a b"], "Error: a b cannot be the name of an entry"),
+        (["--as", "a b"], "Error: a b is not a valid entry name"),
     ],
 )
 def test_options_that_name_nothing_change_nothing(person: Person, cursor: Path, words: list[str], told: str) -> None:
@@ -99,7 +99,7 @@ def test_all_connects_every_tool_that_is_found_and_one_that_fails_stops_no_other
     assert "Restart Codex to see it" in done.stdout
     assert person.says("disconnect", "--all").returncode == 0
     assert (cursor.read_text(), codex.read_text()) == (CURSOR, 'model = "x"\n')
-    assert person.says("disconnect", "--all").stdout == "Nothing to do: see multi-mcp connect\n"
+    assert person.says("disconnect", "--all").stdout == "Nothing to do. See: multi-mcp connect\n"
 
 
 def test_without_a_name_the_tools_that_are_here_are_shown(person: Person, cursor: Path) -> None:
@@ -118,7 +118,7 @@ def test_without_a_name_the_tools_that_are_here_are_shown(person: Person, cursor
 
 
 def test_no_tool_at_all_is_said(person: Person) -> None:
-    assert person.says("connect").stdout.startswith("No AI tool that multi-mcp knows was found here\n")
+    assert person.says("connect").stdout.startswith("No known AI tool was found here\n")
     done = person.says("connect", "cursor")
     assert done.returncode == 1
     assert done.stderr.startswith("Error: Cursor was not found here\nIts configuration would be ")
@@ -153,13 +153,15 @@ def test_doctor_says_how_each_tool_stands(person: Person, cursor: Path) -> None:
         found = json.loads(person.says("doctor", "--json").stdout)
         return [(one["state"], one["message"], one["remedy"]) for one in found if one["code"] == "clients.connected"]
 
-    assert findings() == [("note", "None is connected of: Cursor", "Connect all of them: multi-mcp connect --all")]
+    assert findings() == [
+        ("note", "None of these is connected: Cursor", "Connect all of them: multi-mcp connect --all")
+    ]
     person.says("connect", "cursor")
     assert findings() == [("ok", f"Cursor: {cursor}", "")]
     cursor.write_text(cursor.read_text().replace(shim_command()[0], "/gone/multi-mcp"), encoding="utf-8")
     ((state, message, remedy),) = findings()
-    assert (state, remedy) == ("problem", "Set it right: multi-mcp connect cursor")
-    assert message == f"Cursor: it points at /gone/multi-mcp, which is not there ({cursor})"
+    assert (state, remedy) == ("problem", "Fix it with: multi-mcp connect cursor")
+    assert message == f"Cursor: it points to /gone/multi-mcp, which does not exist ({cursor})"
     cursor.write_text("{", encoding="utf-8")
     assert findings()[0][0] == "note"
 
@@ -171,7 +173,7 @@ def test_doctor_sees_servers_yaml_over_its_imports(person: Person) -> None:
     found = json.loads(person.says("doctor", "--json").stdout)
     assert [(one["state"], one["message"]) for one in found if one["code"].startswith("config.")] == [
         ("ok", f"{person.servers}: 1 server"),
-        ("note", f"{path}, line 1: arr of Cursor: it is no mapping"),
+        ("note", f"{path}, line 1: arr of Cursor: it is not a mapping"),
     ]
 
 
@@ -216,7 +218,7 @@ def test_another_server_of_our_name_is_asked_about(person: Person) -> None:
 def test_an_entry_that_is_switched_off_stays_so_and_doctor_tells(person: Person) -> None:
     entry = {"command": "/old/multi-mcp", "args": ["stdio", "--profile", "office"], "disabled": True}
     file = person.file(".cursor/mcp.json", json.dumps({"mcpServers": {"multi-mcp": entry}}))
-    assert "multi-mcp is switched off there, and stays so" in person.says("connect", "--all").stdout
+    assert "multi-mcp is switched off there, and stays as it is" in person.says("connect", "--all").stdout
     after = json.loads(file.read_text())["mcpServers"]["multi-mcp"]
     assert (after["disabled"], after["args"][-2:]) == (True, ["--profile", "office"])
     assert "connected" in person.says("connect").stdout

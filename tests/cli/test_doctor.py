@@ -42,7 +42,7 @@ def test_a_line_a_check_a_remedy_below_it_and_the_sum() -> None:
         "1 problem, 1 note",
     ]
     assert total([OK]) == "All is well"
-    assert "\x1b[31mproblem\x1b[0m" in lines([PROBLEM], coloured=True)[0]
+    assert "\x1b[31mproblem\x1b[0m" in lines([PROBLEM], colored=True)[0]
 
 
 def test_foreign_words_are_one_line_without_secrets() -> None:

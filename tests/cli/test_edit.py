@@ -74,6 +74,6 @@ def test_on_a_terminal_the_users_editor_runs_here_with_its_own_arguments(home: P
 
 def test_an_editor_that_does_not_exist_is_an_error_in_two_lines(home: Path) -> None:
     shown, code = on_terminal(home, "edit", VISUAL="/no/such/editor", TERM="dumb")
-    assert "The editor cannot be started: /no/such/editor" in shown
+    assert "Cannot start the editor: /no/such/editor" in shown
     assert "Traceback" not in shown
     assert code == 1

@@ -111,7 +111,7 @@ def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_head
         (entry("com.acme/x", packages=[PACKAGE | {"identifier": "x; rm -rf ~"}]), "it offers npm"),
         (entry("com.acme/x", packages=[PACKAGE | {"identifier": ["x"]}]), "it offers npm"),
         (entry("com.acme/x", remotes=[{"type": "sse", "url": "http://evil.example/sse"}]), "must begin with https://"),
-        (entry("com.acme/other"), "The registry knows no com.acme/x"),
+        (entry("com.acme/other"), "The registry has no com.acme/x"),
     ],
     ids=["deleted", "empty", "types", "shell", "list", "plain-http", "unknown"],
 )

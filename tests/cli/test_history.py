@@ -64,7 +64,7 @@ def test_why_there_is_nothing(home: Path) -> None:
     problem = {"title": "The disk is full", "hint": "Make room"}
     with FakeGateway(home, {HISTORY: {"rows": [], "enabled": False, "problem": problem}}):
         done = run_cli(home, "history")
-    assert done.stdout == "No call is kept yet\n"
+    assert done.stdout == "The history is empty\n"
     assert "switched off" in done.stderr
     assert "The disk is full" in done.stderr
     with FakeGateway(home, {HISTORY_SHOW: MultiMcpError("No call has the number 3", "See")}):

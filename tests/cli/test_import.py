@@ -53,8 +53,8 @@ def test_what_is_switched_off_there_and_what_only_the_user_knows_is_said(person:
     entries = {"s": {"command": "x", "args": ["${input:my key}"]}, "t": {"command": "y", "enabled": False}}
     person.file(".config/Code/User/mcp.json", json.dumps({"servers": entries}))
     done = person.says("import", "--dry-run")
-    assert "s: asks for what only you know: multi-mcp secret set 'my key'" in done.stdout
-    assert "t: is switched off there, and comes as disabled" in done.stdout
+    assert "s: needs a value that only you know: multi-mcp secret set 'my key'" in done.stdout
+    assert "t: is switched off there, and is imported as disabled" in done.stdout
 
 
 @pytest.mark.requirement("import-shown")
@@ -188,15 +188,15 @@ def test_a_server_named_as_the_sample_of_a_first_start_gets_another_name(person:
         ('{"command": "x", "args": ["\\ud83d\\ude80", "\U0001f680"]}', ""),
         ('{"command": "x", "env": {"\\ud83d\\ude80": "\\ud83d\\ude80"}, "cwd": "/\\ud83d\\ude80"}', ""),
         ('{"command": "x", "args": ["\\u0000\\u001b\\u007f\\u2028\\ufeff\\uffff"]}', ""),
-        ('{"command": "x", "args": ["\\ud83d"]}', "half of a letter"),
-        ('{"command": "x", "env": {"\\ude80": "1"}}', "half of a letter"),
+        ('{"command": "x", "args": ["\\ud83d"]}', "lone surrogate"),
+        ('{"command": "x", "env": {"\\ude80": "1"}}', "lone surrogate"),
         ('{"command": "x", "env": {"%s": "1"}}' % ("N" * 1100), "too long"),
         ('{"url": "https://a.test", "headers": {"%s": "1"}}' % ("N" * 1100), "too long"),
         ('{"command": "x", "env": ' + '{"a": ' * 60 + "1" + "}" * 60 + "}", "Windsurf"),
-        ('{"command": "${workspaceFolder}/x.js"}', "${workspaceFolder} means nothing outside of a workspace"),
+        ('{"command": "${workspaceFolder}/x.js"}', "${workspaceFolder} has no meaning outside a workspace"),
         ('{"command": "node", "args": ["${workspaceFolder}/x.js"]}', "${workspaceFolder}"),
-        ('{"command": 5, "args": {"a": 1}}', "args is no list"),
-        ("[]", "no mapping"),
+        ('{"command": 5, "args": {"a": 1}}', "args is not a list"),
+        ("[]", "not a mapping"),
     ],
 )  # fmt: skip
 def test_one_odd_entry_stops_no_other_and_is_named_with_its_file(
@@ -265,7 +265,7 @@ def test_a_sandbox_of_an_unknown_form_is_kept_and_means_confined(person: Person)
         {"s": {"command": "x", "sandboxEnabled": True, "sandbox": {"fs": ["/src"]}, "dev": 1}},
     )
     done = person.says("import", "--yes")
-    assert "s: keeps its sandbox as confine; what it needs besides: multi-mcp confine s" in done.stdout
+    assert "s: keeps its sandbox as confine; to see what else it needs: multi-mcp confine s" in done.stdout
     assert "dev has no meaning here" in done.stdout
     text = person.servers.read_text()
     assert "x-sandbox: {fs: [/src]}" in text
@@ -302,7 +302,7 @@ def test_what_came_with_a_repository_starts_only_after_its_approval(person: Pers
     (person.folder / ".cursor" / "mcp.json").write_text('{"mcpServers": {"evil": {"command": "./evil"}}}')
     done = person.says("import", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "Nothing of it starts before you have looked at it: multi-mcp trust ~/src/shop" in done.stdout
+    assert "Nothing in it starts before you approve it: multi-mcp trust ~/src/shop" in done.stdout
     assert "evil" in (person.folder / ".multi-mcp.yaml").read_text()
     assert json.loads(person.says("trust", ".", "--json").stdout)["trusted"] is False
     assert configured(person) == {"gh": "gh", "fs": "fs"}

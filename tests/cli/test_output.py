@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from trayapp.cli.output import Table, has_colours
+from trayapp.cli.output import Table, has_colors
 
 TABLE = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold]")], {"idle": "dim"})
 
@@ -60,10 +60,10 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("environ", "coloured"),
+    ("environ", "colored"),
     [({}, True), ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
-def test_colours_are_for_terminals_whose_user_did_not_forbid_them(environ: dict[str, str], coloured: bool) -> None:
-    assert has_colours(Terminal(), environ) is coloured
-    assert not has_colours(io.StringIO(), environ)
-    assert not has_colours(None, environ)
+def test_colors_are_for_terminals_whose_user_did_not_forbid_them(environ: dict[str, str], colored: bool) -> None:
+    assert has_colors(Terminal(), environ) is colored
+    assert not has_colors(io.StringIO(), environ)
+    assert not has_colors(None, environ)

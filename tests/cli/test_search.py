@@ -27,7 +27,7 @@ SHOWN = """\
 TOOL       WHAT IT DOES
 fs_read    Reads a file
 todo_read  [needs sign-in: multi-mcp auth todo] Reads a task
-No tool has: quickly
+No tool matches: quickly
 More about one: multi-mcp describe fs_read
 """
 COST: dict[str, Any] = {

@@ -38,7 +38,7 @@ def test_without_a_gateway_secrets_are_kept_listed_and_deleted(home: Path, sessi
     assert json.loads(run_cli(home, "secret", "list", "--json", env=env).stdout) == ["github"]
     assert run_cli(home, "secret", "delete", "github", env=env).stdout == "Deleted github\n"
     again = run_cli(home, "secret", "delete", "github", env=env)
-    assert (again.returncode, again.stderr) == (1, "Error: There is no secret github\nSee: multi-mcp secret list\n")
+    assert (again.returncode, again.stderr) == (1, "Error: No secret is named github\nSee: multi-mcp secret list\n")
     assert run_cli(home, "secret", "list", env=env).stdout == "No secrets\n"
 
 
@@ -87,7 +87,7 @@ def test_a_value_that_lives_in_memory_only_is_said_to(home: Path) -> None:
     with FakeGateway(home, {SECRET_SET: {"kept": False}}):
         ran = run_cli(home, "secret", "set", "a", stdin=VALUE)
     assert ran.returncode == 0
-    assert "gone when the gateway ends" in ran.stderr
+    assert "lost when the gateway ends" in ran.stderr
 
 
 @pytest.mark.parametrize("error", [KeyringUnavailableError("The keyring is locked", "Unlock it", "locked"),

@@ -77,4 +77,4 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
 def test_an_empty_machine_is_told_what_to_do(person: Person) -> None:
     done = person.says("setup", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "Give yours this as a server: multi-mcp stdio" in done.stdout
+    assert "Configure this command as an MCP server in yours: multi-mcp stdio" in done.stdout

@@ -157,6 +157,6 @@ def test_while_the_user_paused_multi_mcp_no_verb_starts_it(home: Path) -> None:
 def test_a_gateway_that_dies_at_its_start_is_an_error_with_its_last_words(home: Path) -> None:
     (home / "run").write_text("in the way", encoding="utf-8")
     done = run_cli(home, "start", "--detach")
-    assert "The gateway ended at its start" in done.stderr
-    assert "See what it says with: multi-mcp start" in done.stderr  # no log could be written
+    assert "The gateway ended while starting" in done.stderr
+    assert "To see why, run: multi-mcp start" in done.stderr  # no log could be written
     assert done.returncode == 4

@@ -92,7 +92,7 @@ def test_no_servers_at_all_says_what_to_do() -> None:
         (SignInStatus(False), ""),
         (SignInStatus(True), "signed in"),
         (SignInStatus(True, renews=True), "signed in, renewed by itself"),
-        (SignInStatus(True, kept=False), "signed in, not kept beyond the end of the gateway"),
+        (SignInStatus(True, kept=False), "signed in, lost when the gateway ends"),
     ],
 )
 def test_a_sign_in_is_told_in_words(auth: SignInStatus | None, words: str) -> None:

@@ -30,7 +30,7 @@ from trayapp.clients.context import ClientsContext, noted
 from trayapp.clients.entry import wanted_entry, words_of
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError, UsageError
 
@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(desk: Desk) -> N
     client, world, path = desk
     original = written(path, broken(client))
     for work in (connect, disconnect):
-        with pytest.raises(Unparsable, match="line 3") as caught:
+        with pytest.raises(UnparsableError, match="line 3") as caught:
             work(client.name, world)
         assert caught.value.problem.file == str(path)
     assert path.read_bytes() == original
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line(desk: Desk) -> N
 def test_a_file_of_another_kind_is_left_alone(cursor: Desk, data: bytes) -> None:
     _, world, path = cursor
     path.write_bytes(data)
-    with pytest.raises((Unparsable, EditRefusedError)):
+    with pytest.raises((UnparsableError, EditRefusedError)):
         connect("cursor", world)
     assert path.read_bytes() == data
 
@@ -258,7 +258,7 @@ def test_an_entry_of_an_older_place_is_drift_and_is_set_right(desk: Desk) -> Non
     old = replace(world, command=["/gone/multi-mcp", "stdio"])
     connect(client.name, old)
     state = client_state(client.name, world)
-    assert (state.state, state.reason) == ("drifted", "it points at /gone/multi-mcp, which is not there")
+    assert (state.state, state.reason) == ("drifted", "it points to /gone/multi-mcp, which does not exist")
     connect(client.name, world)
     assert entry_in(client, path) == wanted(client)
     disconnect(client.name, world)
@@ -272,7 +272,7 @@ def test_an_entry_that_vanished_is_drift(desk: Desk) -> None:
     connect(client.name, world)
     written(path, samples(client)["plain"])
     state = client_state(client.name, world)
-    assert (state.state, state.reason) == ("drifted", "the entry that was there has vanished")
+    assert (state.state, state.reason) == ("drifted", "the entry that was there is gone")
     connect(client.name, world)
     assert client_state(client.name, world).state == "connected"
     disconnect(client.name, world)
@@ -412,7 +412,7 @@ def test_an_entry_of_a_profile_that_vanished_is_drift(cursor: Desk) -> None:
     text = path.read_text()
     path.write_text(CURSOR.family.drop(text, ("mcpServers", "office"), "f"))
     state = client_state("cursor", world)
-    assert (state.state, state.reason) == ("drifted", "the entry that was there has vanished: office")
+    assert (state.state, state.reason) == ("drifted", "the entry that was there is gone: office")
 
 
 @pytest.mark.requirement("client-entries", "client-foreign-entry")
@@ -442,7 +442,7 @@ def test_options_behind_the_shim_are_the_users_own(cursor: Desk) -> None:
 def test_an_entry_that_is_no_mapping_is_replaced(cursor: Desk) -> None:
     _, world, path = cursor
     written(path, '{"mcpServers": {"multi-mcp": "oops", "other": {}}}')
-    assert client_state("cursor", world).reason == "its entry is no mapping"
+    assert client_state("cursor", world).reason == "its entry is not a mapping"
     connect("cursor", world)
     assert entry_in(CURSOR, path) == wanted(CURSOR)
 

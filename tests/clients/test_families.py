@@ -13,7 +13,7 @@ from tests.clients import strategies as files
 from trayapp.clients import jsonc, toml_file
 from trayapp.clients.family import Family, lookup, with_value, without
 from trayapp.clients.yaml_file import LISTED, MAPPED
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 
 PATH = (files.HOLDER, "multi-mcp")
@@ -37,7 +37,7 @@ def read(family: Family, text: str) -> dict[str, Any]:
     """What the text says; texts that are none of the format after all are not looked at."""
     try:
         return family.read(text, "f")
-    except Unparsable:
+    except UnparsableError:
         assume(False)
         raise
 

@@ -7,7 +7,7 @@ import pytest
 from trayapp.clients import jsonc, toml_file
 from trayapp.clients.family import Family
 from trayapp.clients.yaml_file import LISTED, MAPPED
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 
 ENTRY = {"command": "p", "args": ["stdio"]}
@@ -133,7 +133,7 @@ def test_what_cannot_be_changed_safely_is_refused(family: Family, text: str) -> 
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line(family: Family, text: str, line: int) -> None:
-    with pytest.raises(Unparsable) as caught:
+    with pytest.raises(UnparsableError) as caught:
         family.read(text, "f")
     assert caught.value.problem.line == line
 

@@ -12,10 +12,10 @@ import pytest
 from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
 from trayapp.clients.connect import connect
-from trayapp.clients.context import ClientsContext, Noted, note, noted, said_no, say_no
+from trayapp.clients.context import ClientsContext, ConnectionRecord, decline_offer, is_offer_declined, note, noted
 from trayapp.clients.importing import doubled, first_offers, first_words, names_by_client, offers, take_away
 from trayapp.clients.secrets import secrets_of, without_secrets
-from trayapp.clients.servers import Found, found_servers
+from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import BY_NAME
 from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config
@@ -25,11 +25,11 @@ CURSOR, CLAUDE = BY_NAME["cursor"], BY_NAME["claude-code"]
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 
 
-def found(name: str, entry: dict[str, Any], client: str = "cursor", folder: Path | None = None) -> Found:
-    return Found(BY_NAME[client], Path("f"), ("mcpServers", name), name, entry, folder=folder)
+def found(name: str, entry: dict[str, Any], client: str = "cursor", folder: Path | None = None) -> FoundServer:
+    return FoundServer(BY_NAME[client], Path("f"), ("mcpServers", name), name, entry, folder=folder)
 
 
-def names(servers: list[Found], text: str = "") -> list[tuple[str, str]]:
+def names(servers: list[FoundServer], text: str = "") -> list[tuple[str, str]]:
     return [(offer.name, offer.known) for offer in offers(servers, {None: parse(text, "f")})]
 
 
@@ -102,13 +102,13 @@ def test_what_two_clients_start_alike_is_offered_once(tmp_path: Path) -> None:
 def test_after_a_no_nothing_is_offered_and_what_is_connected_stays_noted(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     (tmp_path / ".claude.json").write_text('{"mcpServers": {"c": {"command": "z"}}}')
-    note(world, "cursor", Noted(tmp_path / "f"))
-    assert not said_no(world)
-    say_no(world)
-    note(world, "codex", Noted(tmp_path / "g", made=True))
-    assert said_no(world)
+    note(world, "cursor", ConnectionRecord(tmp_path / "f"))
+    assert not is_offer_declined(world)
+    decline_offer(world)
+    note(world, "codex", ConnectionRecord(tmp_path / "g", made=True))
+    assert is_offer_declined(world)
     assert offered(None, world) == {}
-    assert noted(world, "cursor") == Noted(tmp_path / "f")
+    assert noted(world, "cursor") == ConnectionRecord(tmp_path / "f")
 
 
 def test_the_first_words_count() -> None:

@@ -15,7 +15,7 @@ from trayapp.config.layers.overlay import overlay
 from trayapp.config.layers.project import ProjectFile
 from trayapp.config.layers.servers import lay_over, user_pairs
 from trayapp.config.layers.trust import TrustStore
-from trayapp.config.read.entry import Surroundings
+from trayapp.config.read.entry import EntryContext
 from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -153,7 +153,7 @@ def test_a_projects_file_lies_over_servers_yaml_over_an_import(tmp_path: Path) -
     servers = overlay(config, trusted, exists=lambda path: False).config.servers
     assert (servers["x"].command, servers["x"].args, servers["x"].env) == ("one", ("1",), {"A": "1"})
     assert (servers["y"].command, servers["y"].args) == ("two", ("3",))
-    assert list(user_pairs(config, Surroundings(lambda path: False, windows=False))) == ["x", "y"]
+    assert list(user_pairs(config, EntryContext(lambda path: False, windows=False))) == ["x", "y"]
 
 
 def test_the_signature_changes_with_every_save_of_a_named_file(tmp_path: Path) -> None:

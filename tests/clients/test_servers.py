@@ -432,13 +432,13 @@ def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [  # config-18
-        ([], "it is no mapping"),
-        ("x", "it is no mapping"),
+        ([], "it is not a mapping"),
+        ("x", "it is not a mapping"),
         ({}, "it has neither command nor url"),
         ({"args": ["x"]}, "it has neither command nor url"),
-        ({"command": "x", "env": 5}, "in a way that we do not know"),
-        ({"command": ["x"], "args": "a b"}, "args is no list"),
-        ({"command": "x", "env": {"A": "half \ud800"}}, "it holds half of a letter"),
+        ({"command": "x", "env": 5}, "its form is not known"),
+        ({"command": ["x"], "args": "a b"}, "args is not a list"),
+        ({"command": "x", "env": {"A": "half \ud800"}}, "it contains a lone surrogate"),
     ],
 )
 def test_a_wrong_entry_is_a_problem_and_leaves_the_others(tmp_path: Path, entry: object, why: str) -> None:

@@ -45,7 +45,7 @@ def test_wrong_words_are_problems_with_their_line() -> None:
     words = "must be one of auto, off, destructive, writes, all"
     assert problems == [
         (2, f"ask {words}", "Did you mean writes?"),
-        (3, "ask_timeout must be more than 0", "The default holds"),
+        (3, "ask_timeout must be more than 0", "The default applies"),
         (8, f"tools t: ask {words}", "Write it as {ask: true}"),
     ]
 

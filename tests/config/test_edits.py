@@ -20,7 +20,7 @@ from trayapp.config.edits import (
     set_setting,
     set_tools_enabled,
 )
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.yaml.compose import compose
 from trayapp.config.yaml.outline import outline
@@ -294,7 +294,7 @@ def test_a_file_that_cannot_be_read_is_never_edited(text: str) -> None:  # merge
         lambda: remove_server(text, "s"),
         lambda: set_setting(text, "expose", "auto"),
     ):
-        with pytest.raises(Unparsable):
+        with pytest.raises(UnparsableError):
             edit()
 
 
@@ -500,7 +500,7 @@ def files(draw: st.DrawFn) -> str:
 def readable(text: str) -> bool:
     try:
         config = read(text)
-    except Unparsable:
+    except UnparsableError:
         return False
     return bool(config.servers) and not config.problems
 
@@ -663,6 +663,6 @@ def test_a_name_that_no_key_can_be_takes_no_other_tool_with_it() -> None:
     long = "x" * 1500
     text = "servers:\n  s: {command: x}\n"
     assert tools_of(merged(text, {"a": ON, long: ON, "é" * 400: ON})) == {"a": ON, "é" * 400: ON}
-    with pytest.raises(UsageError, match="1500 letters") as caught:
+    with pytest.raises(UsageError, match="1500 characters") as caught:
         set_tools_enabled(text, "s", [long], False)
     assert "exclude_tools" in caught.value.hint

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.config.interpolate import Expanded, expand, resolve
+from trayapp.config.interpolate import ExpandedText, expand, resolve
 from trayapp.model.errors import ConfigError, ExitCode, MissingVariableError
 from trayapp.model.servers import ServerConfig
 
@@ -22,7 +22,7 @@ KEYS = {
 }
 
 
-def expanded(text: str, environ: Mapping[str, str] = ENVIRON) -> Expanded:
+def expanded(text: str, environ: Mapping[str, str] = ENVIRON) -> ExpandedText:
     return expand(text, environ.get, KEYS.get)
 
 
@@ -71,7 +71,7 @@ CASES = [
 @pytest.mark.requirement("var-forms")
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 def test_a_text_is_expanded(text: str, expected: str) -> None:
-    assert expanded(text) == Expanded(expected)
+    assert expanded(text) == ExpandedText(expected)
 
 
 MISSING = [
@@ -84,7 +84,7 @@ MISSING = [
 @pytest.mark.requirement("var-missing")
 @pytest.mark.parametrize(("text", "expected", "missing"), MISSING)
 def test_a_missing_variable_is_empty_and_named(text: str, expected: str, missing: tuple[str, ...]) -> None:
-    assert expanded(text) == Expanded(expected, missing)
+    assert expanded(text) == ExpandedText(expected, missing)
 
 
 @given(
@@ -95,12 +95,12 @@ def test_a_missing_variable_is_empty_and_named(text: str, expected: str, missing
 def test_any_text_is_expanded(text: str) -> None:
     found = expanded(text)
     if "$" not in text and "{" not in text:
-        assert found == Expanded(text)
+        assert found == ExpandedText(text)
 
 
 @given(st.text(alphabet="ab$ %-/\\~"))
 def test_a_text_without_variables_stays(text: str) -> None:
-    assert expanded(text) == Expanded(text)
+    assert expanded(text) == ExpandedText(text)
 
 
 def test_hundreds_of_thousands_of_open_braces_are_no_work() -> None:

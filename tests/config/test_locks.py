@@ -86,14 +86,14 @@ def test_a_lock_is_never_written_through_a_link(home: Path) -> None:
     with locked(home / "servers.yaml"):
         (name,) = [file.name for file in (home / "run").iterdir()]
     (home / "run" / name).symlink_to(home / "precious")
-    with pytest.raises(StorageError, match="cannot be changed"), locked(home / "servers.yaml"):
+    with pytest.raises(StorageError, match="Cannot change"), locked(home / "servers.yaml"):
         pass
     assert (home / "precious").read_text() == "mine"
 
 
 def test_a_lock_that_cannot_be_made_is_a_clear_error(home: Path) -> None:
     (home / "run").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot be changed") as caught, locked(home / "servers.yaml"):
+    with pytest.raises(StorageError, match="Cannot change") as caught, locked(home / "servers.yaml"):
         pass
     assert caught.value.hint
 

@@ -17,11 +17,11 @@ import pytest
 from trayapp.config import edits
 from trayapp.config.files import QUIET_LOOKS, QUIET_S, _take_place, storage_error
 from trayapp.config.locks import WAIT_S, locked
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.sample import sample_text
-from trayapp.config.store import EDIT_S, ConfigStore, Loaded, signature
+from trayapp.config.store import EDIT_S, ConfigStore, LoadedFile, signature
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.servers import ToolSwitch
@@ -113,7 +113,7 @@ def test_a_write_is_refused_when_the_file_changed_since_it_was_read(path: Path) 
         store.write("mine", seen)
     path.write_bytes(b"")
     with pytest.raises(FileChangedError):
-        store.write("mine", Loaded("", ""))
+        store.write("mine", LoadedFile("", ""))
     assert path.read_bytes() == b""
     assert only_file_in(path.parent) == "servers.yaml"
 
@@ -141,7 +141,7 @@ def test_a_file_that_is_emptied_to_be_saved_as_it_is_read_is_read_again(path: Pa
             file.write(TEXT.encode())
 
     class EmptiedMeanwhile(ConfigStore):
-        def read(self) -> Loaded:
+        def read(self) -> LoadedFile:
             if not editors:
                 editors.append(threading.Thread(target=save, args=(self.path.open("wb"),)))
                 editors[0].start()
@@ -161,7 +161,7 @@ def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None
         path.write_text(f"# save {saved}\n")
         return text + "x: 1\n"
 
-    with pytest.raises(FileChangedError, match="saved it again and again") as caught:
+    with pytest.raises(FileChangedError, match="kept saving it") as caught:
         ConfigStore(path).edit(change, within_s=1.0)
     assert caught.value.hint
     assert saved > 1
@@ -178,7 +178,7 @@ def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
 
 def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Path) -> None:
     store = ConfigStore(home / "servers.yaml")
-    with locked(store.path), pytest.raises(StorageError, match="cannot be changed") as caught:
+    with locked(store.path), pytest.raises(StorageError, match="Cannot change") as caught:
         store.edit(lambda text: text + "x: 1\n", within_s=0.05)
     assert caught.value.hint
     assert not store.path.exists()
@@ -186,14 +186,14 @@ def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Pat
 
 def test_a_file_that_cannot_be_read_is_left_alone(path: Path) -> None:  # merge-11, config-32
     path.write_bytes(b"servers: [\n")
-    with pytest.raises(Unparsable) as caught:
+    with pytest.raises(UnparsableError) as caught:
         switch(ConfigStore(path), "s", False)
     assert caught.value.problem.file == "servers.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Unparsable, match="UTF-8"):
+    with pytest.raises(UnparsableError, match="UTF-8"):
         ConfigStore(path).add_server("t", {"command": "x"})
     path.write_bytes(b"#" * (MAX_BYTES + 1))
-    with pytest.raises(Unparsable, match="10 MB"):
+    with pytest.raises(UnparsableError, match="10 MB"):
         ConfigStore(path).read()
     assert path.stat().st_size == MAX_BYTES + 1
 
@@ -211,7 +211,7 @@ def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
 @pytest.mark.requirement("file-first-run")
 def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
     store = ConfigStore(tmp_path / "a" / "b" / "servers.yaml", sample_text)
-    assert store.read() == Loaded("", "")
+    assert store.read() == LoadedFile("", "")
     assert store.signature() is None
     assert store.create()
     assert not store.create()
@@ -296,7 +296,7 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path, make: Callable[[Path], 
         ConfigStore(path).add_server("s", {"command": "x"})
     assert caught.value.hint
     with pytest.raises(StorageError):
-        ConfigStore(path).write("x", Loaded("", ""))
+        ConfigStore(path).write("x", LoadedFile("", ""))
 
 
 @posix_only

@@ -16,7 +16,7 @@ import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tests.backends.world import Ear
-from tests.contract.http_servers import HttpServer, Seen
+from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from trayapp.backends.connection import Connection
@@ -75,10 +75,10 @@ async def connecting(
             tasks.cancel_scope.cancel()
 
 
-def refusing(status: int, when: Callable[[Seen], bool] = lambda seen: True, body: Any = None) -> Any:
+def refusing(status: int, when: Callable[[SupervisorView], bool] = lambda seen: True, body: Any = None) -> Any:
     """A `refuse` that answers matching requests with that status."""
 
-    def refuse(seen: Seen) -> Response | None:
+    def refuse(seen: SupervisorView) -> Response | None:
         if not when(seen):
             return None
         if body is None:
@@ -314,7 +314,7 @@ async def test_there_is_no_third_try() -> None:
     server = HttpServer()
     server.refusal = refusing(404, lambda seen: seen.method == "tools/call")
     async with server.running(), connecting(server.url()) as case:
-        with pytest.raises(RpcError, match="ended our session"):
+        with pytest.raises(RpcError, match="ended the session"):
             await case.call()
         assert [seen.method for seen in server.seen].count("tools/call") == 2
 
@@ -460,7 +460,7 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked_in_the_middle
     async with server.running(), connecting(server.url()) as case:
         await case.call()
         server.refusal = lambda seen: Response(status_code=503, headers={"Retry-After": "300"})
-        with pytest.raises(RpcError, match="web is temporarily unavailable and asked to be left alone for 300 s"):
+        with pytest.raises(RpcError, match="web is temporarily unavailable and asks not to be called for 300 s"):
             await case.call()
         asked = len(server.seen)
         with pytest.raises(RpcError, match="web is temporarily unavailable"):
@@ -498,7 +498,7 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
     """As many frameworks do, from /mcp to /mcp/."""
     server = HttpServer()
 
-    def refuse(seen: Seen) -> Response | None:
+    def refuse(seen: SupervisorView) -> Response | None:
         moved = seen.path == "/mcp" and "moved" not in seen.query
         return Response(status_code=307, headers={"Location": "/mcp?moved=1"}) if moved else None
 
@@ -628,7 +628,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
     """MCP 2025-03-26, transports."""
     server = HttpServer()
 
-    def batch(seen: Seen) -> Response | None:
+    def batch(seen: SupervisorView) -> Response | None:
         body = {"jsonrpc": "2.0", "id": seen.id, said: {"code": 5, "message": "batched", "content": []}}
         return JSONResponse([body], status) if seen.method == "tools/call" else None
 
@@ -643,7 +643,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
         assert case.connection.live is live
 
 
-def rough(seen: Seen) -> bytes:
+def rough(seen: SupervisorView) -> bytes:
     """How a server answers that is not careful: in a batch, or with nothing."""
     if seen.method in ("tools/call", "server/discover"):
         return json.dumps({"jsonrpc": "2.0", "id": seen.id, "result": None}).encode()
@@ -668,7 +668,7 @@ async def test_so_it_is_on_sse() -> None:
         async for event in heard:
             yield b"data: " + event + b"\r\r"
 
-    def answered(seen: Seen) -> Response:
+    def answered(seen: SupervisorView) -> Response:
         if seen.verb == "GET":
             return StreamingResponse(events(), media_type="text/event-stream")
         if seen.id is not None:

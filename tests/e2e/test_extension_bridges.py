@@ -244,7 +244,7 @@ async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and
         async with gateway.client(None) as client:
             visitor = Visitor(client, MODERN)
             found = await visitor.introduce()
-            with pytest.raises(RpcFailure, match="nothing in the request says which") as caught:
+            with pytest.raises(RpcFailure, match="the request does not say which") as caught:
                 await visitor.request("acme/run", x=1)
             assert caught.value.error["code"] == -32601
             address = "multi-mcp://two/doc://shared/readme"

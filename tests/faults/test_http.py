@@ -18,7 +18,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tests.contract.http_servers import HttpServer, Seen
+from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.e2e.gateway import Gateway
 from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
 from tests.faults.world import LONG
@@ -60,7 +60,7 @@ class Site:
             await self._ended.wait()
         self.server.sessions.clear()
 
-    def answer_with(self, make: Callable[[Seen], Response]) -> None:
+    def answer_with(self, make: Callable[[SupervisorView], Response]) -> None:
         """The answer to every POST from now on."""
         self.server.refusal = lambda seen: make(seen) if seen.verb == "POST" else None
 
@@ -99,14 +99,14 @@ class Endless(Response):
             await anyio.lowlevel.checkpoint()
 
 
-def status(code: int, **headers: str) -> Callable[[Seen], Response]:
+def status(code: int, **headers: str) -> Callable[[SupervisorView], Response]:
     return lambda seen: Response("no", code, headers)
 
 
 Act = Callable[[Site, Trial], Awaitable[None]]
 
 
-def answering(make: Callable[[Seen], Response]) -> Act:
+def answering(make: Callable[[SupervisorView], Response]) -> Act:
     async def begin(site: Site, made: Trial) -> None:
         site.answer_with(make)
 

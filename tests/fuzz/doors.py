@@ -17,7 +17,7 @@ import anyio
 from trayapp.catalog import approval_store, cache
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.family import Family
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.frames import FrameDispatcher, RequestContext
@@ -73,7 +73,7 @@ def servers_yaml(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     try:
         config = parse(text, "servers.yaml")
-    except Unparsable:
+    except UnparsableError:
         return
     assert all(problem.line >= 0 and problem.message for problem in config.problems)
 

@@ -19,7 +19,7 @@ class ReadError(Exception):
     ("error", "words"),
     [
         (OSError("[Errno -2] Name or service not known"), "no such host"),
-        (OSError(-3, "Temporary failure in name resolution"), "its name cannot be looked up now; is there a network?"),
+        (OSError(-3, "Temporary failure in name resolution"), "its name cannot be resolved now; is there a network?"),
         (OSError("[Errno 11001] getaddrinfo failed"), "no such host"),
         (ConnectionRefusedError(111, "Connection refused"), "nothing answers there (connection refused)"),
         (OSError("All connection attempts failed"), "nothing answers there"),
@@ -44,10 +44,10 @@ class ReadTimeout(Exception):
     ("cause", "words"),
     [
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "no such host: h.example"),
-        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), "cannot be looked up now"),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), "cannot be resolved now"),
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "connection refused"),
         (ConnectionResetError(errno.ECONNRESET, "reset"), "the connection was cut"),
-        (OSError(errno.EHOSTUNREACH, "x"), "no way to that host"),
+        (OSError(errno.EHOSTUNREACH, "x"), "no route to that host"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"), "TLS"),
         (TimeoutError(), "no answer in time"),
         (ReadTimeout(), "no answer in time"),

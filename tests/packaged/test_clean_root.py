@@ -20,7 +20,7 @@ from tests.tools import require
 from tests.tray.bus import until
 from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, desktop_session, middle
 from tests.tray.running import END_S
-from trayapp.tray.icons import COLOURS
+from trayapp.tray.icons import COLORS
 from trayapp.tray.state.state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
@@ -50,8 +50,8 @@ def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
 
 
 def healthy() -> tuple[int, int, int]:
-    """The colour of the icon on a panel of which nothing is known."""
-    text = COLOURS[IconKind.HEALTHY].either.removeprefix("#")
+    """The color of the icon on a panel of which nothing is known."""
+    text = COLORS[IconKind.HEALTHY].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.supervision import CommandKind, Seen, Timing
+from trayapp.service.supervision import CommandKind, SupervisorView, Timing
 from trayapp.service.supervisor import Supervisor
 
 PATIENCE_S = 20.0
@@ -215,7 +215,7 @@ class Watched:
 
     def __init__(self, place: FakePlace, timing: Timing = QUICK) -> None:
         self.place = place
-        self.seen: list[Seen] = []
+        self.seen: list[SupervisorView] = []
         self._news = threading.Condition()
         self._waited_for = 0
         self.supervisor = Supervisor(place, self._take, timing)
@@ -231,7 +231,7 @@ class Watched:
         for stream in self.place.streams:
             stream.close()
 
-    def _take(self, seen: Seen) -> None:
+    def _take(self, seen: SupervisorView) -> None:
         with self._news:
             self.seen.append(seen)
             self._news.notify_all()
@@ -242,10 +242,10 @@ class Watched:
         told = [seen.state for seen in self.seen]
         return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
 
-    def until(self, condition: Callable[[Seen], bool]) -> Seen:
+    def until(self, condition: Callable[[SupervisorView], bool]) -> SupervisorView:
         """The first that is so of what was told since the last one waited for; or the newest, if it is so still."""
 
-        def told() -> Seen | None:
+        def told() -> SupervisorView | None:
             fresh = range(self._waited_for, len(self.seen)) or range(len(self.seen))[-1:]
             found = next((at for at in fresh if condition(self.seen[at])), None)
             self._waited_for = self._waited_for if found is None else found + 1
@@ -256,7 +256,7 @@ class Watched:
             assert seen is not None, self.seen[-5:]
             return seen
 
-    def state(self, state: ChildState) -> Seen:
+    def state(self, state: ChildState) -> SupervisorView:
         """Wait for that state; for one with a gateway until its first snapshot has come."""
         serves = state in (ChildState.RUNNING, ChildState.ATTACHED)
         return self.until(lambda seen: seen.state is state and (seen.snapshot is not None or not serves))

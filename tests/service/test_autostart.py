@@ -13,7 +13,7 @@ import pytest
 
 from tests.tools import require
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart.entry import AutostartEntry, Start
+from trayapp.service.autostart.entry import AutostartEntry, StartCommand
 from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.autostart.macos import LABEL, LaunchAgent
 from trayapp.service.autostart.switch import Autostart, find_autostart
@@ -61,13 +61,13 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path) -> AutostartEntry:
 
 @pytest.mark.requirement("autostart")
 def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
-    switch = Autostart(entry, Start(PROGRAM))
+    switch = Autostart(entry, StartCommand(PROGRAM))
     assert not switch.is_on()
     switch.turn(False)  # nothing there is fine
     switch.turn(True)
     switch.turn(True)
     assert switch.is_on()
-    assert entry.written() == Start(PROGRAM)
+    assert entry.written() == StartCommand(PROGRAM)
     switch.turn(False)
     assert not switch.is_on()
     assert entry.written() is None
@@ -78,29 +78,29 @@ def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
 def test_odd_paths_come_back_as_they_are(entry: AutostartEntry, path: str) -> None:
     if isinstance(entry, RunKey):
         path = path.replace('"', "'")  # no file of Windows has a quote in its name
-    start = Start((path, "tray", "--autostart"))
+    start = StartCommand((path, "tray", "--autostart"))
     entry.write(start)
     assert entry.written() == start
 
 
 @pytest.mark.requirement("autostart-update")
 def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: AutostartEntry) -> None:
-    Autostart(entry, Start(("/old/multi-mcp", "tray"))).turn(True)
-    switch = Autostart(entry, Start(PROGRAM))
+    Autostart(entry, StartCommand(("/old/multi-mcp", "tray"))).turn(True)
+    switch = Autostart(entry, StartCommand(PROGRAM))
     assert switch.keep_true()
-    assert entry.written() == Start(PROGRAM)
+    assert entry.written() == StartCommand(PROGRAM)
     assert not switch.keep_true()
 
 
 @pytest.mark.requirement("autostart-update")
 def test_what_is_off_stays_off(entry: AutostartEntry) -> None:
-    assert not Autostart(entry, Start(PROGRAM)).keep_true()
+    assert not Autostart(entry, StartCommand(PROGRAM)).keep_true()
     assert not entry.is_on()
 
 
 def test_the_entry_of_another_home_is_left_alone(tmp_path: Path) -> None:
     for entry in (XdgEntry(tmp_path / "x.desktop"), LaunchAgent(tmp_path / "x.plist")):
-        mine, other = Start(PROGRAM, "/home/ada/a home"), Start(("/old/x",), "")
+        mine, other = StartCommand(PROGRAM, "/home/ada/a home"), StartCommand(("/old/x",), "")
         entry.write(mine)
         assert entry.written() == mine
         assert not Autostart(entry, other).keep_true()
@@ -116,14 +116,14 @@ def test_the_entry_of_another_home_is_left_alone(tmp_path: Path) -> None:
 def test_the_desktop_entry_is_valid(tmp_path: Path, path: str, home: str) -> None:
     validator = require("desktop-file-validate")
     file = tmp_path / "multi-mcp.desktop"
-    XdgEntry(file).write(Start((path, "tray", "--autostart"), home))
+    XdgEntry(file).write(StartCommand((path, "tray", "--autostart"), home))
     done = subprocess.run([validator, str(file)], capture_output=True, encoding="utf-8", check=False)
     assert (done.stdout, done.returncode) == ("", 0)
 
 
 def test_the_words_of_the_entry_are_what_a_desktop_starts(tmp_path: Path) -> None:
     file = tmp_path / "multi-mcp.desktop"
-    XdgEntry(file).write(Start(PROGRAM, "/h"))
+    XdgEntry(file).write(StartCommand(PROGRAM, "/h"))
     command = next(line for line in file.read_text().splitlines() if line.startswith("Exec="))
     assert shlex.split(command.removeprefix("Exec=")) == ["/usr/bin/env", "MULTI_MCP_HOME=/h", *PROGRAM]
     assert f"\nTryExec={PROGRAM[0]}\n" in file.read_text()  # of a deleted folder nothing is started, and nothing said
@@ -133,7 +133,7 @@ def test_the_words_of_the_entry_are_what_a_desktop_starts(tmp_path: Path) -> Non
 def test_a_path_that_no_desktop_would_start_is_refused_and_nothing_written(tmp_path: Path, path: str) -> None:
     entry = XdgEntry(tmp_path / "multi-mcp.desktop")
     with pytest.raises(MultiMcpError, match="Start at login is not possible") as caught:
-        entry.write(Start((path, "tray")))
+        entry.write(StartCommand((path, "tray")))
     assert caught.value.hint
     assert not (tmp_path / "multi-mcp.desktop").exists()
 
@@ -154,13 +154,13 @@ def test_a_path_that_no_desktop_would_start_is_refused_and_nothing_written(tmp_p
 def test_a_desktop_s_own_switch_is_heeded(tmp_path: Path, change: str, on: bool) -> None:
     file = tmp_path / "multi-mcp.desktop"
     entry = XdgEntry(file)
-    entry.write(Start(PROGRAM))
+    entry.write(StartCommand(PROGRAM))
     text = file.read_text(encoding="utf-8")
     name = change.partition("=")[0]
     file.write_text(re.sub(f"(?m)^{re.escape(name)}=.*\n", "", text) + change + "\n", encoding="utf-8")
     assert entry.is_on() is on
     if not on:
-        Autostart(entry, Start(PROGRAM)).turn(True)
+        Autostart(entry, StartCommand(PROGRAM)).turn(True)
         assert entry.is_on()
 
 
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for entry in (XdgEntry(tmp_path / "file" / "x"), LaunchAgent(tmp_path / "file" / "x")):
         with pytest.raises(StorageError, match="Cannot write"):
-            entry.write(Start(PROGRAM))
+            entry.write(StartCommand(PROGRAM))
     (tmp_path / "folder").mkdir()
     for entry in (XdgEntry(tmp_path / "folder"), LaunchAgent(tmp_path / "folder")):
         with pytest.raises(StorageError, match="Cannot read"):
@@ -205,7 +205,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
 
 def test_the_launch_agent_starts_it_once_in_the_graphical_session(tmp_path: Path) -> None:
     path = tmp_path / "x.plist"
-    LaunchAgent(path).write(Start(PROGRAM, "/h"))
+    LaunchAgent(path).write(StartCommand(PROGRAM, "/h"))
     values = plistlib.loads(path.read_bytes())
     assert values["ProgramArguments"] == list(PROGRAM)
     assert values["EnvironmentVariables"] == {"MULTI_MCP_HOME": "/h"}
@@ -223,7 +223,7 @@ def test_a_launch_agent_that_starts_nothing_is_off(tmp_path: Path, data: bytes) 
 
 def test_a_launch_agent_that_was_disabled_is_off(tmp_path: Path) -> None:
     path = tmp_path / "x.plist"
-    LaunchAgent(path).write(Start(PROGRAM))
+    LaunchAgent(path).write(StartCommand(PROGRAM))
     path.write_bytes(plistlib.dumps({**plistlib.loads(path.read_bytes()), "Disabled": True}))
     assert not LaunchAgent(path).is_on()
 
@@ -233,7 +233,7 @@ def test_a_launch_agent_that_was_disabled_is_off(tmp_path: Path) -> None:
 
 def test_the_run_key_has_the_program_in_quotes() -> None:
     registry = FakeRegistry()
-    RunKey(registry).write(Start((r"C:\Program Files\multi-mcp\multi-mcp-tray.exe", "tray", "--autostart")))
+    RunKey(registry).write(StartCommand((r"C:\Program Files\multi-mcp\multi-mcp-tray.exe", "tray", "--autostart")))
     command = registry.values[RUN, "multi-mcp"]
     assert command == r'"C:\Program Files\multi-mcp\multi-mcp-tray.exe" tray --autostart'
 
@@ -242,29 +242,33 @@ def test_the_run_key_has_the_program_in_quotes() -> None:
 def test_the_switch_of_the_task_manager_is_heeded(switch: bytes, on: bool) -> None:
     registry = FakeRegistry()
     key = RunKey(registry)
-    key.write(Start(PROGRAM))
+    key.write(StartCommand(PROGRAM))
     registry.values[APPROVED, "multi-mcp"] = switch
     assert key.is_on() is on
-    key.write(Start(PROGRAM))
+    key.write(StartCommand(PROGRAM))
     assert key.is_on()
 
 
 def test_a_home_of_its_own_cannot_be_started_from_the_run_key() -> None:
     with pytest.raises(MultiMcpError, match="MULTI_MCP_HOME is set"):
-        RunKey(FakeRegistry()).write(Start(PROGRAM, "/h"))
+        RunKey(FakeRegistry()).write(StartCommand(PROGRAM, "/h"))
 
 
 def test_a_registry_that_refuses_is_said_so() -> None:
     registry = FakeRegistry()
     registry.refuses = True
-    for work in (RunKey(registry).is_on, RunKey(registry).remove, lambda: RunKey(registry).write(Start(PROGRAM))):
+    for work in (
+        RunKey(registry).is_on,
+        RunKey(registry).remove,
+        lambda: RunKey(registry).write(StartCommand(PROGRAM)),
+    ):
         with pytest.raises(StorageError, match="Access is denied"):
             work()
 
 
 @pytest.mark.parametrize("words", [("C:\\x.exe",), ("C:\\a b\\x.exe", "tray"), ("x", "a b", "c")])
 def test_a_run_command_is_read_back(words: tuple[str, ...]) -> None:
-    assert split_command(windows_command(Start(words))) == list(words)
+    assert split_command(windows_command(StartCommand(words))) == list(words)
 
 
 # -- what is started -----------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckCont
         ("server.command", "problem", "missing: there is no program missing-${KEY} on the PATH"),
         ("server.command", "problem", "path: there is no program /nowhere/x"),
         ("server.command", "problem", "plain: there is no program ./bin/data"),
-        ("server.variables", "note", "kept: github in the keyring was not looked at"),
+        ("server.variables", "note", "kept: github in the keyring was not checked"),
         ("server.variables", "problem", "web: Variable NO_URL not set"),
     ]
     assert SECRET not in str(findings)
@@ -269,8 +269,8 @@ def test_modes_that_let_others_in_are_problems(world: CheckContext) -> None:
     found = gateway.socket_mode(world)
     assert told(found) == [("socket.mode", "problem")] * 2
     assert [finding.remedy for finding in found] == [
-        f"Close it with: chmod 700 {run}",
-        f"Close it with: chmod 600 {run / 'endpoint.json'}",
+        f"Restrict it with: chmod 700 {run}",
+        f"Restrict it with: chmod 600 {run / 'endpoint.json'}",
     ]
 
 
@@ -301,11 +301,11 @@ def test_a_gateway_that_hangs_is_a_problem(world: CheckContext) -> None:
 
 @posix
 def test_a_socket_that_was_left_behind_is_a_note(world: CheckContext) -> None:
-    assert gateway.socket_answers(world)[0].message == "The gateway does not run"
+    assert gateway.socket_answers(world)[0].message == "The gateway is not running"
     with listening(world):
         pass
     (finding,) = gateway.socket_answers(world)
-    assert (finding.state, finding.message) == ("note", "The gateway was killed and does not run")
+    assert (finding.state, finding.message) == ("note", "The gateway was killed and is not running")
 
 
 @posix
@@ -326,7 +326,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: Check
     lock.write_text(str(os.getpid()), encoding="ascii")
     assert gateway.socket_answers(world)[0].message == f"The gateway (process {os.getpid()}) is starting"
     os.utime(lock, (LONG_AGO, LONG_AGO))  # this process began later: it is another one of that number
-    assert gateway.socket_answers(world)[0].message == "The gateway does not run"
+    assert gateway.socket_answers(world)[0].message == "The gateway is not running"
 
 
 @posix
@@ -337,7 +337,7 @@ def test_a_holder_that_has_had_its_time_is_a_problem(world: CheckContext) -> Non
     past = time.time() - gateway.STARTING_S - 1
     os.utime(lock, (past, past))
     (finding,) = gateway.socket_answers(world)
-    assert (finding.state, finding.message) == ("problem", "The gateway (process 1) runs, but does not listen")
+    assert (finding.state, finding.message) == ("problem", "The gateway (process 1) runs but does not listen")
 
 
 def test_a_port_that_somebody_else_has_is_a_note(world: CheckContext) -> None:
@@ -384,7 +384,7 @@ def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> No
         registry.write_text(f"{left.pid}\t123\tmark\n999999999\t1\tx\nrubbish\n", encoding="utf-8")
         (finding,) = gateway.stale_processes(world)
         assert finding.state == "problem"
-        assert finding.message == f"A gateway that is gone left 1 server process: {left.pid}"
+        assert finding.message == f"A gateway that ended left 1 server process: {left.pid}"
         os.utime(registry, (LONG_AGO, LONG_AGO))  # the process began later: it is another one of that number
         assert told(gateway.stale_processes(world)) == [("processes.stale", "note")]
         assert left.stdin is not None
@@ -582,7 +582,7 @@ def test_tools_that_wait_for_an_approval_are_a_note() -> None:
     assert (found.code, found.state) == ("gateway.approvals", "note")
     assert ("2 tools of gh" in found.message, found.remedy) == (True, "Look at it with: multi-mcp approve gh")
     one = gateway._of_approvals({"name": "gh", "approvals": ["a"]})
-    assert one.message == "1 tool of gh changed, or looks suspicious, and waits for you: a"
+    assert one.message == "1 tool of gh changed, or looks suspicious, and waits for approval: a"
 
 
 @pytest.mark.requirement("browser-of-each-session")

@@ -108,11 +108,13 @@ def test_an_answer_is_kept_then_completed_by_what_changed_and_stands_in_for_a_re
         server.status = 503
         clock.time += FRESH_S + 1
         old = found.find("x")
-        assert (len(old.entries), old.old_s, old.why) == (2, FRESH_S + 1, "It answers with the status 503")
-        with pytest.raises(MultiMcpError, match="cannot be asked: It answers with the status 503") as caught:
+        assert (len(old.entries), old.old_s, old.why) == (2, FRESH_S + 1, "It answers with HTTP status 503")
+        with pytest.raises(
+            MultiMcpError, match=r"Cannot ask the registry .*: It answers with HTTP status 503"
+        ) as caught:
             found.find("never asked before")
         assert "Try again later" in caught.value.hint
-    with pytest.raises(MultiMcpError, match="cannot be asked: Connection refused"):
+    with pytest.raises(MultiMcpError, match=r"Cannot ask the registry .*: Connection refused"):
         found.find("something else")
     assert len(found.find("x").entries) == 2
 
@@ -170,7 +172,7 @@ def test_hostile_entries_are_left_out_or_become_bounded_text(tmp_path: Path) -> 
 def test_an_answer_about_another_server_is_not_taken_and_a_cursor_that_comes_again_ends(tmp_path: Path) -> None:
     with registry() as server:
         server.raw = json.dumps(entry("io.github.evil/y")).encode()
-        with pytest.raises(MultiMcpError, match="cannot be used"):
+        with pytest.raises(MultiMcpError, match="is not valid"):
             named(server, tmp_path).entry("io.github.a/x")
         server.raw = json.dumps({"servers": [entry("io.github.a/x")], "metadata": {"nextCursor": "again"}}).encode()
         assert len(named(server, tmp_path).find("x").entries) == 1

@@ -98,9 +98,9 @@ def test_one_that_never_answers_is_ended_and_tried_again(place: FakePlace) -> No
 
 
 def test_a_program_that_cannot_be_started_is_a_crash_with_that_reason(place: FakePlace) -> None:
-    place.launch_error = StorageError("The gateway cannot be started: No such file or directory")
+    place.launch_error = StorageError("Cannot start the gateway: No such file or directory")
     with Watched(place) as watched:
-        assert watched.state(S.CRASH_LOOP).error == "The gateway cannot be started: No such file or directory"
+        assert watched.state(S.CRASH_LOOP).error == "Cannot start the gateway: No such file or directory"
         assert place.processes == []
 
 

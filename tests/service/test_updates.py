@@ -104,7 +104,7 @@ def test_only_a_page_of_the_same_house_is_shown() -> None:
     ("answer", "status"), [(b"<html>", 200), ([], 200), ({"name": 1}, 200), ({}, 404), ({}, 500), (b"", 200)]
 )
 def test_a_useless_answer_is_one_error(answer: object, status: int) -> None:
-    with releases(answer, status) as server, pytest.raises(MultiMcpError, match="cannot be asked for"):
+    with releases(answer, status) as server, pytest.raises(MultiMcpError, match="Cannot check for"):
         newest(server.address)
 
 

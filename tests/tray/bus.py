@@ -216,7 +216,7 @@ class Item:
         self.call(self.path, ITEM, "Activate", "ii", (0, 0))
 
     def pixel(self) -> tuple[int, int, int, int]:
-        """The colour, RGBA, in the middle of the largest picture."""
+        """The color, RGBA, in the middle of the largest picture."""
         width, height, data = max(self.property("IconPixmap"))
         at = 4 * (height // 2 * width + width // 2)
         alpha, red, green, blue = data[at : at + 4]

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.tray.states import CLIENTS, problem, running, server, shown
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.tray.state.notices import Told, news
+from trayapp.tray.state.notices import NoticeMemory, due_notices
 from trayapp.tray.state.state import Entry, IconKind, Separator, TrayState
 from trayapp.tray.state.view import view
 
@@ -78,8 +78,8 @@ def pages() -> Iterator[str]:
         yield from (f"  tooltip | {line}" for line in seen.tooltip.split("\n"))
         yield from (f"  click   | {line}" for line in seen.summary.split("\n"))
         yield from (f"  {line}" for line in tree(seen.menu, 3 if title in DEEP else 2))
-        first = news(state, Told(), 0.0)
-        for notice in (*first.notices, *news(state, first.told, 10.0).notices):
+        first = due_notices(state, NoticeMemory(), 0.0)
+        for notice in (*first.notices, *due_notices(state, first.told, 10.0).notices):
             yield f"  news    | {notice.title}"
             yield from (f"          | {line}" for line in notice.text.split("\n"))
             yield f"          | {' '.join(f'[{label}]' for label, _ in notice.actions)}"

@@ -14,9 +14,9 @@ from tests.tray.bus import WAIT_S
 RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
 
 
-def plain(colour: tuple[int, int, int, int] = RED) -> Image.Image:
-    """A picture of one colour."""
-    return Image.new("RGBA", (64, 64), colour)
+def plain(color: tuple[int, int, int, int] = RED) -> Image.Image:
+    """A picture of one color."""
+    return Image.new("RGBA", (64, 64), color)
 
 
 @contextmanager

@@ -12,11 +12,11 @@ import pytest
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import CommandKind
-from trayapp.tray.actions import Actions, Means, offered_of
+from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.state import outcomes
 from trayapp.tray.state.state import Action, IconKind, Offered, TrayView, Verb, offer_key
 from trayapp.tray.state.texts import BODY, LINE, TITLE
@@ -62,12 +62,12 @@ class World:
         self.fails: Exception | None = None
         self.has_clipboard = self.has_browser = True
         self.paths = Paths(folder / "servers.yaml", folder / "cache", folder / "logs", folder / "state")
-        self.autostart = Autostart(XdgEntry(folder / "autostart" / "x.desktop"), Start(("/x",)))
+        self.autostart = Autostart(XdgEntry(folder / "autostart" / "x.desktop"), StartCommand(("/x",)))
         self.means = self._means()
         self.actions = Actions(self.means)
 
-    def _means(self) -> Means:
-        return Means(
+    def _means(self) -> ActionServices:
+        return ActionServices(
             ask=lambda method, params: self._do("ask", (method, params), self.answers.get(method, {})),
             run=lambda argv, timeout_s: self._do("run", list(argv), VERBS.get(argv[0], CLIENT)),
             command=lambda kind: self._do("wish", kind),
@@ -114,16 +114,16 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.REFRESH, "github"), ("ask", ("refresh", {"server": "github"})), "Refreshed: github"),
     (Action(V.SIGN_IN, "linear"), ("ask", ("login_wait", {"server": "linear"})), "Signed in to linear"),
     (Action(V.SIGN_OUT, "linear"), ("ask", ("logout", {"server": "linear"})), "Signed out of linear"),
-    (Action(V.UNLOCK), ("ask", ("keyring", {"unlock": True})), "The keyring is open"),
-    (Action(V.ENABLE, "github"), ("run", ["enable", "github"]), "github is switched on"),
-    (Action(V.DISABLE, "github"), ("run", ["disable", "github"]), "github is switched off"),
+    (Action(V.UNLOCK), ("ask", ("keyring", {"unlock": True})), "The keyring is unlocked"),
+    (Action(V.ENABLE, "github"), ("run", ["enable", "github"]), "github is enabled"),
+    (Action(V.DISABLE, "github"), ("run", ["disable", "github"]), "github is disabled"),
     (Action(V.CONNECT_CLIENT, "codex"), ("changed", None), "Codex is connected"),
     (Action(V.DISCONNECT_CLIENT, "codex"), ("changed", None), "Codex is disconnected"),
     (Action(V.COPY_COMMAND), ("copy", "'/opt/multi mcp/multi-mcp' stdio"), "Copied"),
     (Action(V.COPY_DIAGNOSTICS), ("copy", DIAGNOSTICS), "Diagnostics copied"),
-    (Action(V.TAKE_OVER, OFFER), ("changed", None), "2 servers taken over"),
-    (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers taken over"),
-    (Action(V.TAKE_OUT, DOUBLED), ("changed", None), "Zed has multi-mcp alone now"),
+    (Action(V.TAKE_OVER, OFFER), ("changed", None), "2 servers imported"),
+    (Action(V.TAKE_OVER_HIDDEN, OFFER), ("changed", None), "2 servers imported"),
+    (Action(V.TAKE_OUT, DOUBLED), ("changed", None), "Zed now uses only multi-mcp"),
     (Action(V.LEAVE_SERVERS), ("changed", None), "They stay where they are"),
     (Action(V.ALLOW, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "once", "by": "the tray"})), None),
     (Action(V.ALLOW_SESSION, "3fa"), ("ask", ("allow", {"id": "3fa", "answer": "session", "by": "the tray"})), None),
@@ -136,7 +136,7 @@ SUCCESS: list[tuple[Action, tuple[str, object] | None, str | None]] = [
     (Action(V.RESTART), ("wish", CommandKind.RESTART), None),
     (Action(V.RETRY), ("wish", CommandKind.START), None),
     (Action(V.AUTOSTART_ON), ("changed", None), "multi-mcp starts at login"),
-    (Action(V.AUTOSTART_OFF), ("changed", None), "multi-mcp does not start at login any more"),
+    (Action(V.AUTOSTART_OFF), ("changed", None), "multi-mcp no longer starts at login"),
     (Action(V.SHOW_STATE), None, "multi-mcp"),
     (Action(V.ABOUT), None, "multi-mcp 1.0 (abc1234)"),
     (Action(V.QUIT), ("quit", None), None),
@@ -242,7 +242,7 @@ def test_what_looks_like_orders_to_the_model_comes_first_and_nothing_lies_right_
     world.answers["approvals"] = {"rows": [WAITING, ORDERS]}
     world.actions.do(Action(V.SHOW_CHANGES, "evil"))
     shown = Path(str(world.did[-1][1])).read_text().splitlines()
-    assert shown[3:5] == ["pay: looks like orders to the model", "  ! In its description: do not tell him"]
+    assert shown[4:6] == ["pay: looks like orders to the model", "  ! In its description: do not tell him"]
     assert sum("do not tell him" in line for line in shown) == 1
     assert "add: its definition changed" in shown
     assert max(map(len, shown)) <= 90
@@ -325,7 +325,7 @@ def test_the_state_comes_with_its_buttons(world: World) -> None:
 def test_the_gateway_s_log_is_opened_else_the_folder_else_it_is_said_where_logs_will_lie(world: World) -> None:
     notice = world.actions.do(Action(V.SHOW_LOGS))
     assert notice is not None
-    assert notice.title == "The logs cannot be shown"
+    assert notice.title == "Cannot show the logs"
     assert world.actions.do(Action(V.LOG_FOLDER)) is not None
     world.log("tray.log")
     world.actions.do(Action(V.SHOW_LOGS))
@@ -362,8 +362,8 @@ def test_servers_are_copied_after_a_yes_to_just_these(world: World, verb: Verb, 
 def test_a_yes_to_others_than_there_are_now_takes_nothing_over(world: World) -> None:
     notice = world.actions.do(Action(V.TAKE_OVER, offer_key(OFFERED[:1])))
     assert notice is not None
-    assert notice.title == "Not taken over"
-    assert notice.text.startswith("They are not those any more that were shown\n")
+    assert notice.title == "Not imported"
+    assert notice.text.startswith("The list changed after it was shown\n")
     assert world.did == [("run", ["import", "--first", "--dry-run"]), ("changed", None)]
 
 
@@ -376,7 +376,7 @@ def test_servers_are_taken_out_of_ai_tools_after_a_yes_to_just_these(world: Worl
     world.did.clear()
     notice = world.actions.do(Action(V.TAKE_OUT, OFFER))
     assert notice is not None
-    assert notice.title == "Not taken out"
+    assert notice.title == "Not removed"
     assert world.did == [("run", ["import", "--doubled", "--dry-run"]), ("changed", None)]
 
 
@@ -411,21 +411,21 @@ def test_a_sign_in_that_is_not_kept_is_said_so(world: World) -> None:
     world.answers["login_wait"] = {"auth": {"kept": False}, "error": None}
     notice = world.actions.do(Action(V.SIGN_IN, "linear"))
     assert notice is not None
-    assert "after a restart, sign in again" in notice.text
+    assert "sign in again after a restart" in notice.text
 
 
 def test_a_client_that_was_connected_already_is_said_so(world: World) -> None:
     notice = outcomes.client("Codex", True, {**ROW, "changed": False})
-    assert (notice.title, notice.text) == ("Codex is already connected", "There was nothing to change.")
+    assert (notice.title, notice.text) == ("Codex is already connected", "Nothing had to change.")
 
 
 @pytest.mark.parametrize(
     ("on", "row", "text"),
     [
         (True, {}, "Restart Codex to see it"),
-        (True, {"needs": ""}, "It sees its new entry by itself."),
+        (True, {"needs": ""}, "It reads the new entry by itself."),
         (False, {}, "Its configuration is as it was before."),
-        (False, {"restores": False}, "What else was changed there stays."),
+        (False, {"restores": False}, "Other changes in its file are kept."),
     ],
 )
 def test_what_an_ai_tool_needs_then_is_said_of_that_one(on: bool, row: dict[str, Any], text: str) -> None:
@@ -436,7 +436,7 @@ def test_without_a_keyring_the_other_way_to_take_servers_over_is_the_menu_s(worl
     def refuse(argv: Sequence[str], timeout_s: float) -> Any:
         if "--dry-run" in argv:
             return world.means.run(argv, timeout_s)
-        raise MultiMcpError("There is no keyring that would keep secrets", "Import them as they are with --clear")
+        raise MultiMcpError("No keyring here can keep secrets", "Import them as they are with --clear")
 
     notice = Actions(replace(world.means, run=refuse)).do(Action(V.TAKE_OVER_HIDDEN, OFFER))
     assert notice is not None
@@ -454,7 +454,7 @@ def servers(**errors: str | None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("outcome", "title", "text"),
     [
-        ({}, "Nothing to reconnect", "No server is in use. Each starts with its next call."),
+        ({}, "Nothing to reconnect", "No server is in use. Each one starts with its next call."),
         (servers(a=None), "Reconnected: a", "Connected"),
         (servers(a="It ended"), "Not reconnected: a", "It ended"),
         (servers(a=None, b=None), "2 servers reconnected", "All is well"),

@@ -62,11 +62,11 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.click("Servers > broken > Reconnect")
     panel.told("Not reconnected: broken")
     panel.click("Servers > other > Enabled")
-    panel.told("other is switched off")
+    panel.told("other is disabled")
     panel.until_header("1 of 2 servers ready, 3 tools")
     assert not panel.checked("Servers > – other: off > Enabled")
     panel.click("Servers > other > Enabled")
-    panel.told("other is switched on")
+    panel.told("other is enabled")
     panel.until_header("2 of 3 servers ready, 6 tools")
     panel.click("Servers > sample > Show log")  # it writes nothing: what the gateway's log says of it
     until(lambda: app.opened() == [str(app.home / "cache" / "logs" / "sample.log")], "its log is opened")
@@ -107,7 +107,7 @@ def test_files_are_opened_or_it_is_said_that_nothing_opens_them(app: TrayApp, pa
     until(lambda: app.opened()[2:] == [str(app.file)], "the file with the problem is opened")
     app.program("xdg-open", "exit 4")
     panel.click("Open servers.yaml")
-    panel.told("The file cannot be opened", "No program was found")
+    panel.told("Cannot open the file", "No program was found")
 
 
 @pytest.mark.requirement("tray-actions")
@@ -182,7 +182,7 @@ def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, pa
     until(lambda: panel.checked("Start at login"), "it has its mark")
     assert entry.exists()
     panel.click("Start at login")
-    panel.told("does not start at login")
+    panel.told("no longer starts at login")
     until(lambda: not panel.checked("Start at login"), "its mark is gone")
     assert not entry.exists()
     entry.parent.chmod(0o555)
@@ -190,7 +190,7 @@ def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, pa
         entry.parent.rmdir()  # the administrator may write everywhere: something else is in the way then
         entry.parent.write_text("")
     panel.click("Start at login")
-    panel.told("Start at login was not switched on", "Cannot")
+    panel.told("Start at login not turned on", "Cannot")
 
 
 @pytest.mark.requirement("tray-actions")
@@ -323,7 +323,7 @@ def test_a_gateway_that_was_stopped_elsewhere_stays_stopped_and_one_started_else
     other = subprocess.run([*own_command(), "start", "--detach"], env=app.env, capture_output=True, check=True)
     assert b"Gateway ready" in other.stderr
     panel.until_header(READY)
-    assert "Quit (the gateway goes on)" in panel.item.texts()
+    assert "Quit (the gateway keeps running)" in panel.item.texts()
 
 
 # -- one tray, and places without a desktop ------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(app: TrayApp, pa
     assert app.tray.wait(END_S) == 0
     until(lambda: not psutil.pid_exists(pid), "its gateway has ended")
     again = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
-    assert (again.returncode, again.stdout) == (0, "No tray app runs. To stop a gateway: multi-mcp stop\n")
+    assert (again.returncode, again.stdout) == (0, "The tray app is not running. To stop the gateway: multi-mcp stop\n")
 
 
 @pytest.mark.requirement("tray-no-host")

@@ -8,8 +8,8 @@ from PIL import Image
 from trayapp.tray.artwork import PANEL_SIZES, argb32, at_size, pixmaps
 
 
-def plain(size: int, colour: tuple[int, int, int, int] = (1, 2, 3, 255)) -> Image.Image:
-    return Image.new("RGBA", (size, size), colour)
+def plain(size: int, color: tuple[int, int, int, int] = (1, 2, 3, 255)) -> Image.Image:
+    return Image.new("RGBA", (size, size), color)
 
 
 def test_pixels_are_alpha_red_green_blue() -> None:

@@ -15,17 +15,17 @@ import pytest
 from tests.tray.states import server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.switch import Autostart
 from trayapp.service.installed import Update
-from trayapp.service.supervision import Seen
+from trayapp.service.supervision import SupervisorView
 from trayapp.tray.app import LOOK_AGAIN_S, App
-from trayapp.tray.desk import Desk, state_of
 from trayapp.tray.painter import WANTS_EYES, Painter
 from trayapp.tray.redraws import PAUSE_S, Redraws
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view
+from trayapp.tray.state_sources import StateSources, state_of
 
 PATIENCE_S = 20.0
 
@@ -198,23 +198,23 @@ class FakeEntry:
     def is_on(self) -> bool:
         return self.on
 
-    def written(self) -> Start | None:
-        return Start(("/x",)) if self.on else None
+    def written(self) -> StartCommand | None:
+        return StartCommand(("/x",)) if self.on else None
 
-    def write(self, start: Start) -> None:
+    def write(self, start: StartCommand) -> None:
         self.on = True
 
     def remove(self) -> None:
         self.on = False
 
 
-def a_desk(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[Desk, FakeEntry]:
+def some_sources(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[StateSources, FakeEntry]:
     entry = FakeEntry()
-    return Desk(Autostart(entry, Start(("/x",))), clients), entry
+    return StateSources(Autostart(entry, StartCommand(("/x",))), clients), entry
 
 
 class FakeFace:
-    """Implements app.Face; nobody looks at it."""
+    """Implements app.TrayPlatform; nobody looks at it."""
 
     def make_icon(self) -> Any:
         return SimpleNamespace()
@@ -240,7 +240,7 @@ def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_
         looks.put(now[0])
         return ()
 
-    app = App(a_desk(look)[0], FakeFace(), lambda: now[0], Update(str(tmp_path)))
+    app = App(some_sources(look)[0], FakeFace(), lambda: now[0], Update(str(tmp_path)))
     app.opened()
     assert looks.get(timeout=PATIENCE_S) == now[0]
     app.opened()
@@ -258,18 +258,18 @@ def texts_of(shown: TrayView, key: str) -> list[str]:
 
 def test_the_state_is_gathered_from_all_who_know_a_part() -> None:
     client = ClientState("codex", "Codex")
-    desk, entry = a_desk(lambda: (client,))
-    assert desk.state() == TrayState(ChildState.STARTING, clients=None, autostart=False)
+    sources, entry = some_sources(lambda: (client,))
+    assert sources.state() == TrayState(ChildState.STARTING, clients=None, autostart=False)
     entry.on = True
-    assert texts_of(view(desk.state()), "clients/none") == ["Looking for AI tools ..."]
-    desk.look_around()
-    assert texts_of(view(desk.state()), "clients/none") == []
-    assert desk.see(Seen(ChildState.RUNNING, snapshot(server("a")).to_json()))
-    state = desk.state()
+    assert texts_of(view(sources.state()), "clients/none") == ["Looking for AI tools ..."]
+    sources.look_around()
+    assert texts_of(view(sources.state()), "clients/none") == []
+    assert sources.see(SupervisorView(ChildState.RUNNING, snapshot(server("a")).to_json()))
+    state = sources.state()
     assert (state.child, state.clients, state.autostart) == (ChildState.RUNNING, (client,), True)
     assert state.snapshot == snapshot(server("a"))
-    assert not desk.see(Seen(ChildState.RUNNING, snapshot(server("b")).to_json()))
-    assert desk.see(Seen(ChildState.RUNNING, hangs=True))
+    assert not sources.see(SupervisorView(ChildState.RUNNING, snapshot(server("b")).to_json()))
+    assert sources.see(SupervisorView(ChildState.RUNNING, hangs=True))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_the_state_is_gathered_from_all_who_know_a_part() -> None:
     ],
 )
 def test_a_snapshot_that_cannot_be_read_is_an_error_and_no_end(document: dict[str, Any], error: str) -> None:
-    state = state_of(Seen(ChildState.RUNNING, document))
+    state = state_of(SupervisorView(ChildState.RUNNING, document))
     assert state.snapshot is None
     assert state.error is not None
     assert error in state.error
@@ -291,7 +291,7 @@ def test_a_snapshot_that_cannot_be_read_is_an_error_and_no_end(document: dict[st
 @pytest.mark.requirement("tray-hung")
 @pytest.mark.parametrize("child", [ChildState.RUNNING, ChildState.ATTACHED])
 def test_a_gateway_that_hangs_is_down_and_it_is_said_what_to_do(child: ChildState) -> None:
-    shown = view(state_of(Seen(child, snapshot(server("a", State.IDLE)).to_json(), hangs=True)))
+    shown = view(state_of(SupervisorView(child, snapshot(server("a", State.IDLE)).to_json(), hangs=True)))
     assert shown.icon is IconKind.DOWN
     assert shown.tooltip.split("\n") == [
         "multi-mcp: the gateway does not answer",

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 
 from trayapp.tray import icons
-from trayapp.tray.icons import COLOURS, app_icon, drawing, icon, picture
+from trayapp.tray.icons import COLORS, app_icon, drawing, icon, picture
 from trayapp.tray.state.state import IconKind
 from trayapp.tray.vector import Drawing, Shape, read, scaled
 
@@ -43,8 +43,8 @@ def test_any_two_differ_in_shape_alone(one: IconKind, other: IconKind, size: int
 
 @pytest.mark.parametrize("panel", ["#202124", "#f4f4f5"])
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=[f"{one}-{other}" for one, other in PAIRS])
-def test_any_two_differ_for_who_sees_no_colours(one: IconKind, other: IconKind, panel: str) -> None:
-    """In brightness alone, on the panel, where the eye of a colour-blind person has to tell them apart."""
+def test_any_two_differ_for_who_sees_no_colors(one: IconKind, other: IconKind, panel: str) -> None:
+    """In brightness alone, on the panel, where the eye of a color-blind person has to tell them apart."""
     grey = [on_panel(kind, panel).convert("L") for kind in (one, other)]
     far = ImageChops.difference(*grey).point(lambda step: 255 * (step > 60))
     assert ink(far) >= 0.1 * 16 * 16
@@ -74,27 +74,27 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+def luminance(color: str) -> float:
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @pytest.mark.requirement("tray-icons")
 @pytest.mark.parametrize("kind", IconKind)
-def test_colours_stand_out_on_their_panels(kind: IconKind) -> None:
-    colours = COLOURS[kind]
-    assert min(contrast(colours.dark, panel) for panel in DARK_PANELS) >= TEXT_CONTRAST
-    assert min(contrast(colours.light, panel) for panel in LIGHT_PANELS) >= TEXT_CONTRAST
-    assert min(contrast(colours.either, panel) for panel in (*DARK_PANELS[:2], *LIGHT_PANELS[:2])) >= PICTURE_CONTRAST
+def test_colors_stand_out_on_their_panels(kind: IconKind) -> None:
+    colors = COLORS[kind]
+    assert min(contrast(colors.dark, panel) for panel in DARK_PANELS) >= TEXT_CONTRAST
+    assert min(contrast(colors.light, panel) for panel in LIGHT_PANELS) >= TEXT_CONTRAST
+    assert min(contrast(colors.either, panel) for panel in (*DARK_PANELS[:2], *LIGHT_PANELS[:2])) >= PICTURE_CONTRAST
 
 
 @pytest.mark.parametrize("dark", [True, False, None])
-def test_the_colour_is_that_of_the_panel(dark: bool | None) -> None:
-    colours = COLOURS[IconKind.HEALTHY]
-    wanted = {True: colours.dark, False: colours.light, None: colours.either}[dark]
-    *colour, alpha = pixel(icon(IconKind.HEALTHY, 32, dark), 24, 16)
-    assert ("#" + "".join(f"{part:02x}" for part in colour), alpha) == (wanted, 255)
+def test_the_color_is_that_of_the_panel(dark: bool | None) -> None:
+    colors = COLORS[IconKind.HEALTHY]
+    wanted = {True: colors.dark, False: colors.light, None: colors.either}[dark]
+    *color, alpha = pixel(icon(IconKind.HEALTHY, 32, dark), 24, 16)
+    assert ("#" + "".join(f"{part:02x}" for part in color), alpha) == (wanted, 255)
 
 
 def pixel(seen: Image.Image, x: int, y: int) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ def alpha_at(source: Drawing, size: int, x: int, y: int) -> int:
     ],
 )
 def test_what_we_cannot_draw_is_refused(tmp_path: Path, body: str) -> None:
-    with pytest.raises(ValueError, match="not in our part of SVG"):
+    with pytest.raises(ValueError, match="not in the supported part of SVG"):
         drawn(tmp_path, body)
 
 

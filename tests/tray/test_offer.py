@@ -20,13 +20,13 @@ from tests.tray.bus import until
 from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
 from trayapp.config.read.parse import parse
-from trayapp.service.autostart.entry import Start
+from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.switch import Autostart
 from trayapp.service.command_line import own_command, sample_command
-from trayapp.tray.desk import Desk
-from trayapp.tray.start import SystemFace
+from trayapp.tray.start import SystemPlatform
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.state import Action, Offered
+from trayapp.tray.state_sources import StateSources
 
 pytestmark = pytest.mark.requirement("tray-offer")
 ENTRY = "! Use the 2 servers of Cursor"
@@ -55,11 +55,11 @@ def servers(app: TrayApp) -> set[str]:
 
 def test_what_is_offered_is_started_after_a_click_and_never_before(home: Path, address: str, panel: Panel) -> None:
     with tray_app(home, address, with_cursor) as app:
-        panel.told("Cursor has 2 servers", "one: /bin/sh", "Nothing is started until you say yes")
+        panel.told("Cursor has 2 servers", "one: /bin/sh", "Nothing starts until you choose")
         assert servers(app) == {"sample"}
         assert not (app.user / "started").exists()
         panel.click(f"{ENTRY} > Use them")
-        panel.told("2 servers taken over")
+        panel.told("2 servers imported")
         panel.until_header("3 of 3 servers ready")
         assert servers(app) == {"sample", "one", "two"}
         until((app.user / "started").exists, "its tools are read")
@@ -88,13 +88,13 @@ def test_servers_that_an_ai_tool_starts_beside_us_are_taken_out_of_it_after_a_cl
             subprocess.run([*own_command(), *words], env=made.env, cwd=home, capture_output=True, check=True)
 
     with tray_app(home, address, connected) as app:
-        entry = "AI tools > Take 2 servers out of them ..."
+        entry = "AI tools > Remove 2 servers from them ..."
         until(lambda: f"{entry} > Cursor: one" in panel.item.texts(), "both are named")
-        panel.click(f"{entry} > Take them out")
-        panel.told("Cursor has multi-mcp alone now", "multi-mcp import --undo")
+        panel.click(f"{entry} > Remove them")
+        panel.told("Cursor now uses only multi-mcp", "multi-mcp import --undo")
         assert list(json.loads((app.user / ".cursor" / "mcp.json").read_text())["mcpServers"]) == ["multi-mcp"]
         assert {"one", "two"} <= servers(app)
-        until(lambda: not any("out of them" in line for line in panel.item.texts()), "the entry is gone")
+        until(lambda: not any("from them" in line for line in panel.item.texts()), "the entry is gone")
 
 
 class Speaker:
@@ -115,7 +115,7 @@ class Speaker:
 def test_that_it_was_told_is_noted_once_somebody_saw_it(
     tmp_path: Path, key: NoticeKind, seen: bool, noted: bool
 ) -> None:
-    face = SystemFace(lambda line: None)
+    face = SystemPlatform(lambda line: None)
     face.offer_told = tmp_path / "cache" / "offer-told"
     face.speaker = Speaker(seen)
     face.show(Notice(key, "t", "x"), lambda action: None)
@@ -125,10 +125,12 @@ def test_that_it_was_told_is_noted_once_somebody_saw_it(
 def test_what_is_offered_is_looked_for_until_there_is_nothing() -> None:
     one, late = (Offered("a", "Cursor", "x"),), (Offered("late", "Cursor", "x"),)
     answers: list[tuple[Offered, ...] | None] = [None, one, (), late]
-    desk = Desk(Autostart(FakeEntry(), Start(("/x",))), tuple, lambda: answers.pop(0), offer_told=True)
-    assert desk.state().offered == ()
+    sources = StateSources(
+        Autostart(FakeEntry(), StartCommand(("/x",))), tuple, lambda: answers.pop(0), offer_told=True
+    )
+    assert sources.state().offered == ()
     for names in ([], ["a"], [], []):
-        desk.look_around()
-        assert [one.name for one in desk.state().offered] == names
-    assert desk.state().offer_told
+        sources.look_around()
+        assert [one.name for one in sources.state().offered] == names
+    assert sources.state().offer_told
     assert len(answers) == 1

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from trayapp.tray.app import App
-from trayapp.tray.start import SystemFace, client_of, second_words
+from trayapp.tray.start import SystemPlatform, client_of, second_words
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import ClientState, IconKind
 
@@ -24,9 +24,9 @@ class Heard:
         self.notices.append(notice)
 
 
-def face(told: Path | None) -> tuple[SystemFace, Heard, list[str]]:
+def face(told: Path | None) -> tuple[SystemPlatform, Heard, list[str]]:
     heard, said = Heard(), list[str]()
-    made = SystemFace(said.append, told)
+    made = SystemPlatform(said.append, told)
     made.app = cast(App, heard)
     return made, heard, said
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from trayapp.tray import darwin, windows
-from trayapp.tray.app import ByIcon
+from trayapp.tray.app import BalloonNotifications
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import Action, Verb
 from trayapp.tray.toolkit import BaseIcon, Menu, MenuItem
@@ -247,7 +247,7 @@ def test_an_ampersand_is_no_mark() -> None:
     assert windows.menu_text("R&D && more") == "R&&D &&&& more"
 
 
-def test_the_size_and_the_colour_of_the_taskbar_have_defaults_elsewhere() -> None:
+def test_the_size_and_the_color_of_the_taskbar_have_defaults_elsewhere() -> None:
     assert windows.icon_px() > 0
     assert windows.light_taskbar() in (True, False)
 
@@ -280,7 +280,7 @@ def test_windows_is_told_that_we_draw_in_real_pixels(newer: bool | None, asked: 
 def test_a_click_on_a_notification_on_windows_does_what_its_first_button_would(win: Any) -> None:
     clicked = list[Action]()
     win.notify = lambda text, title: None
-    speaker = ByIcon(win)
+    speaker = BalloonNotifications(win)
     sign_in = Action(Verb.SIGN_IN, "a")
     assert speaker.show(Notice("k", "t", "x", (("Sign in", sign_in), ("Quit", Action(Verb.QUIT)))), clicked.append)
     win._on_notify(0, windows.BALLOON_CLICK)

@@ -19,7 +19,9 @@ def test_a_newer_version_is_told_once_and_the_next_one_again(tmp_path: Path) -> 
     told = tmp_path / "cache" / "told"
     Updates(lambda: answer, shown.append, told).look_once()
     Updates(lambda: answer, shown.append, told).look_once()  # after a restart
-    assert [(notice.title, notice.text) for notice in shown] == [("multi-mcp 0.2.0 is there", "https://example.org/r")]
+    assert [(notice.title, notice.text) for notice in shown] == [
+        ("multi-mcp 0.2.0 is available", "https://example.org/r")
+    ]
     answer["newer"]["version"] = "0.3.0"
     Updates(lambda: answer, shown.append, told).look_once()
     assert len(shown) == 2

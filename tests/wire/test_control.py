@@ -278,7 +278,7 @@ async def test_what_does_not_speak_as_a_gateway_is_none(home: Path, said: bytes)
         writer.write(said)
 
     async with impostor(str(home / "run"), talk):
-        with pytest.raises(NoGatewayError, match="does not speak"):
+        with pytest.raises(NoGatewayError, match="is not a gateway"):
             await ask(str(home / "run"), True, "x")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trayapp.wire.framing import TAIL_BYTES, FrameSplitter, Oversized, find_answer_id, find_outer_id
+from trayapp.wire.framing import TAIL_BYTES, FrameSplitter, OversizedFrame, find_answer_id, find_outer_id
 
 LIMIT = 300  # of the splitters here: a little over TAIL_BYTES, so that head and tail of what is too large differ
 
@@ -21,8 +21,8 @@ line = (
 ).map(lambda data: data.replace(b"\n", b"."))
 
 
-def plain(frame: bytes | Oversized) -> bytes | tuple[bytes, bytes]:
-    return (frame.head, frame.tail) if isinstance(frame, Oversized) else frame
+def plain(frame: bytes | OversizedFrame) -> bytes | tuple[bytes, bytes]:
+    return (frame.head, frame.tail) if isinstance(frame, OversizedFrame) else frame
 
 
 def expected(lines: list[bytes]) -> list[bytes | tuple[bytes, bytes]]:
@@ -64,7 +64,7 @@ def test_each_frame_over_the_limit_is_one_oversized_and_the_stream_goes_on() -> 
     frames = splitter.feed(b"1" * 301 + b"\nok\n" + b"2" * 5000)
     frames += splitter.feed(b"2" * 5000)
     frames += splitter.feed(b"2\n\nfine\n")
-    assert [type(frame) for frame in frames] == [Oversized, bytes, Oversized, bytes]
+    assert [type(frame) for frame in frames] == [OversizedFrame, bytes, OversizedFrame, bytes]
 
 
 @pytest.mark.requirement("wire-too-large")
@@ -74,7 +74,7 @@ def test_an_endless_frame_is_not_kept_in_memory() -> None:
     held = [splitter.feed(piece) for _ in range(200)]
     assert held == [[]] * 200
     (frame,) = splitter.feed(b"end\n")
-    assert isinstance(frame, Oversized)
+    assert isinstance(frame, OversizedFrame)
     assert len(frame.head) == len(frame.tail) == TAIL_BYTES
     assert frame.tail.endswith(b"end")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.catalog.schema.tool import Withheld, repair
+from trayapp.catalog.schema.tool import WithheldTool, repair
 from trayapp.wire.mirror_headers import why_no_headers
 
 
@@ -29,22 +29,22 @@ FINE = [
 ]
 
 WRONG = [
-    ("empty", of(a=text("")), "x-mcp-header of a is no name of a header: ''"),
-    ("no text", of(a=text(5)), "x-mcp-header of a is no name of a header: 5"),
-    ("a space", of(a=text("My Region")), "x-mcp-header of a is no name of a header: 'My Region'"),
-    ("a colon", of(a=text("Region:1")), "x-mcp-header of a is no name of a header: 'Region:1'"),
-    ("not ASCII", of(a=text("Région")), "x-mcp-header of a is no name of a header: 'Région'"),
-    ("a line break", of(a=text("A\n")), "x-mcp-header of a is no name of a header: 'A\\n'"),
+    ("empty", of(a=text("")), "x-mcp-header of a is not a header name: ''"),
+    ("no text", of(a=text(5)), "x-mcp-header of a is not a header name: 5"),
+    ("a space", of(a=text("My Region")), "x-mcp-header of a is not a header name: 'My Region'"),
+    ("a colon", of(a=text("Region:1")), "x-mcp-header of a is not a header name: 'Region:1'"),
+    ("not ASCII", of(a=text("Région")), "x-mcp-header of a is not a header name: 'Région'"),
+    ("a line break", of(a=text("A\n")), "x-mcp-header of a is not a header name: 'A\\n'"),
     *(
-        (str(kind), of(a=text("A", kind)), "x-mcp-header of a stands at neither a string nor an integer nor a boolean")
+        (str(kind), of(a=text("A", kind)), "x-mcp-header of a is on neither a string nor an integer nor a boolean")
         for kind in ("object", "array", "null", "number", ["string"])
     ),
-    ("twice", of(a=text("A"), b=text("A")), "x-mcp-header of a is another parameter's, too: A"),
-    ("twice but for case", of(a=text("My"), b=text("mY")), "x-mcp-header of a is another parameter's, too: My"),
-    ("at the top", {**of(), "x-mcp-header": "A"}, "x-mcp-header stands where no parameter is"),
-    ("in a list", of(a={"type": "array", "items": text("A")}), "x-mcp-header stands where no parameter is"),
-    ("in a choice", of(a={"anyOf": [text("A")]}), "x-mcp-header stands where no parameter is"),
-    ("in a definition", {**of(), "$defs": {"a": text("A")}}, "x-mcp-header stands where no parameter is"),
+    ("twice", of(a=text("A"), b=text("A")), "x-mcp-header of a is used by another parameter: A"),
+    ("twice but for case", of(a=text("My"), b=text("mY")), "x-mcp-header of a is used by another parameter: My"),
+    ("at the top", {**of(), "x-mcp-header": "A"}, "x-mcp-header is not on a parameter"),
+    ("in a list", of(a={"type": "array", "items": text("A")}), "x-mcp-header is not on a parameter"),
+    ("in a choice", of(a={"anyOf": [text("A")]}), "x-mcp-header is not on a parameter"),
+    ("in a definition", {**of(), "$defs": {"a": text("A")}}, "x-mcp-header is not on a parameter"),
 ]  # fmt: skip
 
 
@@ -58,4 +58,4 @@ def test_annotations_as_mcp_has_them_are_fine(schema: Any) -> None:
 @pytest.mark.parametrize(("schema", "why"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 def test_a_tool_with_any_other_annotation_is_withheld_with_the_reason(schema: dict[str, Any], why: str) -> None:
     assert why_no_headers(schema) == why
-    assert repair(schema) == Withheld(why)
+    assert repair(schema) == WithheldTool(why)

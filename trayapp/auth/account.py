@@ -41,7 +41,7 @@ class ClientSettings:
         return f"ClientSettings({self.id!r})"
 
 
-class _Flight:
+class _Renewal:
     """One renewal, awaited by all requests that need it."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Account:
         self._loaded = False
         self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be stored could not be read
         self._loading = anyio.Lock()
-        self._flight: _Flight | None = None
+        self._renewal: _Renewal | None = None
         self._refused: str | None = None  # the token that the server no longer accepted and that could not be replaced
         self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal failed
 
@@ -140,8 +140,8 @@ class Account:
 
     def hurry(self) -> None:
         """Limit a renewal in flight to LAST_MOMENT_S, because the gateway ends."""
-        if self._flight is not None:
-            self._flight.scope.deadline = min(self._flight.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
+        if self._renewal is not None:
+            self._renewal.scope.deadline = min(self._renewal.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
 
     # -- the grant -----------------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Account:
             except KeyringUnavailableError as error:
                 level = logging.DEBUG if self.unread else logging.INFO  # each request gets here
                 self.unread = error
-                log.log(level, "No sign-in can be read: %s", error.title)
+                log.log(level, "Cannot read the sign-in: %s", error.title)
                 return
             self._hold(from_text(text, self.url))
 
@@ -235,24 +235,24 @@ class Account:
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
             return
-        flight = self._flight
-        if flight is None:
-            flight = self._flight = _Flight()
+        renewal = self._renewal
+        if renewal is None:
+            renewal = self._renewal = _Renewal()
             # A task of its own: the caller may be cancelled, and a rotated token must not get lost with it.
-            self._tasks.start_soon(self._fly, flight, grant)
-        await flight.done.wait()
-        if flight.error is not None:
-            raise flight.error.with_traceback(None)
+            self._tasks.start_soon(self._run_renewal, renewal, grant)
+        await renewal.done.wait()
+        if renewal.error is not None:
+            raise renewal.error.with_traceback(None)
 
-    async def _fly(self, flight: _Flight, grant: Grant) -> None:
-        flight.error = SignInError("The sign-in was not renewed in time", "Try again")
+    async def _run_renewal(self, renewal: _Renewal, grant: Grant) -> None:
+        renewal.error = SignInError("The sign-in was not renewed in time", "Try again")
         try:
-            flight.scope.deadline = anyio.current_time() + RENEW_LIMIT_S
-            with flight.scope:
-                flight.error = await self._try(grant)
+            renewal.scope.deadline = anyio.current_time() + RENEW_LIMIT_S
+            with renewal.scope:
+                renewal.error = await self._try(grant)
         finally:
-            self._flight = None
-            flight.done.set()
+            self._renewal = None
+            renewal.done.set()
 
     async def _try(self, grant: Grant) -> SignInError | None:
         try:
@@ -263,7 +263,7 @@ class Account:
                 await self._keep(replace(grant, access_token="", refresh_token=None, expires_at=None))
             return error
         except SignInError as error:
-            log.warning("The sign-in at %s could not be renewed: %s", _host(self.url), error.title)
+            log.warning("Cannot renew the sign-in at %s: %s", _host(self.url), error.title)
             self._failed = (self._now(), error)
             return error
         self._failed = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EXPIRED = "Nobody has answered for five minutes"
+EXPIRED = "There was no answer for five minutes"
 
 
 class Login(Protocol):
@@ -217,7 +217,7 @@ class Accounts:
         except SignInError as failure:
             outcome = failure
         except Exception as failure:
-            log.exception("A sign-in to %s failed in a way that we do not know", name)
+            log.exception("Unexpected error in the sign-in to %s", name)
             outcome = SignInError(f"The sign-in failed: {type(failure).__name__}", "See gateway.log")
         finally:
             self._end(key, sign_in, outcome)

@@ -22,7 +22,7 @@ LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the raw body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
-NO_REGISTRATION = "Register multi-mcp there yourself, and write client_id and client_secret into the server's entry"
+NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
 
 
 async def bounded(response: httpx2.Response) -> httpx2.Response:
@@ -33,7 +33,7 @@ async def bounded(response: httpx2.Response) -> httpx2.Response:
             body += part
             if len(body) > ANSWER_MOST:
                 raise SignInError(f"The sign-in service at {request.url.host} gave an answer that is too large",
-                                  "Tell its makers")  # fmt: skip
+                                  "Report this to its makers")  # fmt: skip
     finally:
         await response.aclose()
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
@@ -76,11 +76,11 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
     status = last[0].status_code if last else 0
     if isinstance(error, OAuthRegistrationError):
         why = kind or f"HTTP {status}"
-        return SignInError(f"The sign-in service at {host} takes no new clients ({why})", NO_REGISTRATION)
+        return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # that one quotes the response
-        return SignInError(_words(str(error)), "Tell the makers of the server, or check its url")
+        return SignInError(_words(str(error)), "Report this to the makers of the server, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
 
 
@@ -130,8 +130,8 @@ def require_safe(url: str) -> None:
 def require_outside(url: str, server: str) -> None:
     """Raise SignInError if a remote server sends us to this machine, its link or its cloud's metadata (SSRF)."""
     if is_inside(url) and not is_inside(server):
-        raise SignInError(f"The server sends us to {shown_host(url)}, which is no place of a server elsewhere",
-                          "Tell the makers of the server, or do not use it")  # fmt: skip
+        raise SignInError(f"The server redirects to {shown_host(url)}, an address of this machine or its network",
+                          "Report this to the makers of the server, or do not use it")  # fmt: skip
 
 
 def shown_host(url: str | None) -> str:

@@ -75,9 +75,9 @@ class Callback:
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text
         if self._taken:
-            raise SignInError("This sign-in has had its answer", "Start a new one")
+            raise SignInError("This sign-in was already answered", "Start a new one")
         if self._judge(query) is None:
-            hint = "Paste the whole address that the browser ended at, from http://127.0.0.1 on"
+            hint = "Paste the whole address that the browser ended up at, starting with http://127.0.0.1"
             raise SignInError("This is not the address of this sign-in", hint)
 
     def decide(self, error: SignInError | None) -> None:
@@ -116,7 +116,9 @@ class Callback:
     def _read(said: dict[str, str], expected: Expected) -> Answer | SignInError:
         iss = said.get("iss")
         if (iss is None and expected.iss_required) or (iss is not None and iss != expected.issuer):
-            return SignInError("The answer came from another sign-in service than the one that was asked", "Try again")
+            return SignInError(
+                "The answer came from a different sign-in service than the one that was asked", "Try again"
+            )
         if said.get("error") == DENIED:
             return SignInError("The sign-in was declined", "Try again, and allow it")
         if "error" in said:
@@ -138,7 +140,7 @@ class Callback:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
             return  # the client disconnected
         except Exception:
-            log.exception("A connection to the sign-in page failed in a way that we do not know")
+            log.exception("Unexpected error in a connection to the sign-in page")
 
     async def _respond(self, stream: anyio.abc.SocketStream, head: bytes) -> None:
         method, target, host = _parsed(head)
@@ -171,8 +173,8 @@ async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
     try:
         listener = await anyio.create_tcp_listener(local_host=HOST, local_port=port)
     except OSError as error:
-        title = f"Port {port} of this machine cannot be listened on: {error.strerror}"
-        raise SignInError(title, "Close what uses it, or take callback_port out of servers.yaml") from None
+        title = f"Cannot listen on port {port} of this machine: {error.strerror}"
+        raise SignInError(title, "Close the program that uses it, or remove callback_port from servers.yaml") from None
     chosen: int = listener.extra(anyio.abc.SocketAttribute.local_port)
     callback = Callback(server, chosen)
     async with listener, anyio.create_task_group() as tasks:

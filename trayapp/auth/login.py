@@ -104,7 +104,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
         raise SignInError(f"{host} answered without a token", "Try again, or sign in again")
     kind = oauth_error(response)
     if kind in LOST:
-        raise GrantLostError(f"{host} does not renew it ({kind})", "Sign in again")
+        raise GrantLostError(f"{host} does not renew the sign-in ({kind})", "Sign in again")
     raise SignInError(f"{host} answered HTTP {response.status_code}", "Try again later")
 
 
@@ -124,7 +124,7 @@ async def revoke(grant: Grant) -> bool:
         return False
 
 
-class _Nowhere:
+class _KnownClientStorage:
     """The SDK's TokenStorage. It provides the known client; results are read from the provider at the end."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
@@ -153,7 +153,7 @@ class _Provider(OAuthClientProvider):
         given = None if wish.client_id is None or wish.client_id == by_document else _given(wish)
         about = {"client_name": CLIENT_NAME, "redirect_uris": [wish.redirect_uri]}
         metadata = OAuthClientMetadata.model_validate(about)
-        super().__init__(wish.url, metadata, _Nowhere(given), self._show, self._answered, by_document)
+        super().__init__(wish.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
         self._kind: ClientKind = "given" if given else "registered"
 
     @classmethod
@@ -214,7 +214,7 @@ class _Provider(OAuthClientProvider):
         if named is not None and self.context.oauth_metadata is None:
             # The SDK would continue at the server's own origin: never with a service that nobody named.
             host = urlsplit(named).hostname
-            raise SignInError(f"The sign-in service at {host} does not describe itself", "Try again later")
+            raise SignInError(f"The sign-in service at {host} publishes no metadata", "Try again later")
 
     def as_expected(self, response: httpx2.Response) -> httpx2.Response:
         """Return a response adjusted to what the SDK expects.
@@ -247,7 +247,7 @@ class _Provider(OAuthClientProvider):
         context = self.context
         token, client = context.current_tokens, context.client_info
         if token is None or client is None or not token.access_token:
-            raise SignInError("The sign-in brought no token", "Try again")
+            raise SignInError("The sign-in returned no token", "Try again")
         kind: ClientKind = "document" if client.client_id == self._wish.document_url else self._kind
         secret = None if kind == "given" else client.client_secret  # stored in servers.yaml, or in the keyring by name
         return Grant(
@@ -270,7 +270,9 @@ class _Provider(OAuthClientProvider):
             methods = metadata.code_challenge_methods_supported
             # Some good services omit the list. One that lists only others does not support PKCE as MCP requires.
             if methods is not None and "S256" not in methods:
-                raise SignInError("The sign-in service does not protect its codes (PKCE with S256)", "Tell its makers")
+                raise SignInError(
+                    "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"
+                )
             require_safe(str(metadata.authorization_endpoint))
             require_safe(str(metadata.token_endpoint))
         return await super()._perform_authorization_code_grant()

@@ -86,7 +86,7 @@ def _collection_locked() -> bool | None:
             return bool(secretstorage.Collection(bus).is_locked())
         return None
     except Exception as error:  # noqa: BLE001 (of its words none is shown, as in _unavailable)
-        log.debug("Whether the keyring is locked cannot be told: %s", type(error).__name__)
+        log.debug("Cannot tell whether the keyring is locked: %s", type(error).__name__)
         return False
 
 

@@ -96,13 +96,13 @@ def _words(page: CallbackPage) -> tuple[str, str]:
     said: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
-            "Your AI tools can use the server now. multi-mcp renews the sign-in by itself where the service lets it.",
+            "Your AI tools can use the server now. multi-mcp renews the sign-in by itself if the service allows it.",
         ),
-        "denied": (f"Not signed in to {page.server}", "The request was declined, and nothing was changed."),
+        "denied": (f"Not signed in to {page.server}", "The request was declined. Nothing was changed."),
         "error": (f"The sign-in to {page.server} failed", ""),
         "unknown": (
             "This sign-in is over",
-            "The address belongs to no sign-in that is under way: it has expired, or it was used before.",
+            "The address belongs to no sign-in in progress. It has expired or was used before.",
         ),
     }
     return said[page.outcome]

@@ -27,7 +27,7 @@ NONCE_BYTES = 12  # as GCM defines; a new one for each write
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once per start for us, once per guess for anybody else
 SCRYPT_MEMORY = 64 * 1024 * 1024
 
-SET_PASSPHRASE = f"Set {PASSPHRASE} where the gateway is started, or have a keyring to hold the file's key"
+SET_PASSPHRASE = f"Set {PASSPHRASE} in the environment of the gateway, or install a keyring to hold the file's key"
 
 
 class SealedFile:
@@ -76,7 +76,9 @@ class SealedFile:
         except (ValueError, TypeError, KeyError):
             raise self._refused("is damaged") from None
         if by_passphrase != bool(self._passphrase):
-            raise self._refused("was made with a passphrase" if by_passphrase else "was made without a passphrase")
+            raise self._refused(
+                "was created with a passphrase" if by_passphrase else "was created without a passphrase"
+            )
         texts: dict[str, str] = json.loads(self._open(salt, sealed))
         return texts
 
@@ -127,7 +129,7 @@ class SealedFile:
             kept = self._keyring.get(KEY_ENTRY)
             if kept is None:
                 if self._path.exists():
-                    raise self._refused("has lost its key, which lay in the keyring")
+                    raise self._refused("has lost its key, which was in the keyring")
                 kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
                 self._keyring.set(KEY_ENTRY, kept)
         except KeyringUnavailableError as error:

@@ -43,7 +43,7 @@ async def secret_service_signals() -> AsyncGenerator[None]:
         finally:
             connection.writer.close()
     except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney raises for a bad bus
-        log.debug("no session bus: %s", error)
+        log.debug("No session bus: %s", error)
 
 
 def _load() -> None:

@@ -316,17 +316,21 @@ def _put(records: Records, key: str, text: str | None) -> None:
 
 
 def _no_answer() -> KeyringUnavailableError:
-    return KeyringUnavailableError("The keyring does not answer", "Look for its dialog, or restart it", "locked")
+    return KeyringUnavailableError(
+        "The keyring does not answer", "Look for its dialog, or restart the keyring", "locked"
+    )
 
 
 def check_secret(name: str, value: str = "x") -> None:
     """Raise UsageError for a secret that cannot be stored or cannot be named in servers.yaml."""
     if not name.strip() or name != name.strip() or len(name) > NAME_MAX or not name.isprintable():
-        raise UsageError("A secret needs a plain name of at most 128 letters", "For example: github")
+        raise UsageError(
+            "A secret's name has 1 to 128 printable characters, with no spaces around it", "For example: github"
+        )
     if FORBIDDEN & set(name):
-        raise UsageError("A secret's name holds none of : { } $", "For example: github")
+        raise UsageError("A secret's name cannot contain : { } $", "For example: github")
     if not value or len(value) > SECRET_MAX:
-        raise UsageError(f"A secret has 1 to {SECRET_MAX} letters", "Give it on stdin")
+        raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Give it on stdin")
 
 
 def _names(text: str | None) -> list[str]:

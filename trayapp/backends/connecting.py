@@ -52,7 +52,7 @@ async def connected(key: str, server: ServerConfig, context: BackendContext, inb
         if limit.cancelled_caught:
             title = f"{server.name} did not finish its handshake within {timeout:g} s"
             raise ConnectFailedError(
-                server.name, title, "Raise its connect_timeout in servers.yaml if it is slow to start"
+                server.name, title, "If it is slow to start, raise its connect_timeout in servers.yaml"
             )
 
 

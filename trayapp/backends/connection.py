@@ -239,7 +239,9 @@ class Connection:
         except RpcError as error:
             if live.transport.refusal.unauthorized:
                 raise refused(self.name, live.transport.refusal) from None
-            raise ServerError(self.name, f"{self.name} did not list what it offers: {error.message}") from None
+            raise ServerError(
+                self.name, f"{self.name} did not list its tools, prompts or resources: {error.message}"
+            ) from None
         finally:
             self.in_flight -= 1
         if "tools" in offer.failed:
@@ -330,7 +332,7 @@ class Connection:
         try:
             hear(self, *facts)
         except Exception:
-            log.exception("News of %s were not understood", self.name)
+            log.exception("Unexpected error in an observer of %s", self.name)
 
     # -- the task of one connection ------------------------------------------------------------------------------
 
@@ -344,7 +346,7 @@ class Connection:
         except MultiMcpError as failure:
             error = ConnectFailedError(self.name, f"Cannot start {self.name}: {failure.title}", failure.hint)
         except Exception as failure:
-            log.exception("Connection to %s failed in a way that we do not know", self.name)
+            log.exception("Unexpected error in the connection to %s", self.name)
             error = ConnectFailedError(
                 self.name, f"Cannot use {self.name}: {type(failure).__name__}", "See gateway.log"
             )

@@ -96,7 +96,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
 async def _agreed(probe: Any) -> Peer:
     peer: Peer | None = await probe
     if peer is None:
-        raise RpcError(INTERNAL_ERROR, "The server names no protocol revision that we speak")
+        raise RpcError(INTERNAL_ERROR, "The server names no protocol revision that multi-mcp supports")
     return peer
 
 
@@ -154,7 +154,9 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
     if protocol in MODERN_VERSIONS:
         raise _NewerEraError(UNSUPPORTED_PROTOCOL_VERSION, f"The server answered initialize with {protocol}")
     if protocol not in HANDSHAKE_VERSIONS:
-        raise RpcError(INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which we do not"[:200])
+        raise RpcError(
+            INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which multi-mcp does not support"[:200]
+        )
     channel.adopt(protocol)
     await channel.notify("notifications/initialized", None)
     info = result.get("serverInfo")

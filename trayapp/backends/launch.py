@@ -183,7 +183,9 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
         on_path = "" if _is_path(command) else " on the PATH"
         first = command.split()[0]
         is_line = first != command and find_program(first, launch.env, launch.cwd) is not None
-        as_list = f"Beside args, command is the program alone; or write all as one list: command: [{first}, ...]"
+        as_list = (
+            f"With args, command must be the program alone. Or write everything as one list: command: [{first}, ...]"
+        )
         raise ConnectFailedError(
             launch.server,
             f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)",

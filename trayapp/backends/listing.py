@@ -59,7 +59,7 @@ async def fetch_offer(
     `able`: the client capabilities for which the lists are read.
     `tell` gets what was read so far while another list takes longer than its head start.
     """
-    readings = [_Reading(name) for name in _LISTS if _announced(peer, name)]
+    readings = [_ListRead(name) for name in _LISTS if _announced(peer, name)]
     async with anyio.create_task_group() as tasks:
         for reading in readings:
             tasks.start_soon(reading.read, channel, peer, able)
@@ -74,7 +74,7 @@ async def fetch_offer(
     return _offer(readings, peer)
 
 
-def _offer(readings: list[_Reading], peer: Peer) -> Offer:
+def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
     ttls = [ttl for reading in readings for ttl in reading.ttls]
     return Offer(
         **{reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings},
@@ -94,7 +94,7 @@ def _salvaged(error: RpcError) -> Any:
     message = salvaged(error.unread) if error.unread else None
     if message is None or not isinstance(message.get("result"), dict):
         raise error
-    log.warning("Entries of a list are left out that are not valid JSON, or nested too deep")
+    log.warning("Dropped list entries that are not valid JSON or nested too deep")
     return message["result"]
 
 
@@ -114,7 +114,7 @@ def _besides(result: dict[str, Any], member: str) -> Item:
     return found if len(dumps(found)) <= MORE_LARGEST else {}
 
 
-class _Reading:
+class _ListRead:
     """One list that is being read, page by page."""
 
     def __init__(self, name: str) -> None:
@@ -158,7 +158,7 @@ class _Reading:
                 # Secrets are removed from what is served, too: it has to match what is approved and cached
                 self.items += [_mended(item) for item in KNOWN.without_in(page) if isinstance(item, dict)]
             elif page is not None:  # some servers send null for an empty list
-                raise RpcError(0, f"{member} of its answer is no list")
+                raise RpcError(0, f"{member} of its answer is not a list")
             self.more = {**_besides(result, member), **self.more}
             if isinstance(ttl := result.get("ttlMs"), int) and not isinstance(ttl, bool):
                 self.ttls.append(max(0, ttl))

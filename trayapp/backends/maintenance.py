@@ -168,7 +168,7 @@ class Maintenance:
             if connection.in_flight:
                 continue
             if (why := await self._silence()) is not None:
-                self._drop(ConnectFailedError(connection.name, f"{connection.name} fails its health check: {why}"))
+                self._drop(ConnectFailedError(connection.name, f"{connection.name} failed its health check: {why}"))
 
     async def probe(self) -> None:
         """Check now that the server responds, after the machine slept or its network changed. Drop a silent server.
@@ -187,7 +187,7 @@ class Maintenance:
             self._probing = False
         if why is not None and connection.live is self._live:
             self.silent = True
-            title = f"{connection.name} gave no sign of life after a sleep or a change of the network: {why}"
+            title = f"{connection.name} did not respond after a sleep or a change of the network: {why}"
             self._drop(ConnectionLostError(connection.name, title))
 
     async def _silence(self) -> str | None:
@@ -288,7 +288,7 @@ class Maintenance:
         try:
             offer = await self.fetch(soon=soon)
         except RpcError as error:
-            log.warning("%s did not list what it offers: %s", name, error.message)
+            log.warning("%s did not list its tools, prompts or resources: %s", name, error.message)
         else:
             if offer.failure:
                 log.warning("%s %s", name, offer.failure)

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch
-from trayapp.backends.stdio.orphans import Keeper, NoKeeper
+from trayapp.backends.stdio.orphans import NoTracker, ProcessTracker
 from trayapp.backends.stdio.transport import open_stdio
 from trayapp.backends.transport import Inbound, Transport, first_cause
 
@@ -27,12 +27,12 @@ async def open_transport(
     inbound: Inbound,
     stderr: Callable[[bytes], None],
     *,
-    keeper: Keeper | None = None,
+    keeper: ProcessTracker | None = None,
     accounts: Accounts | None = None,
 ) -> AsyncIterator[Transport]:
     """Open the transport that `launch` names, with the user's sign-in if there is one. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
-        way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoKeeper())
+        way: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, keeper or NoTracker())
     else:
         open_http = await anyio.to_thread.run_sync(_load_http)
         way = open_http(launch, inbound, accounts)

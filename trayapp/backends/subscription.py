@@ -87,7 +87,7 @@ class Subscription:
         elif newest.refused is not None:
             raise newest.refused
         elif uri not in newest.uris:
-            raise RpcError(INVALID_PARAMS, f"{self._name} does not tell when that resource changes", {"uri": uri})
+            raise RpcError(INVALID_PARAMS, f"{self._name} does not report changes of that resource", {"uri": uri})
 
     async def listen(self) -> None:
         """Subscribe to list changes and to resources for the life of the connection."""
@@ -135,9 +135,9 @@ class Subscription:
             await self._live.channel.send_raw_request("subscriptions/listen", params)
         except RpcError as error:
             if error.code != CONNECTION_CLOSED:
-                log.info("%s takes no subscription: %s", self._name, error.message)
+                log.info("%s does not accept a subscription: %s", self._name, error.message)
                 listening.refused = error
                 listening.taken.set()
                 return False
-        log.info("What %s tells broke off; it is asked again", self._name)
+        log.info("The subscription to %s broke off. Subscribing again", self._name)
         return True

@@ -12,7 +12,7 @@ from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 
-class _Deaf:
+class _IgnoredInbound:
     """An Inbound that ignores notifications and refuses requests."""
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class _Deaf:
 
 async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
     """Start a server, return what it offers, and end it. Raises MultiMcpError."""
-    async with connected(server.name, server, context, _Deaf()) as live:
+    async with connected(server.name, server, context, _IgnoredInbound()) as live:
         return await fetch_offer(live.channel, live.peer, {}, _ignore)
 
 

@@ -152,11 +152,11 @@ def load(folder: Path, server: str) -> ServerPins:
     except FileNotFoundError:
         return ServerPins(server)
     except (OSError, JsonError, ValueError) as error:
-        what = f"What was approved of {server} cannot be read, its tools count as new: {error}"
+        what = f"Cannot read the approvals of {server}; its tools count as new: {error}"
         log.warning("%s", what)
         with suppress(OSError):
             path.replace(path.with_name(f"{path.name}{BROKEN}"))
-        return ServerPins(server, lost=StorageError(what, f"Look its tools over with: multi-mcp inspect {server}"))
+        return ServerPins(server, lost=StorageError(what, f"Check its tools with: multi-mcp inspect {server}"))
 
 
 def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[str, str] | None = None) -> None:
@@ -169,7 +169,7 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[s
         replace_file(path, data)
     except (OSError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(
-            f"Cannot note what is approved of {server}: {error}", f"Check the space and the permissions of {folder}"
+            f"Cannot write the approvals of {server}: {error}", f"Check the space and the permissions of {folder}"
         ) from error
 
 
@@ -193,7 +193,7 @@ def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
         raise ValueError("tools is not an object")
     allowed = raw.get("allowed", {})
     if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
-        raise ValueError("allowed is not as it was written")
+        raise ValueError("allowed has the wrong type")
     pins = {name: _pin(value) for name, value in tools.items()}
     if raw["version"] < VERSION:  # tools that were held back then are inspected again
         pins = {name: pin for name, pin in pins.items() if pin.approved}
@@ -206,11 +206,11 @@ def _pin(value: Any) -> Pin:
     definition, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
     text = pinned(definition) if isinstance(definition, dict) else definition
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
-        raise ValueError("a tool is not as it was written")
+        raise ValueError("a tool has the wrong type")
     beside, unread = value.get("beside") is True, value.get("unread") is True
     declined = value.get("declined", "")
     if not isinstance(declined, str):
-        raise ValueError("a tool is not as it was written")
+        raise ValueError("a tool has the wrong type")
     return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined)
 
 
@@ -218,7 +218,7 @@ def _finding(value: Any) -> Finding:
     if not isinstance(value, dict) or not all(
         isinstance(value.get(name), str) for name in ("code", "where", "evidence")
     ):
-        raise ValueError("a finding is not as it was written")
+        raise ValueError("a finding has the wrong type")
     severity: Severity = "medium" if value.get("severity") == "medium" else "high"
     more = {name: value[name] for name in ("reason", "marked") if isinstance(value.get(name), str)}
     return Finding(value["code"], severity, value["where"], value["evidence"], **more)

@@ -106,7 +106,7 @@ def load(folder: Path, server: str) -> CacheEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, JsonError, ValueError) as error:
-        log.info("cached catalog of %s is not used: %s", server, error)
+        log.info("The cached catalog of %s is not used: %s", server, error)
         return None
 
 
@@ -161,7 +161,7 @@ def read_file(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("not a file")
         if status.st_size > FILE_LARGEST:
-            raise ValueError(f"{status.st_size} bytes are too many")
+            raise ValueError(f"{status.st_size} bytes is too large")
         parts = []
         while data := os.read(descriptor, status.st_size + 1):
             parts.append(data)
@@ -232,4 +232,4 @@ def _items(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], ...]:
 def _expect(raw: dict[str, Any], kinds: type | tuple[type, ...], *names: str) -> None:
     for name in names:
         if name not in raw or not isinstance(raw[name], kinds) or isinstance(raw[name], bool):
-            raise ValueError(f"{name} is not what it should be")
+            raise ValueError(f"{name} has the wrong type")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.catalog.cache import read_file
-from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key
+from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.settings import PrefixMode
@@ -32,7 +32,7 @@ class GivenNames:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._by_mode: dict[str, Names] = {}
-        self._views: dict[tuple[str, frozenset[tuple[str, str]]], Given] = {}
+        self._views: dict[tuple[str, frozenset[tuple[str, str]]], SeenNames] = {}
         self._dirty = False
 
     def load(self) -> None:
@@ -45,15 +45,15 @@ class GivenNames:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("Cannot read the names of tools, they are given again: %s", error)
+            log.warning("Cannot read the names of tools. Assigning them again: %s", error)
 
-    def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> Given:
+    def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> SeenNames:
         """Return the names given in a prefix mode. `plain`: the names of a view's servers by their keys."""
         view = mode, frozenset(plain.items())
         if view not in self._views:
             names = self._names(mode)
             found = {name: key for name, keys in names.items() if (key := _first(keys, plain)) is not None}
-            self._views[view] = Given(found) if found else NONE_GIVEN
+            self._views[view] = SeenNames(found) if found else NONE_GIVEN
         return self._views[view]
 
     def note(self, exposed: Exposed, held: Set[Key], plain: Mapping[str, str]) -> bool:
@@ -84,7 +84,7 @@ class GivenNames:
         except OSError as error:
             self._dirty = True
             raise StorageError(
-                f"Cannot keep the names of tools: {error}", f"Check the space and permissions of {self._path.parent}"
+                f"Cannot write the names of tools: {error}", f"Check the space and permissions of {self._path.parent}"
             ) from error
 
     def _names(self, mode: PrefixMode) -> Names:

@@ -29,7 +29,7 @@ _MCP_SUFFIX = re.compile(r"-?mcp\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class NameClash:
     """A tool that could not keep the name it would have alone. `reason` is one line for people."""
 
     server: str
@@ -39,13 +39,13 @@ class Clash:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Given:
+class SeenNames:
     """The names that clients have seen before, each with the tool that has it. Instances compare by identity."""
 
     names: Mapping[str, Key] = field(default_factory=dict)
 
 
-NONE_GIVEN = Given()
+NONE_GIVEN = SeenNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Exposed:
     by_name: dict[str, Key] = field(default_factory=dict)
     by_key: dict[Key, str] = field(default_factory=dict)
     shared: dict[str, tuple[Key, ...]] = field(default_factory=dict)
-    clashes: tuple[Clash, ...] = ()
+    clashes: tuple[NameClash, ...] = ()
 
 
 def escaped_server(server: str) -> str:
@@ -108,7 +108,7 @@ def expose_names(
     entries: Iterable[Key],
     mode: PrefixMode,
     taken: Set[str] = frozenset(),
-    given: Given = NONE_GIVEN,
+    given: SeenNames = NONE_GIVEN,
     held: Set[Key] = frozenset(),
     servers: Iterable[str] = (),
 ) -> Exposed:
@@ -126,7 +126,7 @@ def expose(
     wishes: Mapping[Key, Wish],
     mode: PrefixMode,
     taken: Set[str] = frozenset(),
-    given: Given = NONE_GIVEN,
+    given: SeenNames = NONE_GIVEN,
     held: Set[Key] = frozenset(),
     others: Callable[[Key, str], Key | None] = lambda key, wish: None,
 ) -> Exposed:
@@ -278,12 +278,12 @@ def _with_hash(key: Key, wish: str, attempt: int) -> str:
 
 def _clashes(
     names: Mapping[Key, str], rivals: Mapping[str, list[Key]], wishes: Mapping[Key, Wish]
-) -> tuple[Clash, ...]:
+) -> tuple[NameClash, ...]:
     clashes = []
     for wish, keys in rivals.items():
         who = sorted(f"{server}/{name}" for server, name in keys)
         more = f" and {len(who) - CLASH_SHOWN} more" if len(who) > CLASH_SHOWN else ""
         reason = f"more than one tool would be called {wish}: {', '.join(who[:CLASH_SHOWN])}{more}"
         losers = (key for key in keys if key in wishes and wishes[key][0] == wish and names[key] != wish)
-        clashes += [Clash(*key, names[key], reason) for key in losers]
+        clashes += [NameClash(*key, names[key], reason) for key in losers]
     return tuple(sorted(clashes, key=lambda clash: (clash.server, clash.tool)))

@@ -88,7 +88,7 @@ class Pattern:
                 seen.update(node.following)
         self._work += len(seen)
         if self._work > WORK_MOST:
-            raise InvalidPatternError(self._written, "it takes too long here")
+            raise InvalidPatternError(self._written, "it takes too long on this text")
         return frozenset(reached), character
 
 
@@ -200,7 +200,7 @@ class _Parser:
         if character == "(":
             return self._group()
         if character in "*+?":
-            raise self._wrong(f"nothing stands before {character}")
+            raise self._wrong(f"nothing comes before {character}")
         if character in "^$":
             return self._edge({"^": "start", "$": "end"}[character])
         if character == "\\":
@@ -224,19 +224,19 @@ class _Parser:
         if self._take("P<"):
             end = self._pattern.find(">", self._place)
             if end < 0:
-                raise self._wrong("a group's name does not end")
+                raise self._wrong("a group's name is not closed")
             self._place = end + 1
             return
         self._take("i")
         if not self._take(":") and not (self._more() and self._peek() == ")"):
-            raise self._wrong("only plain groups can be used, no looking around")
+            raise self._wrong("only plain groups are supported, not lookaround")
 
     def _escaped(self) -> Part:
         character = self._next("a \\ ends it")
         if character in _EDGES:
             return self._edge(_EDGES[character])
         if character.isdecimal() and character != "0":
-            raise self._wrong("back references cannot be used")
+            raise self._wrong("back references are not supported")
         return self._testing(self._escape(character))
 
     def _escape(self, character: str) -> Test:
@@ -255,7 +255,7 @@ class _Parser:
         try:
             return chr(int(digits, 16))
         except (ValueError, OverflowError):
-            raise self._wrong("a code is no character") from None
+            raise self._wrong("a code is not a character") from None
 
     def _set(self) -> Test:
         """Return the test for a set, up to its closing bracket."""
@@ -275,7 +275,7 @@ class _Parser:
             return first.__eq__
         self._place += 2
         if ahead[1] < first:
-            raise self._wrong(f"the range {first}-{ahead[1]} is the wrong way round")
+            raise self._wrong(f"the range {first}-{ahead[1]} is reversed")
         return lambda c: first <= c <= ahead[1]
 
     def _testing(self, test: Test) -> Part:

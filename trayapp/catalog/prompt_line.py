@@ -51,7 +51,7 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
     args = {name: {**named, **filled}[name] for name in [*names, *named] if name in named or name in filled}
     missing = [item["name"] for item in items if item.get("required") is True and item.get("name") not in args]
     if missing:
-        raise UsageError(f"{', '.join(missing)} missing", f"Write it behind the name, or as {missing[0]}=VALUE")
+        raise UsageError(f"{', '.join(missing)} missing", f"Write it after the name, or as {missing[0]}=VALUE")
     return args
 
 

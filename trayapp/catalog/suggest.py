@@ -34,12 +34,12 @@ def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def _known(names: tuple[str, ...]) -> _Known:
+def _known(names: tuple[str, ...]) -> _NameIndex:
     """Return the index of these names, cached between calls: reading 2,000 names costs more than a search."""
-    return _Known(names)
+    return _NameIndex(names)
 
 
-class _Known:
+class _NameIndex:
     """Index of known names, by their words and by their lengths."""
 
     def __init__(self, names: tuple[str, ...]) -> None:

@@ -55,21 +55,21 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class ToolClassification:
     """Class of one tool, and where the class came from."""
 
     tool_class: ToolClass
     basis: Basis
 
 
-def classify(item: dict[str, Any]) -> Classified:
+def classify(item: dict[str, Any]) -> ToolClassification:
     """Return the class of a tool's definition."""
     name = item.get("name")
     named = class_of_name(name) if isinstance(name, str) else None
     annotated = _class_of_annotations(item.get("annotations"))
     if annotated is None or (named is not None and STRICTNESS[named] > STRICTNESS[annotated]):
-        return Classified(named or "write", "name")
-    return Classified(annotated, "annotations")
+        return ToolClassification(named or "write", "name")
+    return ToolClassification(annotated, "annotations")
 
 
 def _class_of_annotations(annotations: Any) -> ToolClass | None:

@@ -33,7 +33,7 @@ from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.paths import find_paths
-from trayapp.config.problems import Unparsable, nearest, shown
+from trayapp.config.problems import UnparsableError, nearest, shown
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
@@ -358,5 +358,5 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
 def _project_names(project: Path) -> list[str]:
     try:
         return list(project_file.read_config(project).servers)
-    except Unparsable:
+    except UnparsableError:
         return []

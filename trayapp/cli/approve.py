@@ -33,19 +33,19 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 
 @click.command("approve", epilog=examples("multi-mcp approve", "multi-mcp approve github/create_issue"))
 @click.argument("what", metavar="[SERVER[/TOOL]]", required=False)
-@click.option("--all", "all_", is_flag=True, help="Approve all that waits, of every server, without asking.")
+@click.option("--all", "all_", is_flag=True, help="Approve everything that waits, of every server, without asking.")
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--keep", is_flag=True, help="Keep the old definition of SERVER/TOOL, which changed.")
 @json_option
 def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
-    """Show tools that changed or are suspicious, and commands that secrets come from, and approve them.
+    """Show changed or suspicious tools and commands that fetch secrets, and approve them.
 
-    What changed or hides something is held back until then; what reads like an order to a model works, and you are told
-    of it until then. You approve what was shown: a tool that changes meanwhile waits again. With --json and without
-    --yes: only show.
+    A tool that changed or hides text is held back until you approve it. One that reads like an order to a model works,
+    with a notice until you approve it. You approve what was shown: a tool that changes in the meantime waits again.
+    With --json and without --yes: only show.
     """
     if all_ and what:
-        raise UsageError("--all means every server", "Name a server, or say --all")
+        raise UsageError("--all means every server", "Name a server, or pass --all")
     server, _, tool = (what or "").partition("/")
     if keep:
         return _keep(server, tool, as_json)
@@ -55,7 +55,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
     rows: list[Row] = waiting["rows"]
     number = len(rows)
     if not as_json:
-        say(*(_lines(rows) if rows else [] if commands else ["Nothing waits for an approval"]))
+        say(*(_lines(rows) if rows else [] if commands else ["Nothing waits for approval"]))
     decides = bool(number) and (yes or all_ or not as_json)
     can_ask = decides and require_person("approve a tool")
     agreed = decides and (yes or all_ or _agreed(number, rows, can_ask))
@@ -108,14 +108,16 @@ def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json
     if not as_json:
         for name, found in commands.items():
             say(
-                f"{one_line(name)} runs for a secret:", *(f"    {escape_unprintable(command)}" for command in found), ""
+                f"{one_line(name)} runs these commands to get secrets:",
+                *(f"    {escape_unprintable(command)}" for command in found),
+                "",
             )
     if not agreed:
         if as_json:
             return False
         if not require_person("approve a command"):
             raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the commands above; then pass --yes")
-        if not click.confirm("May these commands run, now and at each start of their servers?", default=False):
+        if not click.confirm("Run these commands now and whenever their servers start?", default=False):
             return False
     else:
         require_person("approve a command")
@@ -176,10 +178,14 @@ def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
 
 def _meanwhile(row: Row) -> str:
     if not row["held"]:
-        return "It works; you are told of it until you approve it."
+        return "It works. This notice stays until you approve it."
     if not row["served"]:
         return "No client sees it until you approve it."
-    return "It is served as it is now, unapproved." if row["as_now"] else "It is served as you approved it before."
+    return (
+        "It is served as it is now, without your approval."
+        if row["as_now"]
+        else "It is served as you approved it before."
+    )
 
 
 def _refused(rows: list[Row]) -> Iterator[str]:
@@ -194,9 +200,9 @@ def _outcome(done: dict[str, Any]) -> Iterator[str]:
     for row in done["approved"]:
         yield f"Approved: {_path(row)}"
     for row in done["missed"]:
-        yield f"Not approved: {_path(row)} changed again meanwhile"
+        yield f"Not approved: {_path(row)} changed again in the meantime"
     for problem in done.get("problems", ()):
-        yield one_line(f"Holds until the gateway ends only: {problem}")
+        yield one_line(f"Holds only until the gateway ends: {problem}")
 
 
 def _path(row: Row) -> str:
@@ -214,9 +220,9 @@ def _words(found: Row) -> str:
 @click.argument("server", required=False)
 @json_option
 def inspect_verb(server: str | None, as_json: bool) -> None:
-    """Look over the tools of all servers, or of SERVER, for hidden text and orders to the model.
+    """Check the tools of all servers, or of SERVER, for hidden text and orders to the model.
 
-    Nothing is sent anywhere. What is of severity high is held back until you approve it; the rest works.
+    Nothing is sent anywhere. Tools with findings of severity high are held back until you approve them.
     """
     found = ask(INSPECT, {"server": server}, INSPECT_TIMEOUT_S)
     rows: list[Row] = sorted(found["rows"], key=lambda row: row["severity"])

@@ -25,7 +25,7 @@ ANNOTATED = "as its server says"  # of a class
 
 
 @click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
-@click.option("--watch", is_flag=True, help="Stay, and show each ask as it comes: calls then wait for you.")
+@click.option("--watch", is_flag=True, help="Keep running and show each new ask. Calls then wait for you.")
 @json_option
 def asks_verb(watch: bool, as_json: bool) -> None:
     """Show what waits for your answer, oldest first: calls to allow, and questions of servers.
@@ -51,7 +51,7 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
         if known is None and not as_json:
-            say("Calls that need your yes appear here. Ctrl+C ends this.")
+            say("Calls that wait for your answer appear here. Press Ctrl+C to stop.")
         if as_json and (known is None or rows.keys() != known.keys()):
             print_json(list(rows.values()), compact=True)
         elif not as_json:
@@ -68,7 +68,7 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
 @click.argument("ask_id", metavar="ID")
 @click.argument("pairs", metavar="[FIELD=VALUE]...", nargs=-1)
 @click.option("--session", is_flag=True, help="Allow this tool until that client's session ends.")
-@click.option("--always", is_flag=True, help="Allow this tool from now on; one that changes asks again.")
+@click.option("--always", is_flag=True, help="Allow this tool from now on. If it changes, it asks again.")
 @click.option("--args", "args_json", metavar="JSON", help="The answer to a question as one JSON object.")
 @json_option
 def allow_verb(
@@ -92,7 +92,7 @@ def allow_verb(
 @click.argument("what", metavar="ID|SERVER/TOOL")
 @json_option
 def deny_verb(what: str, as_json: bool) -> None:
-    """Deny the call or question ID; or ask again before SERVER/TOOL, which was always allowed."""
+    """Deny the call or question ID, or ask again before each call of SERVER/TOOL."""
     server, slash, tool = what.partition("/")
     if slash:
         ask(DENY, {"server": server, "tool": tool})

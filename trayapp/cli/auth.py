@@ -27,11 +27,11 @@ PASTES = 5  # attempts to paste the right address
 @click.command("auth", epilog=examples("multi-mcp auth linear", "multi-mcp auth linear --paste"))
 @click.argument("server", required=False)
 @click.option("--logout", is_flag=True, help="Sign out: forget the tokens and revoke them.")
-@click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address that it ends at.")
+@click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address that it ends up at.")
 @click.option("--no-browser", is_flag=True, help="Only print the address to open.")
 @json_option
 def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, as_json: bool) -> int:
-    """Sign in to a server, or out of it.
+    """Sign in to a server, or sign out.
 
     A browser opens; after that multi-mcp renews the sign-in by itself. Without SERVER: show where you are signed in,
     and unlock the keyring if it is locked.
@@ -40,7 +40,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
         return _show(as_json)
     if logout:
         return _sign_out(server, as_json)
-    with waiting(f"Asking who signs you in to {server}", quiet=as_json):
+    with waiting(f"Finding the sign-in service of {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
         return _told(server, begun["outcome"], as_json)
@@ -66,7 +66,7 @@ def _take_address(server: str) -> None:
 
     An empty line means that the browser reached the gateway by itself.
     """
-    note("Then paste the address that the browser ends at (it begins with http://127.0.0.1) and press Enter.")
+    note("Then paste the address that the browser ends up at (it begins with http://127.0.0.1) and press Enter.")
     note("If the browser is on this machine and shows that you are signed in, just press Enter.")
     for _ in range(PASTES):
         address = sys.stdin.readline()
@@ -87,7 +87,7 @@ def _told(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     else:
         say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
         if outcome["auth"] and not outcome["auth"]["kept"]:
-            note("No keyring keeps it: the sign-in is gone when the gateway ends. See: multi-mcp doctor")
+            note("No keyring keeps it: the sign-in is lost when the gateway ends. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
     return ExitCode.OK
@@ -123,5 +123,5 @@ def _show(as_json: bool) -> int:
         told = [(one_line(row["name"]), signed_in_words(row.get("auth")) or _not_signed_in(row)) for row in rows]
         print_table(Table(("SERVER", "SIGN-IN"), told, wraps=True))
     else:
-        say("No server wants a sign-in")
+        say("No server needs a sign-in")
     return ExitCode.OK

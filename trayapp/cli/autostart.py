@@ -19,9 +19,9 @@ from trayapp.service.command_line import tray_command
 @click.argument("what", type=click.Choice(["on", "off", "status"]), default="status")
 @json_option
 def autostart_verb(what: str, as_json: bool) -> None:
-    """Start the tray at login, or not; or say which.
+    """Turn start at login on or off, or show its state.
 
-    The desktop's own settings can switch it off as well, and are heeded.
+    The desktop's own settings can also turn it off.
     """
     switch = find_autostart(os.environ, tray_command())
     if what != "status":

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import click
 
-from trayapp.cli.output import has_colours, note, print_json, safe_streams
+from trayapp.cli.output import has_colors, note, print_json, safe_streams
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 
@@ -50,7 +50,7 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
     if as_json:
         with suppress(OSError):  # stdout may be what failed
             print_json({"error": {"title": title, "hint": hint, "code": error.code}})
-    head = click.style("Error:", fg="red", bold=True) if has_colours(sys.stderr, os.environ) else "Error:"
+    head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
     note(f"{head} {title}", *([hint] if hint else []), styled=True)
     return int(error.exit_code)
 
@@ -61,5 +61,5 @@ def usage_error(error: click.ClickException) -> UsageError:
     command = context.command_path if context else "multi-mcp"
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
-        return UsageError(f"{command} wants one of: {verbs}", f"See: {command} --help")
+        return UsageError(f"{command} needs one of: {verbs}", f"See: {command} --help")
     return UsageError(error.format_message().rstrip("."), f"See: {command} --help")

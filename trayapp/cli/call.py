@@ -33,8 +33,10 @@ EXAMPLES = (
 @click.argument("tool")
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "args_json", metavar="JSON", help="All arguments as one JSON object; - reads it from stdin.")
-@click.option("--server", help="The server that has the tool, where a name means more than one.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the image, audio or file in there.")
+@click.option("--server", help="The tool's server, if several servers have a tool of that name.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the image, audio or file of the answer here."
+)
 @project_option
 @json_option
 def call_verb(
@@ -48,8 +50,8 @@ def call_verb(
 ) -> int:
     """Call TOOL and print its answer.
 
-    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) counts as that, anything else as
-    text; and so does all where the tool takes nothing but text.
+    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) is sent as that, anything else as
+    text. A parameter that takes only text gets VALUE as it is.
     The exit code is 1 when the tool answers with an error.
     """
     args = arguments(pairs, args_json)
@@ -96,7 +98,7 @@ def save(result: dict[str, Any], out: Path) -> None:
     """Write the first binary part to `out`, further ones beside it. Raises MultiMcpError if there is none, OSError."""
     found = binary_parts(result)
     if not found:
-        raise MultiMcpError("The tool answered with no image, audio or file", "Its text is printed without --out")
+        raise MultiMcpError("The tool's answer holds no image, audio or file", "Leave out --out to print its text")
     for number, data in enumerate(found, 1):
         place = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
         place.write_bytes(data)
@@ -111,4 +113,4 @@ def show(result: dict[str, Any], as_json: bool) -> None:
     elif text:
         say(text)
     else:
-        note("The tool answered with nothing")
+        note("The tool's answer is empty")

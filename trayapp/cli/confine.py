@@ -33,8 +33,8 @@ SYSTEM = ("/usr/", "/etc/", "/lib", "/opt/", "/proc/", "/sys/", "/dev/", "/run/"
 def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
     """Run SERVER once, confined, and list its tools.
 
-    Shows which files it read and wrote and what it was refused, and proposes the `confine` for its entry in
-    servers.yaml. No tool is called: what a call of yours was refused last is proposed, too.
+    Shows which files it read and wrote and what was refused, and proposes the `confine` for its entry in
+    servers.yaml. No tool is called, but what earlier calls were refused is part of the proposal.
     """
     if yes and not only_try:
         require_person("change what a server may reach")
@@ -48,7 +48,7 @@ def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
         written = own_store().set_confine(server, found["confine"])
         tell_gateway()
         if not as_json:
-            say("Written" if written else "It stands there already")
+            say("Written" if written else "The entry already has it")
     if as_json:
         print_json(found | {"written_to_file": written})
     return ExitCode.OK if works else ExitCode.SERVER_UNAVAILABLE
@@ -64,10 +64,10 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
     yield from _places("Read", found["read"])
     yield from _places("Wrote", found["written"])
     yield from _refusals("Refused", found["refused"])
-    yield from _refusals("Refused since it runs", found["refused_in_calls"])
+    yield from _refusals("Refused in calls", found["refused_in_calls"])
     if found["tools"] is not None:
         if found["refused"]:
-            yield "It works without what was refused, as far as listing its tools goes"
+            yield "It can list its tools without what was refused"
         if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
             yield "If its tools need no network: confine: {network: false}"
         yield f"Its entry: {found['line']}"
@@ -76,7 +76,7 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
 def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
     for one in refused:
         word = f"{one['access']} " if one["access"] in ("read", "write") else ""
-        doubt = " (a secret: what the server wants is no reason)" if one["secret"] else ""
+        doubt = " (a secret: do not allow it only because the server asks)" if one["secret"] else ""
         yield f"{what}: {word}{one['what']}{doubt}; to allow it: {one['allow']}"
 
 

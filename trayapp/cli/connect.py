@@ -56,11 +56,11 @@ Do = Callable[[str, ClientsContext], Change]
     ),
 )  # fmt: skip
 @click.argument("client", metavar="[CLIENT]", required=False)
-@click.option("--all", "everyone", is_flag=True, help="Every AI tool that is found here.")
+@click.option("--all", "everyone", is_flag=True, help="All AI tools that are found here.")
 @click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
 @click.option("--servers", metavar="A,B", help="Show only these servers.")
 @click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry: one for each profile or server.")
-@click.option("--replace", is_flag=True, help="Also where another server there has the name of our entry.")
+@click.option("--replace", is_flag=True, help="Replace another server that has the name of our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
@@ -77,9 +77,9 @@ def connect_verb(
 ) -> int:
     """Point an AI tool at multi-mcp.
 
-    Shows the change of the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: show
-    the tools that are here, and how they stand. With --profile or --servers the tool sees only these; --as gives the
-    entry another name, so that one tool can have several.
+    Shows the change to the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: list
+    the AI tools on this computer and their state. With --profile or --servers the tool sees only these servers. --as
+    names the entry, so that one tool can have several.
     """
     world = this_world()
     own = OwnEntry(_entry_name(entry), _options(profile, servers))
@@ -88,14 +88,14 @@ def connect_verb(
             raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
         return show(found_clients(world), world, as_json)
     names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", world)
-    done, failed = connect_each(names, Style(dry_run, as_json, diff or not everyone), world, own, replace=replace)
+    done, failed = connect_each(names, ReportStyle(dry_run, as_json, diff or not everyone), world, own, replace=replace)
     if as_json:
         print_json({"clients": done})
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
 def connect_each(
-    names: Sequence[str], style: Style, world: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
+    names: Sequence[str], style: ReportStyle, world: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
     """Connect each AI tool, and report it. Return what was done, and True if one failed. Raises MultiMcpError.
 
@@ -116,7 +116,7 @@ def connect_each(
 
 def _entry_name(name: str) -> str:
     if not _ENTRY_NAME.fullmatch(name):
-        raise UsageError(f"{name} cannot be the name of an entry", "Use letters, digits, - and _, at most 40")
+        raise UsageError(f"{name} is not a valid entry name", "Use letters, digits, - and _, at most 40")
     return name
 
 
@@ -147,22 +147,22 @@ def _known(name: str | None, known: Iterable[str], what: str) -> str:
 
 @click.command("disconnect", epilog=examples("multi-mcp disconnect cursor", "multi-mcp disconnect --all"))
 @click.argument("client", metavar="[CLIENT]", required=False)
-@click.option("--all", "everyone", is_flag=True, help="Every AI tool that is connected.")
+@click.option("--all", "everyone", is_flag=True, help="All AI tools that are connected.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
 def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
-    """Take multi-mcp out of an AI tool.
+    """Remove multi-mcp from an AI tool.
 
-    The tool's file is again what it was before, byte for byte, or loses only this entry where it was changed since.
-    With --all every tool also gets the servers back that `import --move` took out of its file.
+    Restores the tool's file byte for byte. If it was changed since, only our entry is removed.
+    With --all every tool also gets back the servers that `import --move` took out of its file.
     """
     if client is None and not everyone:
-        raise UsageError("Which AI tool?", "Name one, or say --all; see them with: multi-mcp connect")
+        raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
     world = this_world()
     names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), world)
     moves = all_moves(world) if everyone else []
-    style = Style(dry_run, as_json, diff or not everyone)
+    style = ReportStyle(dry_run, as_json, diff or not everyone)
     done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, world, quiet=bool(moves))
     back = put_back(world) if moves and not dry_run else []
     if as_json:
@@ -170,7 +170,7 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
         print_json({"clients": done} | ({"restored": restored} if restored else {}))
     elif dry_run:
         files = (shown_path(move.file, world.machine.home) for move in moves)
-        say(*(one_line(f"{file} would get its own servers back") for file in files))
+        say(*(one_line(f"{file} would get back its own servers") for file in files))
     else:
         say(*restored_lines(back, world))
         moved = [move for move in all_moves(world) if client is not None and move.client == find_client(client)]
@@ -179,7 +179,7 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class ReportStyle:
     """How changes are reported.
 
     `diff`: line by line, else one line per tool. `flow`: as a step of a longer flow, without hints.
@@ -195,14 +195,14 @@ def _names(
     client: str | None, everyone: bool, wanted: Callable[[ClientStatus], bool], world: ClientsContext
 ) -> list[str]:
     if client is not None and everyone:
-        raise UsageError("Name one AI tool, or say --all", "multi-mcp connect --help")
+        raise UsageError("Name one AI tool, or pass --all", "multi-mcp connect --help")
     if client is not None:
         return [client]
     return [state.name for state in found_clients(world) if wanted(state)]
 
 
 def _each(
-    names: Sequence[str], do: Do, style: Style, world: ClientsContext, *, quiet: bool = False
+    names: Sequence[str], do: Do, style: ReportStyle, world: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
     """Carry out `do` for each tool. Return what was done, and True if one failed.
 
@@ -225,13 +225,13 @@ def _each(
         if not style.as_json:
             say(*_lines(change, style, world))
     if not (names or style.as_json or quiet):
-        say("Nothing to do: see multi-mcp connect")
+        say("Nothing to do. See: multi-mcp connect")
     elif names and not (style.as_json or style.diff or style.flow):
         say("To see each changed line: --diff")
     return done, failed
 
 
-def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
+def _lines(change: Change, style: ReportStyle, world: ClientsContext) -> list[str]:
     """Return what was done, or would be, in words, after the difference if that is wanted."""
     title, path = change.client.title, shown_path(change.file, world.machine.home)
     state = client_state(change.client.name, world)
@@ -247,7 +247,7 @@ def _lines(change: Change, style: Style, world: ClientsContext) -> list[str]:
     if change.wanted == "connected":
         kept = backup_of(change.file).name if change.keep and change.before is not None else ""
         words += f" (backup: {kept})" if kept else ""
-        needs = [_needs(change), f"{state.reason}, and stays so" if state.reason else ""]
+        needs = [_needs(change), f"{state.reason}, and stays as it is" if state.reason else ""]
         return [*lines, words, *filter(None, needs)] if style.diff else [". ".join(filter(None, [words, *needs]))]
     if change.after is None:
         words += " (removed: it held nothing else)"
@@ -283,7 +283,7 @@ def show(states: Sequence[ClientStatus], world: ClientsContext, as_json: bool) -
         print_json({"clients": [_state_json(state) for state in states]})
         return 0
     if not states:
-        say("No AI tool that multi-mcp knows was found here", f"It knows: {', '.join(BY_NAME)}")
+        say("No known AI tool was found here", f"It knows: {', '.join(BY_NAME)}")
         return 0
     rows = [_row(state, world) for state in states]
     print_table(Table(("CLIENT", "STATE", "FILE"), rows, {"connected": "green", "drifted": "red"}, wraps=True))

@@ -34,7 +34,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     said = [
         f"expose: tools   {tokens(tools['tokens'])} for {count(tools['count'], 'tool')}",
         f"expose: search  {tokens(search['tokens'])}{direct}, and about {search['answer_tokens']} for each search",
-        f"Now: {WAYS[found['mode']]} to a client that does not say otherwise (o200k tokens, estimated)",
+        f"Now: {WAYS[found['mode']]} to a client that does not ask for something else (o200k tokens, estimated)",
     ]
     even = found["break_even"]
     if even is not None:

@@ -72,7 +72,7 @@ class DemoReport:
 @click.command("demo", epilog=examples("multi-mcp demo"))
 @json_option
 def demo_verb(as_json: bool) -> None:
-    """Show it all at work, in a folder of its own.
+    """Try everything out in a temporary folder.
 
     Starts a gateway with the bundled sample server, connects to it as an AI
     tool does, lists and calls tools, and leaves nothing behind.
@@ -83,7 +83,7 @@ def demo_verb(as_json: bool) -> None:
     if as_json:
         print_json({"ok": True, "steps": report.steps})
     else:
-        say("", "All of it worked, and nothing is left behind.")
+        say("", "Everything worked, and nothing is left behind.")
 
 
 @contextmanager
@@ -125,7 +125,7 @@ class Demo:
             report.timed("discover", "Sample server asked for its tools", lambda: self._ask(SETTLE), lambda _: "")
             self._list(client, "list")
             self._check_idle("Sample server stopped again")
-            report.timed("call_cold", "First call, starts the server", lambda: call(client, "clock"), str)
+            report.timed("call_cold", "First call (starts the server)", lambda: call(client, "clock"), str)
             self._warm_calls(client)
             self._note_processes()
 
@@ -135,7 +135,7 @@ class Demo:
             self._list(client, "list_cached")
             self._check_idle("No server runs for that")
             self._report.timed(
-                "call_again", "First call, starts the server", lambda: add(client, 2, 3), "2 + 3 = {}".format
+                "call_again", "First call (starts the server)", lambda: add(client, 2, 3), "2 + 3 = {}".format
             )
             self._note_processes()
 
@@ -183,7 +183,7 @@ class Demo:
         """Raise DemoFailed if the sample server is running."""
         (server,) = self._ask(SNAPSHOT)["servers"]
         if server["pid"] is not None:
-            raise DemoFailed(f"The sample server is {server['state']}, it should not run")
+            raise DemoFailed(f"The sample server is {server['state']}, but should not run")
         self._report.step("idle", label, said=f"state {server['state']}")
 
     def _ask(self, method: str) -> Any:
@@ -193,7 +193,7 @@ class Demo:
     def _stop(self, process: subprocess.Popen[bytes]) -> None:
         self._ask(STOP)
         if not await_gone(process.pid):
-            raise DemoFailed(f"The gateway (process {process.pid}) does not end")
+            raise DemoFailed(f"The gateway (process {process.pid}) does not stop")
         process.wait()
 
     # -- processes -----------------------------------------------------------------------------------------------

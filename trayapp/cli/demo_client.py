@@ -27,7 +27,7 @@ class DemoFailed(MultiMcpError):
     code = "demo_failed"
 
     def __init__(self, title: str) -> None:
-        super().__init__(title, "Try again; what a gateway says at its start: multi-mcp start")
+        super().__init__(title, "Try again. To see what a gateway logs at its start: multi-mcp start")
 
 
 class ShimClient:

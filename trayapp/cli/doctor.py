@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 import click
 
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import has_colours, print_json, say, waiting
+from trayapp.cli.output import has_colors, print_json, say, waiting
 from trayapp.cli.servers_file import with_imports
 from trayapp.cli.text import count, one_line
 from trayapp.clients.doctor import CLIENT_CHECKS
@@ -24,25 +24,25 @@ from trayapp.service.checks import CHECKS
 from trayapp.service.checks.finding import CheckContext, CheckResult, run_checks
 from trayapp.wire.rundir import run_dir
 
-COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
-STATE_COLUMNS = max(map(len, COLOURS))
+COLORS = {"ok": "green", "note": "yellow", "problem": "red"}
+STATE_COLUMNS = max(map(len, COLORS))
 
 
 @click.command("doctor", epilog=examples("multi-mcp doctor"))
 @json_option
 def doctor_verb(as_json: bool) -> int:
-    """Look for what is wrong, and say what to do about it.
+    """Find problems and say how to fix them.
 
-    It needs no gateway, and asks one that runs. The exit code is 1 when there is
-    a problem; a note is none.
+    Works without a gateway, and asks one that runs. The exit code is 1 if there is
+    a problem. A note is not a problem.
     """
     world = CheckContext(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
-    with waiting("Looking", quiet=as_json):
+    with waiting("Checking", quiet=as_json):
         findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), world)]
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        say(*lines(findings, coloured=has_colours(sys.stdout, os.environ)), styled=True)
+        say(*lines(findings, colored=has_colors(sys.stdout, os.environ)), styled=True)
     return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
 
 
@@ -51,13 +51,13 @@ def fit(finding: CheckResult) -> CheckResult:
     return replace(finding, message=redacted(one_line(finding.message)), remedy=redacted(one_line(finding.remedy)))
 
 
-def lines(findings: Sequence[CheckResult], *, coloured: bool = False) -> list[str]:
+def lines(findings: Sequence[CheckResult], *, colored: bool = False) -> list[str]:
     """Return one line per finding, its remedy in a line below it, and the totals at the end."""
     columns = max((len(finding.code) for finding in findings), default=0)
     out: list[str] = []
     for finding in findings:
         state = finding.state.ljust(STATE_COLUMNS)
-        state = click.style(state, fg=COLOURS[finding.state]) if coloured else state
+        state = click.style(state, fg=COLORS[finding.state]) if colored else state
         out.append(f"{state}  {finding.code.ljust(columns)}  {finding.message}")
         if finding.remedy and finding.state != "ok":
             out.append(f"{'':{STATE_COLUMNS + columns + 4}}{finding.remedy}")

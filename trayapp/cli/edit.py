@@ -17,11 +17,11 @@ from trayapp.service.opener import edit_here, open_file
 
 
 @click.command("edit", epilog=examples("multi-mcp edit"))
-@click.option("--path", "only_path", is_flag=True, help="Print where the file is, and do nothing else.")
+@click.option("--path", "only_path", is_flag=True, help="Only print where the file is.")
 def edit_verb(only_path: bool) -> int:
     """Open servers.yaml.
 
-    In $VISUAL or $EDITOR on a terminal, else in the program that opens such files. A save is live within a second.
+    On a terminal in $VISUAL or $EDITOR, else in the program that opens such files. A save is live within a second.
     """
     store = own_store()
     if only_path:

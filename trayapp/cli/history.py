@@ -41,8 +41,10 @@ Row = dict[str, Any]
 @click.option("--client", help="Only calls of this AI tool.")
 @click.option("--failed", is_flag=True, help="Only calls that failed.")
 @click.option("--since", metavar="TIME", help="Only calls of the last 30m, 2h or 7d.")
-@click.option("-n", "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
-@click.option("-f", "--follow", is_flag=True, help="Stay, and show what comes.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="Show at most this many calls."
+)
+@click.option("-f", "--follow", is_flag=True, help="Keep running and show new calls.")
 @json_option
 def history_verb(
     words: tuple[str, ...],
@@ -55,9 +57,9 @@ def history_verb(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show the calls of AI tools, the newest last.
+    """Show the calls of AI tools, newest last.
 
-    WORDS are looked for in names, arguments and results. `show ID` prints one call with its arguments and result;
+    WORDS are searched in names, arguments and results. `show ID` prints one call with its arguments and result;
     `clear` deletes the whole history.
     """
     if words[:1] == ("clear",) and len(words) == 1:
@@ -79,12 +81,12 @@ def history_verb(
         print_table(table(rows))
     else:
         say(
-            "No call is kept that fits"
+            "No call in the history matches"
             if any(asked[name] for name in asked if name != "limit")
-            else "No call is kept yet"
+            else "The history is empty"
         )
     if not found["enabled"]:
-        note("The history is switched off: settings.history in servers.yaml")
+        note("The history is switched off by settings.history in servers.yaml")
     if found["problem"] is not None:
         note(one_line(found["problem"]["title"]), one_line(found["problem"]["hint"]))
 
@@ -175,12 +177,12 @@ def _follow(rows: list[Row], asked: dict[str, Any], as_json: bool) -> None:
 
 def _number(words: tuple[str, ...]) -> int:
     if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 15:
-        raise UsageError("Which call?", "Name its number: multi-mcp history show 12")
+        raise UsageError("Which call?", "Give its number: multi-mcp history show 12")
     return int(words[0])
 
 
 def _seconds(text: str) -> float:
     found = _SINCE.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text} is no time", "Write it as 30m, 2h or 7d")
+        raise UsageError(f"{text} is not a time span", "Write it as 30m, 2h or 7d")
     return float(found[1]) * SECONDS[found[2].lower()]

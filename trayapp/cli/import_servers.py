@@ -27,14 +27,14 @@ from trayapp.cli.text import count, one_line
 from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
-from trayapp.clients.context import say_no, this_world
+from trayapp.clients.context import decline_offer, this_world
 from trayapp.clients.entry import words_of
 from trayapp.clients.importing import ImportOffer, Move, as_server, first_offers, offers, take_away, with_entry
 from trayapp.clients.importing import doubled as doubled_offers
 from trayapp.clients.normal import KEPT
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
-from trayapp.clients.servers import Found, FoundServers, read_servers
+from trayapp.clients.servers import FoundServer, FoundServers, read_servers
 from trayapp.clients.table import CLIENTS
 from trayapp.clients.undo import all_moves, remember, taken_as
 from trayapp.config.edits import add_server
@@ -50,17 +50,23 @@ from trayapp.service.secrets import secret_names
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
 @click.argument("client", metavar="[CLIENT]", required=False)
-@click.option("--move/--copy", "move", default=None, help="Take them out of the AI tool's file, or leave them there.")
+@click.option("--move/--copy", "move", default=None, help="Remove them from the AI tool's file, or leave them there.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
 )
-@click.option("--yes", is_flag=True, help="Do it without asking; copies unless --move is given.")
+@click.option("--yes", is_flag=True, help="Import without asking; copies unless --move is given.")
 @click.option("--dry-run", is_flag=True, help="Only show what was found.")
-@click.option("--undo", is_flag=True, help="Put everything back: into the AI tools' files, and out of servers.yaml.")
-@click.option("--first", is_flag=True, help="Only what a first start offers: none once you have servers, or said no.")
-@click.option("--doubled", is_flag=True, help="Only what connected AI tools still start themselves though it is here.")
-@click.option("--no-offer", is_flag=True, help="Do not tell of servers any more that could be taken over.")
-@click.option("--form", is_flag=True, hidden=True, help="The chosen servers stand on stdin, as JSON.")
+@click.option("--undo", is_flag=True, help="Undo all imports: restore the AI tools' files and servers.yaml.")
+@click.option(
+    "--first", is_flag=True, help="Only what a first start offers: nothing once you have servers or declined."
+)
+@click.option(
+    "--doubled",
+    is_flag=True,
+    help="Only servers that connected AI tools still start themselves although multi-mcp has them.",
+)
+@click.option("--no-offer", is_flag=True, help="Stop offering servers that could be imported.")
+@click.option("--form", is_flag=True, hidden=True, help="Read the chosen servers from stdin, as JSON.")
 @json_option
 def import_verb(
     client: str | None,
@@ -75,10 +81,10 @@ def import_verb(
     form: bool,
     as_json: bool,
 ) -> int:
-    """Take over the servers that an AI tool, or every one, has in its own file.
+    """Import the servers that one AI tool, or all of them, keep in their own files.
 
-    Servers that a tool has for the folder you are in go into that project's file. Nothing is written before you have
-    seen it and said yes. With --json and without --yes: only show.
+    Servers that a tool has for the current folder go into that project's file. Everything is shown first; nothing is
+    written before you confirm. With --json and without --yes: only show.
     """
     if no_offer:
         return _no_offer(as_json)
@@ -171,7 +177,7 @@ def asked_numbers(question: str, last: int) -> list[int]:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
     whole = f"{question} (all, none, or numbers such as 1,3-5)"
     while (numbers := numbers_of(str(click.prompt(whole)), last)) is None:
-        say("Say all, none, or some of the numbers above")
+        say("Enter all, none, or some of the numbers above")
     return numbers
 
 
@@ -255,21 +261,21 @@ def _doubled(store: ConfigStore) -> FoundServers:
 
 
 def _no_offer(as_json: bool) -> int:
-    say_no(this_world())
+    decline_offer(this_world())
     if as_json:
         print_json({"offers": False})
     else:
-        say("Not told of any more; take servers over at any time with: multi-mcp import")
+        say("Not offered again. To import servers at any time: multi-mcp import")
     return 0
 
 
-def _is_read_anyway(found: Found) -> bool:
+def _is_read_anyway(found: FoundServer) -> bool:
     """Return True if a server is in a project file that sessions read anyway, without an import."""
     return found.folder is not None and found.file == project_file.project_file_of(found.folder)
 
 
 def _existing(store: ConfigStore, reading: FoundServers) -> dict[Path | None, Config]:
-    """Return the current configuration by folder; None is the user's own. Raises Unparsable.
+    """Return the current configuration by folder; None is the user's own. Raises UnparsableError.
 
     Nothing is written to a file that cannot be read.
     """
@@ -290,7 +296,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     elif found:
         print_table(Table(("SERVER", "FROM", "STARTS"), [_row(offer, machine) for offer in found], wraps=True))
     else:
-        say("No servers were found that multi-mcp does not have")
+        say("No servers were found that multi-mcp does not have yet")
     for offer in found:
         said = list(_remarks(offer))
         if said and not offer.known:
@@ -312,12 +318,12 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
     """Yield what the user should know about one server before it is taken over."""
     entry = offer.found.entry
     if entry.get("disabled") is True:
-        yield "is switched off there, and comes as disabled"
+        yield "is switched off there, and is imported as disabled"
     if entry.get("scope") == "session":
         yield f"has relative paths, so it runs in the folder of each session, as in {offer.found.client.title}"
     sandbox = [key.removeprefix(KEPT) for key in entry if key.startswith(KEPT)]
     if "confine" in entry and sandbox:
-        yield f"keeps its sandbox as confine; what it needs besides: multi-mcp confine {shlex.quote(offer.name)}"
+        yield f"keeps its sandbox as confine; to see what else it needs: multi-mcp confine {shlex.quote(offer.name)}"
     elif any(entry[KEPT + key] for key in sandbox):
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
     left = offer.found.left_out
@@ -325,7 +331,7 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
         yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"
     if offer.found.from_project:
         yield "comes from this folder's own files, and starts only after: multi-mcp trust"
-    yield from (f"asks for what only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer))
+    yield from (f"needs a value that only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer))
     if secrets := _secrets(offer):
         yield f"holds {count(len(secrets), 'secret')} in clear text"
 
@@ -339,7 +345,7 @@ def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
     return one_line(name), one_line(found.client.title + where), one_line(_starts(found))
 
 
-def _starts(found: Found) -> str:
+def _starts(found: FoundServer) -> str:
     entry = found.entry
     return redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
 
@@ -399,7 +405,7 @@ def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer
     if mine and len(refused) == len(mine):
         raise next(iter(refused.values()))
     for name, error in refused.items():
-        note(one_line(f"{name} was not taken over: {error.title}"))
+        note(one_line(f"{name} was not imported: {error.title}"))
     for offer in taken:
         if offer.found.folder is not None:
             trust = None if offer.found.from_project else own_trust()
@@ -417,17 +423,17 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
                 if " " in str(folder)
                 else shown_path(folder, machine.home)
             )
-            say(one_line(f"Nothing of it starts before you have looked at it: multi-mcp trust {where}"))
+            say(one_line(f"Nothing in it starts before you approve it: multi-mcp trust {where}"))
     unusable = [offer.name for offer in taken if as_server(offer.name, offer.found.entry) is None]
     if unusable:
-        note(one_line(f"These cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
+        note(one_line(f"Cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
     for move in moved:
         say(one_line(f"Removed from {shown_path(move.file, machine.home)} (backup: {move.backup.name})"))
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
         say(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
     if taken and not moved:
-        say("The AI tools still start their own copies; to take those out: multi-mcp import --move")
+        say("The AI tools still start their own copies; to remove those: multi-mcp import --move")
     say("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
     say("To put everything back: multi-mcp import --undo")
 

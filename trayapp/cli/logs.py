@@ -35,14 +35,14 @@ Show = Callable[[list[str]], None]
 
 @click.command("logs", epilog=examples("multi-mcp logs github -f"))
 @click.argument("server", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Stay, and show what comes.")
+@click.option("-f", "--follow", is_flag=True, help="Keep running and show new lines.")
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=LINES, show_default=True, help="How many.")
 @json_option
 def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> None:
     """Show the last lines of the gateway's log, or of what SERVER wrote to its stderr.
 
-    With --follow and --json: one document a line, one for each time that
-    something came.
+    With --follow and --json: one document a line, one for each batch of
+    new lines.
     """
     log = LogFile(log_path(server))
     show = shower(server, log.path, as_json, follow)

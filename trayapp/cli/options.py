@@ -36,7 +36,7 @@ def json_option(function: Function) -> Function:
 def project_option(function: Function) -> Function:
     """Add the option --project. Without it a verb is about the user's own servers, in every folder."""
     kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
-    help_text = "What a session in this folder would see, its trusted project's servers included."
+    help_text = "Act as a session in this folder, with the servers of its trusted project."
     return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)
 
 
@@ -89,7 +89,7 @@ def _start(run: str) -> None:
         try:
             process = start_detached(os.environ, linger=True)
         except OSError as error:
-            raise NoGatewayError(f"The gateway cannot be started: {error.strerror}", "Install it again") from None
+            raise NoGatewayError(f"Cannot start the gateway: {error.strerror}", "Install it again") from None
         await_ready(run, process=process, log_file=log_file)
         with suppress(NoGatewayError), ControlClient(run, SETTLED_S) as client:
             client.call(SETTLE)

@@ -47,16 +47,16 @@ class Table:
             for row in (self.headers, *self.rows)
         ]
 
-    def rich(self) -> Fitted:
+    def rich(self) -> FittedTable:
         """Return the table for a terminal, fitted to its width."""
-        return Fitted(self)
+        return FittedTable(self)
 
     def widths(self) -> list[int]:
         """Return the width that each column needs, in characters of a terminal."""
         return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
 
 
-class Fitted:
+class FittedTable:
     """A table for rich. The first column is never cut. The last one gets the remaining width, or its own line."""
 
     def __init__(self, table: Table) -> None:
@@ -105,7 +105,7 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def has_colours(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+def has_colors(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
     """Return True if the stream is a terminal with colors and the user allows them (https://no-color.org)."""
     return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 

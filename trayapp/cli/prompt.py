@@ -24,7 +24,7 @@ from trayapp.wire.control import PROMPT
 )
 @click.argument("name")
 @click.argument("words", metavar="[WORD|KEY=VALUE]...", nargs=-1)
-@click.option("--line", help="The words as one line, quotes included, as typed behind a command.")
+@click.option("--line", help="The arguments as one line, quotes included, as typed after a command.")
 @project_option
 @json_option
 def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Path | None, as_json: bool) -> None:

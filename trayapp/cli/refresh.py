@@ -19,7 +19,7 @@ from trayapp.wire.control import RECONNECT, REFRESH
 Outcome = dict[str, Any]  # of one server; its members: wire/control
 
 NAMES_SHOWN = 5
-ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each starts with its next call"
+ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each one starts with its next call"
 CHANGES = (("added", "new"), ("gone", "gone"), ("back", "back"))
 
 
@@ -42,8 +42,8 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
 def reconnect_verb(server: str | None, as_json: bool) -> int:
     """Connect all servers that are in use or failed, or SERVER, again.
 
-    A server that failed a short while ago is tried at once. One that is asleep starts with its next call anyway.
-    Tools are not asked for again: see multi-mcp refresh.
+    A server that failed recently is tried at once. One that is asleep starts with its next call anyway.
+    Does not ask for tools again: see multi-mcp refresh.
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]
@@ -80,7 +80,7 @@ def change_text(outcome: Outcome) -> str:
     parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
     wait = len(outcome.get("waiting", ()))
     after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""
-    return (", ".join(parts) or ("no tool added or gone" if wait else "no change")) + after
+    return (", ".join(parts) or ("no tool added or removed" if wait else "no change")) + after
 
 
 def _tools(names: list[str], word: str) -> str:

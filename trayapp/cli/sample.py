@@ -14,5 +14,5 @@ SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not
 
 @click.command("sample-server")
 def sample_server_verb() -> None:
-    """Be the bundled sample server, on stdin and stdout."""
+    """Run the bundled sample server on stdin and stdout."""
     runpy.run_module(SAMPLE_MODULE, run_name="__main__")

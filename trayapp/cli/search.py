@@ -21,9 +21,11 @@ from trayapp.wire.control import DESCRIBE, SEARCH
 
 @click.command("search", epilog=examples("multi-mcp search read a file", "multi-mcp search '^github_' --regex"))
 @click.argument("words", nargs=-1)
-@click.option("--batch", type=click.Path(dir_okay=False, allow_dash=True), help="One search a line, from this file.")
+@click.option(
+    "--batch", type=click.Path(dir_okay=False, allow_dash=True), help="Read searches from this file, one a line."
+)
 @click.option("--server", help="Only tools of this server.")
-@click.option("--limit", type=click.IntRange(1), help="At most so many tools.")
+@click.option("--limit", type=click.IntRange(1), help="Show at most this many tools.")
 @click.option("--regex", is_flag=True, help="WORDS are a regular expression.")
 @project_option
 @json_option
@@ -38,7 +40,7 @@ def search_verb(
 ) -> None:
     """Find tools by what they do, the best match first.
 
-    With --batch: the tools of each line's search as JSON, a line each.
+    With --batch: the tools that each search finds, one JSON list a line.
     """
     asked: dict[str, Any] = {"server": server, "limit": limit, "regex": regex, **of_project(project)}
     if batch is not None:
@@ -63,7 +65,7 @@ def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> No
     rows = [(one_line(hit["name"]), one_line(_told(hit))) for hit in hits]
     print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
     if missed:
-        say(one_line(f"No tool has: {', '.join(missed)}"))
+        say(one_line(f"No tool matches: {', '.join(missed)}"))
     say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
@@ -80,11 +82,11 @@ def lines_of(file: str) -> list[str]:
 
 @click.command("describe", epilog=examples("multi-mcp describe sample_add"))
 @click.argument("tool")
-@click.option("--server", help="The server that has the tool, where a name means more than one.")
+@click.option("--server", help="The tool's server, if several servers have a tool of that name.")
 @project_option
 @json_option
 def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
-    """Show everything about TOOL: what it does and each parameter."""
+    """Show everything about TOOL: what it does and its parameters."""
     params = {"tool": tool, "server": server, **of_project(project)}
     with hinting(project):
         found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)

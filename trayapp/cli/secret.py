@@ -22,7 +22,7 @@ LONGEST = 1 << 20  # characters read from stdin; secrets are shorter
 def secret_verb() -> None:
     """Keep secrets for servers.yaml in the keyring.
 
-    A server's entry asks for one with ${keyring:NAME}, and gets it when the server starts.
+    A server's entry refers to one as ${keyring:NAME} and gets it when the server starts.
     """
 
 
@@ -31,9 +31,9 @@ def secret_verb() -> None:
 @click.argument("value", nargs=-1, metavar="")
 @json_option
 def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
-    """Keep a value under NAME; it is asked for, or read from stdin."""
+    """Keep a value under NAME. It is asked for, or read from stdin."""
     if value:
-        title = "A value does not belong on the command line, where every program can see it"
+        title = "A secret on the command line is visible to every program"
         raise UsageError(title, f"Give it when asked, or on stdin: multi-mcp secret set {name}")
     kept = store_secret(name, _value(name))
     if as_json:
@@ -41,14 +41,14 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     else:
         say(f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}")
     if not kept:
-        note("No keyring keeps it: it is gone when the gateway ends.")
+        note("No keyring keeps it: it is lost when the gateway ends.")
         note("See: multi-mcp doctor")
 
 
 @secret_verb.command("list")
 @json_option
 def list_verb(as_json: bool) -> None:
-    """List the names; never the values."""
+    """List the names, never the values."""
     names = secret_names()
     if as_json:
         print_json(names)
@@ -63,7 +63,7 @@ def delete_verb(name: str, as_json: bool) -> None:
     """Forget the value of NAME."""
     deleted = delete_secret(name)
     if not deleted:
-        raise MultiMcpError(f"There is no secret {name}", "See: multi-mcp secret list")
+        raise MultiMcpError(f"No secret is named {name}", "See: multi-mcp secret list")
     if as_json:
         print_json({"name": name, "deleted": True})
     else:

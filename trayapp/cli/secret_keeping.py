@@ -49,7 +49,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
             tell_gateway()
             return True
         return False
-    note(f"{what} in clear text: no keyring here would keep them. See: multi-mcp doctor")
+    note(f"{what} in clear text: no keyring here can keep them. See: multi-mcp doctor")
     return False
 
 
@@ -84,7 +84,7 @@ def _kept(secret: Secret) -> MultiMcpError | None:
             return None
     except MultiMcpError as error:
         return error
-    return MultiMcpError("There is no keyring that would keep secrets", "Write them as they are with --clear")
+    return MultiMcpError("No keyring here can keep secrets", "To write them in clear text, pass --clear")
 
 
 def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:

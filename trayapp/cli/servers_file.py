@@ -27,12 +27,12 @@ def own_trust() -> TrustStore:
 
 
 def own_config(store: ConfigStore) -> Config:
-    """Return the configuration in the file, merged over its imports. Blocks. Raises StorageError, Unparsable."""
+    """Return the configuration in the file, merged over its imports. Blocks. Raises StorageError, UnparsableError."""
     return config_of(store.read().text, str(store.path))
 
 
 def config_of(text: str, file: str) -> Config:
-    """Return the configuration in the text of `file`, merged over its imports. Blocks. Raises Unparsable."""
+    """Return the configuration in the text of `file`, merged over its imports. Blocks. Raises UnparsableError."""
     return with_imports(parse(text, file), file)
 
 

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from trayapp.cli.connect import Style, connect_each, disconnect_verb
+from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import asked_numbers, import_verb
 from trayapp.cli.options import examples
 from trayapp.cli.output import Table, is_terminal, print_table, say
@@ -24,15 +24,15 @@ QUESTION = "which MCP servers do you have?"
 
 
 @click.command("setup", epilog=examples("multi-mcp setup", "multi-mcp setup --undo"))
-@click.option("--yes", is_flag=True, help="Take all servers over and connect all AI tools, without asking.")
+@click.option("--yes", is_flag=True, help="Import all servers and connect all AI tools, without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--undo", is_flag=True, help="Put everything back as it was.")
 @click.pass_context
 def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> int:
-    """Set everything up: your AI tools' servers come here, then the tools point here.
+    """Set everything up: import your AI tools' servers, then connect the tools.
 
-    Each step is shown before it is done. The servers leave the AI tools' files, so that each runs once. `--undo`
-    gives every file its bytes back.
+    Each step is shown before it is done. The servers are moved out of the AI tools' files, so that each runs once.
+    `--undo` restores every file byte for byte.
     """
     if undo:
         return _undo(context, dry_run)
@@ -43,7 +43,7 @@ def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> 
     say("", "2 of 3: your AI tools")
     world = this_world()
     chosen = _chosen(world, ask=not (yes or dry_run))
-    failed = bool(chosen) and connect_each(chosen, Style(dry_run, as_json=False, diff=False, flow=True), world)[1]
+    failed = bool(chosen) and connect_each(chosen, ReportStyle(dry_run, as_json=False, diff=False, flow=True), world)[1]
     say("", "3 of 3: try it", *_next_steps(world))
     return ExitCode.FAILED if failed else ExitCode.OK
 
@@ -53,7 +53,7 @@ def _chosen(world: ClientsContext, *, ask: bool) -> list[str]:
     states = found_clients(world)
     new = [state for state in states if state.state != "connected"]
     if not states:
-        say("None that multi-mcp knows was found. Give yours this as a server: multi-mcp stdio")
+        say("No known AI tool was found. Configure this command as an MCP server in yours: multi-mcp stdio")
     elif not new:
         say(f"All are connected: {one_line(', '.join(state.title for state in states))}")
     else:
@@ -76,7 +76,7 @@ def _next_steps(world: ClientsContext) -> list[str]:
         f"Restart {tool} and ask: {QUESTION}",
         "See it here: multi-mcp status, or multi-mcp panel",
         "Start it at login: multi-mcp autostart on",
-        "Back to how it was: multi-mcp setup --undo",
+        "To undo it all: multi-mcp setup --undo",
     ]
 
 

@@ -59,7 +59,7 @@ def run_detached(linger: bool) -> int:
     try:
         process = start_detached(os.environ, linger=linger)
     except OSError as error:
-        raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
+        raise StorageError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
     with waiting("Starting the gateway"):
         await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])

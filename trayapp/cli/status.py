@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @click.command("status", epilog=examples("multi-mcp status --watch"))
-@click.option("--watch", is_flag=True, help="Stay, and show every change.")
-@click.option("--tokens", is_flag=True, help="What each way to show the tools costs a model, in tokens.")
+@click.option("--watch", is_flag=True, help="Keep running and show every change.")
+@click.option("--tokens", is_flag=True, help="Show how many tokens each way of listing the tools costs a model.")
 @json_option
 def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     """Show the gateway, its servers and their problems.

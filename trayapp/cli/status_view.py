@@ -126,7 +126,7 @@ def signed_in_words(auth: dict[str, Any] | None) -> str:
     until = ""
     with suppress(TypeError, ValueError, OverflowError, OSError):  # None, or a time out of range
         until = time.strftime(" until %Y-%m-%d %H:%M", time.localtime(float(auth["until"])))
-    kept = "" if auth["kept"] else ", not kept beyond the end of the gateway"
+    kept = "" if auth["kept"] else ", lost when the gateway ends"
     return f"signed in{until}{', renewed by itself' if auth['renews'] else ''}{kept}"
 
 

@@ -11,9 +11,11 @@ from trayapp.cli.options import examples
 
 
 @click.command("stdio", epilog=examples("multi-mcp stdio --servers github,files"))
-@click.option("--expose", type=click.Choice(["auto", "tools", "search"]), help="All tools, or one that finds them.")
-@click.option("--servers", metavar="A,B", help="Only these servers.")
-@click.option("--profile", metavar="NAME", help="A profile of servers.yaml.")
+@click.option(
+    "--expose", type=click.Choice(["auto", "tools", "search"]), help="List all tools, or one that finds them."
+)
+@click.option("--servers", metavar="A,B", help="Show only these servers.")
+@click.option("--profile", metavar="NAME", help="Show only this profile of servers.yaml.")
 def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> None:
     """Connect an AI tool: what its configuration runs.
 

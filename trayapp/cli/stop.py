@@ -21,8 +21,8 @@ from trayapp.wire.control import SNAPSHOT, STOP
 def stop_verb(as_json: bool) -> None:
     """Stop the gateway and all its servers.
 
-    With a tray this is its Pause: calls fail until you choose Resume there, or run `multi-mcp start`.
-    Without a tray the next call of a running AI tool starts a gateway again.
+    While the tray runs, this pauses it: calls fail until you choose Resume there or run `multi-mcp start`.
+    Without a tray, the next call of an AI tool starts the gateway again.
     """
     with waiting("Stopping", quiet=as_json):
         pid = stop()

@@ -28,7 +28,7 @@ TARGET = "SERVER[/TOOL-GLOB]"
 @click.argument("target", metavar=TARGET)
 @json_option
 def enable_verb(target: str, as_json: bool) -> None:
-    """Switch a server, or those of its tools that TOOL-GLOB fits, on."""
+    """Enable a server, or those of its tools that match TOOL-GLOB."""
     switch(target, True, as_json)
 
 
@@ -36,9 +36,9 @@ def enable_verb(target: str, as_json: bool) -> None:
 @click.argument("target", metavar=TARGET)
 @json_option
 def disable_verb(target: str, as_json: bool) -> None:
-    """Switch a server, or those of its tools that TOOL-GLOB fits, off.
+    """Disable a server, or those of its tools that match TOOL-GLOB.
 
-    No client sees them any more, and calls to them are refused.
+    Clients no longer see them, and calls to them are refused.
     """
     switch(target, False, as_json)
 
@@ -46,7 +46,7 @@ def disable_verb(target: str, as_json: bool) -> None:
 def switch(target: str, enabled: bool, as_json: bool) -> None:
     """Change the file, tell a running gateway, and print what changed.
 
-    Raises UsageError, Unparsable, ServerNotFoundError, ToolNotFoundError, StorageError.
+    Raises UsageError, UnparsableError, ServerNotFoundError, ToolNotFoundError, StorageError.
     """
     server, slash, glob = target.partition("/")
     if slash and not glob:
@@ -82,7 +82,7 @@ def left_out(server: str, glob: str) -> list[str]:
         names = fitting({name: row["exposed_name"] or name for name, row in rows.items()}, glob)
         shut = [rows[name] for name in names if not rows[name]["enabled"]]
         hidden = [row["name"] for row in shut if not row["stale"] and row["withheld"] is None]
-    why = f"look at include_tools, exclude_tools and disabled of {server} in servers.yaml"
+    why = f"check include_tools, exclude_tools and disabled of {server} in servers.yaml"
     return [one_line(f"Clients still do not see {', '.join(hidden)}: {why}")] if hidden else []
 
 

@@ -29,8 +29,8 @@ LAST_WORDS_S = 2.0  # for the display to end after the gateway
 def tray_verb(autostart: bool) -> int:
     """Run the tray app.
 
-    It shows how your servers are, and starts the gateway anew should it end.
-    Where nothing shows tray icons it does so without one.
+    Shows the state of your servers, and restarts the gateway if it ends.
+    Where nothing shows tray icons, it runs without one.
     """
     return run_tray_here(autostart)
 
@@ -38,10 +38,10 @@ def tray_verb(autostart: bool) -> int:
 @click.command("quit", epilog=examples("multi-mcp quit"))
 @json_option
 def quit_verb(as_json: bool) -> int:
-    """End the tray app, and the gateway that it started.
+    """Quit the tray app and the gateway that it started.
 
-    For desktops that show its icon without a menu, or not at all. An AI tool that is
-    connected starts a gateway again when it needs one.
+    For desktops that show its icon without a menu, or not at all. A connected AI tool
+    starts the gateway again when it needs one.
     """
     from trayapp.tray.start import quit_tray
 
@@ -49,7 +49,7 @@ def quit_verb(as_json: bool) -> int:
     if as_json:
         print_json({"quit": process})
     elif process is None:
-        say("No tray app runs. To stop a gateway: multi-mcp stop")
+        say("The tray app is not running. To stop the gateway: multi-mcp stop")
     else:
         say(f"The tray app ends (process {process})")
     return 0

@@ -22,7 +22,7 @@ from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
 from trayapp.config.layers.trust import TrustStore
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
@@ -32,13 +32,14 @@ from trayapp.model.status import problem_json
 @click.command("trust", epilog=examples("multi-mcp trust .", "multi-mcp trust ~/src/shop --yes"))
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Approve without asking.")
-@click.option("--revoke", is_flag=True, help="Take an approval back.")
+@click.option("--revoke", is_flag=True, help="Revoke an approval.")
 @json_option
 def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     """Approve the servers of a project.
 
-    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. It says which programs sessions in that folder start;
-    it is ignored until you approve it here, and again after every change. With --json and without --yes: only show.
+    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. Such a file says which programs sessions in that folder
+    start. It is ignored until you approve it here, and again after every change. With --json and without --yes: only
+    show.
     """
     store = own_trust()
     place = folder.expanduser().resolve()
@@ -75,7 +76,7 @@ def _user_config() -> Config:
     """Return the user's configuration, below the project's; an empty one if servers.yaml cannot be parsed."""
     try:
         return own_config(own_store())
-    except Unparsable:
+    except UnparsableError:
         return Config()
 
 
@@ -83,7 +84,7 @@ def _agreed(can_ask: bool) -> bool:
     """Ask the user to trust the file. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
-    return click.confirm("Trust this file to start these programs, and to get what is said above?", default=False)
+    return click.confirm("Trust this file to start these programs and to use the secrets shown above?", default=False)
 
 
 def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:

@@ -16,7 +16,7 @@ from trayapp.cli.text import one_line
 from trayapp.clients import project_file
 from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.places import Machine, shown_path
-from trayapp.clients.undo import PutBack, Taken, all_moves, all_taken, forget_taken, put_back
+from trayapp.clients.undo import ImportedServer, RestoredFile, all_moves, all_taken, forget_taken, put_back
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
 from trayapp.model.servers import ServerConfig
@@ -32,8 +32,8 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
         if as_json:
             print_json({"restored": files, "removed": names})
         else:
-            say(*(f"{one_line(file)} would get its servers back" for file in files))
-            say(f"To be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+            say(*(f"{one_line(file)} would get back its servers" for file in files))
+            say(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
         return ExitCode.OK
     done = put_back(world)
     failed = [each for each in done if each.why_not]
@@ -53,13 +53,13 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
             if each not in removed and _server(each) is not None:
                 note(one_line(f"{each.name} was changed since: it stays in {_shown(each.file)}"))
         if failed and taken:
-            note("Nothing was removed here: correct that file first, then repeat: multi-mcp import --undo")
+            note("Nothing was removed here. Correct that file, then repeat: multi-mcp import --undo")
         if not (done or taken):
             say("Nothing to undo")
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def restored_lines(done: list[PutBack], world: ClientsContext) -> Iterator[str]:
+def restored_lines(done: list[RestoredFile], world: ClientsContext) -> Iterator[str]:
     """Yield the outcome for each file that servers were moved out of."""
     for each in done:
         path = shown_path(each.move.file, world.machine.home)
@@ -74,7 +74,7 @@ def _shown(path: Path) -> str:
     return shown_path(path, Machine().home)
 
 
-def _server(taken: Taken) -> ServerConfig | None:
+def _server(taken: ImportedServer) -> ServerConfig | None:
     """Return the server as our file has it now; None if it is gone or the file cannot be read."""
     with suppress(MultiMcpError):
         store = own_store()
@@ -84,7 +84,7 @@ def _server(taken: Taken) -> ServerConfig | None:
     return None
 
 
-def _remove(taken: Taken) -> bool:
+def _remove(taken: ImportedServer) -> bool:
     """Remove a server, with its secrets, if it is as it was imported. Return False if it was changed or is gone."""
     if not taken.is_untouched(_server(taken)):
         return False

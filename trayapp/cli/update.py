@@ -16,16 +16,16 @@ from trayapp.cli.servers_file import own_config, own_store
 from trayapp.model.errors import StorageError
 from trayapp.model.settings import Settings
 
-OFF = "Not asked: switch it on with update_check: true in the settings of servers.yaml"
-NOBODY = "Not asked: this program was not published, it knows no address to ask"
+OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
+NOBODY = "Not checked: this build was not published, so it has no address to ask"
 
 
 @click.command("update-check", epilog=examples("multi-mcp update-check"))
 @json_option
 def update_check_verb(as_json: bool) -> None:
-    """Say whether there is a newer version.
+    """Check for a newer version.
 
-    Nothing is asked over the network unless update_check is switched on in servers.yaml, and nothing is sent.
+    Contacts the network only if update_check is on in servers.yaml, and sends nothing about you.
     """
     outcome = look(_settings())
     if as_json:
@@ -33,7 +33,9 @@ def update_check_verb(as_json: bool) -> None:
         return
     newer = outcome["newer"]
     if newer:
-        say(f"Version {newer['version']} is there; this is {__version__}", *([newer["url"]] if newer["url"] else []))
+        say(
+            f"Version {newer['version']} is available; this is {__version__}", *([newer["url"]] if newer["url"] else [])
+        )
     else:
         say(f"This is the newest version, {__version__}" if outcome["asked"] else outcome["reason"])
 

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
-from trayapp.clients.context import ClientsContext, Noted, note, noted, this_world
+from trayapp.clients.context import ClientsContext, ConnectionRecord, note, noted, this_world
 from trayapp.clients.family import Keys, lookup
-from trayapp.clients.files import Located, locate
+from trayapp.clients.files import ClientFile, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
-from trayapp.config.problems import Unparsable, nearest
+from trayapp.config.problems import UnparsableError, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
@@ -126,21 +126,21 @@ def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus
     try:
         state, reason = _state(client, place, world)
         profile = _profile(client, place) if state == "connected" else ""
-    except Unparsable as error:
+    except UnparsableError as error:
         state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
     except StorageError as error:
         state, reason = "unreadable", error.title
     return ClientStatus(client.name, client.title, state, place.path, reason, profile)
 
 
-def _profile(client: Client, place: Located) -> str:
+def _profile(client: Client, place: ClientFile) -> str:
     """Return the profile that a connected client's main entry names."""
     entry = entry_in(client, files.read_text(place.path) or "", place.path)
     options = ours.options_of(entry) if isinstance(entry, Mapping) else []
     return options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
 
 
-def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State, str]:
+def _state(client: Client, place: ClientFile, world: ClientsContext) -> tuple[State, str]:
     text = files.read_text(place.path) or ""
     known = noted(world, client.name)
     made = known.entries if known is not None and known.file == place.path else ()
@@ -150,7 +150,7 @@ def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State
         entry = entry_in(client, text, place.path, name)
         if entry is None:
             if name in made:
-                return "drifted", "the entry that was there has vanished" + ("" if name == NAME else f": {name}")
+                return "drifted", "the entry that was there is gone" + ("" if name == NAME else f": {name}")
         elif not ours.is_own(entry):
             if name in made or len(made) == 0:
                 return "not connected", f"another server there is named {name}: {_starts(entry)}"
@@ -163,7 +163,7 @@ def _state(client: Client, place: Located, world: ClientsContext) -> tuple[State
 
 
 def entry_in(client: Client, text: str, file: Path, name: str = NAME) -> Any:
-    """Return the entry of that name in a client's file; None if there is none. Raises Unparsable."""
+    """Return the entry of that name in a client's file; None if there is none. Raises UnparsableError."""
     document = client.family.read(text, str(file))
     return lookup(document, ours.place_of(client, document, name))
 
@@ -200,7 +200,7 @@ def plan_connect(
     """Return the change that connects that client. `replace`: also replace a foreign server that has our name. Blocks.
 
     A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Raises UsageError,
-    ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and Unparsable: a file that cannot be
+    ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and UnparsableError: a file that cannot be
     parsed is left alone.
     """
     world = world or this_world()
@@ -244,7 +244,7 @@ def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
 
 
 def disconnected_text(client: Client, text: str, file: Path, world: ClientsContext) -> str:
-    """Return the text of a client's file without our entries. Blocks. Raises Unparsable, EditRefusedError."""
+    """Return the text of a client's file without our entries. Blocks. Raises UnparsableError, EditRefusedError."""
     entries = _own_entries(client, text, file, _names(client, world, file))
     if not entries:
         return text
@@ -265,7 +265,7 @@ def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str
     return text
 
 
-def _placed(client: Client, world: ClientsContext) -> Located:
+def _placed(client: Client, world: ClientsContext) -> ClientFile:
     place = locate(client, world.machine)
     if not place.found:
         hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
@@ -357,7 +357,11 @@ def apply(change: Change, world: ClientsContext | None = None) -> None:
         known = noted(world, change.client.name)
         made = change.before is None or (known is not None and known.made and known.file == change.file)
         before = known.entries if known is not None and known.file == change.file else ()
-        note(world, change.client.name, Noted(change.file, made, tuple(dict.fromkeys((*before, change.entry)))))
+        note(
+            world,
+            change.client.name,
+            ConnectionRecord(change.file, made, tuple(dict.fromkeys((*before, change.entry)))),
+        )
         return
     note(world, change.client.name, None)
     if change.restores:

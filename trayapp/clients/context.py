@@ -46,7 +46,7 @@ def this_world(environ: Mapping[str, str] | None = None) -> ClientsContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class ConnectionRecord:
     """The record of one client: the file with our entries, whether we created that file, and the entries' names."""
 
     file: Path
@@ -54,17 +54,17 @@ class Noted:
     entries: tuple[str, ...] = (NAME,)
 
 
-def noted(world: ClientsContext, client: str) -> Noted | None:
+def noted(world: ClientsContext, client: str) -> ConnectionRecord | None:
     """Return the record of a client; None if there is none, or none that we wrote. Blocks."""
     entry = _read(world.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return None
     names = entry.get("entries")
     entries = tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else (NAME,)
-    return Noted(Path(entry["file"]), entry.get("made") is True, entries)
+    return ConnectionRecord(Path(entry["file"]), entry.get("made") is True, entries)
 
 
-def note(world: ClientsContext, client: str, what: Noted | None) -> None:
+def note(world: ClientsContext, client: str, what: ConnectionRecord | None) -> None:
     """Record a connection; None removes it from the record. Blocks. Raises StorageError."""
     with locked(world.record):
         known = _read(world.record)
@@ -76,12 +76,12 @@ def note(world: ClientsContext, client: str, what: Noted | None) -> None:
             _write(world.record, {CONNECTED: changed})
 
 
-def said_no(world: ClientsContext) -> bool:
+def is_offer_declined(world: ClientsContext) -> bool:
     """Return True if the user declined the offer to import servers. Blocks."""
     return _content(world.record).get(NO_OFFER) is True
 
 
-def say_no(world: ClientsContext) -> None:
+def decline_offer(world: ClientsContext) -> None:
     """Record that the user declined the offer to import servers. Blocks. Raises StorageError."""
     with locked(world.record):
         _write(world.record, {NO_OFFER: True})

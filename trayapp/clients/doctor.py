@@ -22,21 +22,21 @@ def connected(surroundings: CheckContext) -> list[CheckResult]:
     if any(state.state in ("connected", "drifted") for state in states):
         return told
     names = ", ".join(state.title for state in states)
-    what = f"None is connected of: {names}" if names else "No AI tool that we know was found"
+    what = f"None of these is connected: {names}" if names else "No known AI tool was found"
     return [*told, CheckResult(CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else "")]
 
 
 def _finding(state: ClientStatus) -> CheckResult | None:
     if state.state == "connected" and state.reason:
-        return CheckResult(CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Switch it on there")
+        return CheckResult(CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Enable it there")
     if state.state == "connected":
         return CheckResult(CODE, "ok", f"{state.title}: {state.file}")
     if state.state == "drifted":
         what = f"{state.title}: {state.reason} ({state.file})"
-        return CheckResult(CODE, "problem", what, f"Set it right: multi-mcp connect {state.name}")
+        return CheckResult(CODE, "problem", what, f"Fix it with: multi-mcp connect {state.name}")
     if state.state == "unreadable":
-        what = f"{state.title}: {state.file} cannot be read: {state.reason}"
-        return CheckResult(CODE, "note", what, "Correct the file; until then it is left alone")
+        what = f"{state.title}: cannot read {state.file}: {state.reason}"
+        return CheckResult(CODE, "note", what, "Correct the file. Until then it is left alone")
     return None
 
 

@@ -153,16 +153,16 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
     `options`: the arguments required after the shim's command; None allows any. A disabled entry is correct.
     """
     if not isinstance(entry, Mapping):
-        return "its entry is no mapping"
+        return "its entry is not a mapping"
     words = words_of(entry)
     if words[: len(command)] == list(command):
-        return "" if options is None or words[len(command) :] == list(options) else "it shows something else"
+        return "" if options is None or words[len(command) :] == list(options) else "it shows other servers"
     program = words[0] if words else ""
     if not program:
         return "its entry starts no program"
     if os.path.isabs(program) and not Path(program).exists():  # noqa: PTH117 (a path of another platform is not absolute here)
-        return f"it points at {program}, which is not there"
-    return f"it points at another program: {program}"
+        return f"it points to {program}, which does not exist"
+    return f"it points to another program: {program}"
 
 
 def repairs(

@@ -16,8 +16,8 @@ class Family(Protocol):
     """One file format. `file` names the file in error messages.
 
     A path is a sequence of keys from the top. Where a client keeps a list of servers, an item's name takes the place of
-    its key (yaml_file.YamlFamily). All methods raise Unparsable for a text that cannot be parsed, and EditRefusedError
-    for a text that the change could damage.
+    its key (yaml_file.YamlFamily). All methods raise UnparsableError for a text that cannot be parsed, and
+    EditRefusedError for a text that the change could damage.
     """
 
     def read(self, text: str, file: str) -> Document:
@@ -76,4 +76,4 @@ def refuse(file: str, line: int, why: str) -> NoReturn:
 
 def no_mapping(path: Keys) -> str:
     """Return the reason why nothing can be set below `path`."""
-    return f"{shown(path[-1]) if path else 'the file'} is no mapping"
+    return f"{shown(path[-1]) if path else 'the file'} is not a mapping"

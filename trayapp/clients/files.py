@@ -11,7 +11,7 @@ from trayapp.clients.places import Machine
 from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, read_bytes, storage_error, write_atomic
 from trayapp.config.locks import locked
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import too_large
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.model.status import Problem
@@ -23,25 +23,25 @@ _GLOBAL_STORAGE = "globalStorage"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class ClientFile:
     """The path of a client's file, existing or not. `found`: the client is installed."""
 
     path: Path
     found: bool
 
 
-def locate(client: Client, machine: Machine) -> Located:
+def locate(client: Client, machine: Machine) -> ClientFile:
     """Return the first of its files that exists, else the first whose client is installed. Blocks: some stats."""
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     moved = [template for template in templates if template[1].isupper()]  # a variable that is set is the only place
     paths = [(template, machine.path(template)) for template in moved or templates]
     for _, path in paths:
         if _exists(path):
-            return Located(path, True)
+            return ClientFile(path, True)
     for template, path in paths:
         if any(map(_exists, _signs(client, template, path, machine))):
-            return Located(path, True)
-    return Located(paths[0][1], False)
+            return ClientFile(path, True)
+    return ClientFile(paths[0][1], False)
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
@@ -60,20 +60,20 @@ def _exists(path: Path) -> bool:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the file's text, with its byte order mark; None if it is missing. Raises StorageError, Unparsable."""
+    """Return the file's text, with its byte order mark; None if it is missing. Raises StorageError, UnparsableError."""
     data = read_bytes(path, LARGEST)
     return None if data is None else decoded(data, path)
 
 
 def decoded(data: bytes, path: Path) -> str:
-    """Decode the bytes. Raises Unparsable if they are not UTF-8 or too large."""
+    """Decode the bytes. Raises UnparsableError if they are not UTF-8 or too large."""
     if len(data) > LARGEST:
         raise too_large(str(path))
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Unparsable(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+        raise UnparsableError(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
 
 
 def backup_of(path: Path, ending: str = BACKUP) -> Path:

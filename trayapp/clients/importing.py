@@ -14,10 +14,10 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.connect import found_clients
-from trayapp.clients.context import ClientsContext, said_no
+from trayapp.clients.context import ClientsContext, is_offer_declined
 from trayapp.clients.family import Keys
 from trayapp.clients.secrets import without_secrets
-from trayapp.clients.servers import Found, found_servers
+from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import Client
 from trayapp.config.edits import LONGEST_KEY, add_server
 from trayapp.config.files import wait_until_quiet
@@ -39,7 +39,7 @@ class ImportOffer:
     `fault`: why the server cannot be imported.
     """
 
-    found: Found
+    found: FoundServer
     name: str
     known: str = ""
     there: bool = False
@@ -58,7 +58,7 @@ class ImportOffer:
         return entry
 
 
-def offers(found: Iterable[Found], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
+def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
     """Return the servers that could be imported, in order.
 
     `existing`: the configurations by folder (None: servers.yaml).
@@ -97,7 +97,7 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
     return ""
 
 
-def _hidden_as(found: Found, names: Mapping[str, ServerConfig | None]) -> str:
+def _hidden_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
     """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
 
     The keyring is not read: a secret that changed in the client since then does not make another server.
@@ -128,13 +128,13 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
     return read_one(name, entry)[0]
 
 
-def _names_of(found: Found) -> tuple[str, str]:
+def _names_of(found: FoundServer) -> tuple[str, str]:
     """Return the server's name here, and the name to use if another server has that one."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     return name, f"{name}-{found.client.name}"
 
 
-def _free_name(found: Found, taken: Collection[str]) -> str:
+def _free_name(found: FoundServer, taken: Collection[str]) -> str:
     wished = _names_of(found)
     name = wished[0]
     for candidate in wished:
@@ -154,7 +154,7 @@ def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOff
     """
     config = config or Config()
     own = {*config.servers, *_wrong(config)} - {SAMPLE}
-    if own or config.settings.imports or said_no(world):
+    if own or config.settings.imports or is_offer_declined(world):
         return []
     return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if offer.is_new]
 
@@ -201,11 +201,11 @@ class Move:
     keys: tuple[Keys, ...]
 
 
-def take_away(moved: Iterable[Found], kept: Collection[Path] = ()) -> list[Move]:
+def take_away(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
     """Remove these servers from their clients' files, each file once, with a backup. Return the moves that changed one.
 
     `kept`: backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
-    StorageError, Unparsable, EditRefusedError and FileChangedError.
+    StorageError, UnparsableError, EditRefusedError and FileChangedError.
     """
     places: dict[Path, tuple[Client, list[Keys]]] = {}
     for found in moved:

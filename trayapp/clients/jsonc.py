@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import BOM, without_comments
 from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.status import Problem
@@ -53,13 +53,13 @@ def read(text: str, file: str) -> Document:
     try:
         value = _loads(text.removeprefix(BOM))
     except json.JSONDecodeError as error:
-        raise Unparsable(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
+        raise UnparsableError(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
     except (RecursionError, ValueError):
-        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Unparsable(Problem(file, 1, "It holds no JSON object"))
+        raise UnparsableError(Problem(file, 1, "It is not a JSON object"))
     return value
 
 
@@ -77,7 +77,7 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
     document = read(text, file)
     new = _put(_Text(text, file), path, value)
     if read(new, file) != with_value(document, path, value):
-        refuse(file, 0, "it is written in a way that this change could damage")
+        refuse(file, 0, "it is written in a form that this change could damage")
     return new
 
 
@@ -93,7 +93,7 @@ def drop(text: str, path: Keys, file: str) -> str:
     assert index is not None  # the reader found it
     new = spliced(text, scanned.removal(inside, index))
     if read(new, file) != without(document, path):
-        refuse(file, 0, "it is written in a way that this change could damage")
+        refuse(file, 0, "it is written in a form that this change could damage")
     return new
 
 
@@ -171,7 +171,7 @@ class _Text:
             depth += (word in "{[") - (word in "}]")
             if depth == 0 and key is not None:
                 scanned.members.append(_Member(json.loads(key[0], strict=False), key.start(), value, token.end()))
-        refuse(self.file, self.line_of(start), "its braces cannot be followed")
+        refuse(self.file, self.line_of(start), "its braces do not match")
 
     def _find_step(self) -> str | None:
         """Return one step of the file's indentation; None for a file written on one line."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trayapp.clients.places import Machine
-from trayapp.clients.servers import Found, read_servers, watched_files
+from trayapp.clients.servers import FoundServer, read_servers, watched_files
 from trayapp.clients.table import ALIASES, BY_NAME
 from trayapp.config.files import signature
 from trayapp.config.problems import nearest
@@ -40,7 +40,7 @@ class ClientLayers:
                 name, problems=(Problem(file, 0, f"imports: no client is named {name}", hint, fatal=False),)
             )
         reading = read_servers(client, self._machine)
-        servers: dict[str, Found] = {}
+        servers: dict[str, FoundServer] = {}
         for found in reading.servers:
             servers.setdefault(found.name, found)  # in several files: the first counts
         return Imported(

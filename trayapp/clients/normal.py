@@ -44,7 +44,7 @@ _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e99
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
+class NormalEntry:
     """A converted server. `entry`: in our keys; `left_out`: keys without an equivalent.
 
     Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them.
@@ -54,10 +54,10 @@ class Normal:
     left_out: tuple[str, ...] = ()
 
 
-def normal(client: Client, raw: Any, context: Context) -> Normal | None:
+def normal(client: Client, raw: Any, context: Context) -> NormalEntry | None:
     """Return a server in our keys; None if the entry is no MCP server of its own. Raises ValueError with the reason."""
     if not isinstance(raw, Mapping):
-        raise ValueError("it is no mapping")
+        raise ValueError("it is not a mapping")
     if raw.get("type") in _NO_SERVER:
         return None
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
@@ -70,8 +70,8 @@ def normal(client: Client, raw: Any, context: Context) -> Normal | None:
         raise ValueError("it has neither command nor url")
     texts = json.dumps(entry, ensure_ascii=False, default=str)
     if context.folder is None and (places := workspace_places(texts)):
-        raise ValueError(f"{places[0]} means nothing outside of a workspace; write the folder itself")
-    return Normal(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
+        raise ValueError(f"{places[0]} has no meaning outside a workspace; write the folder itself")
+    return NormalEntry(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
 
 
 def with_own_browser(entry: Entry) -> Entry:
@@ -109,7 +109,7 @@ def _refuse_halves(raw: Mapping[str, Any]) -> None:
     try:
         json.dumps(raw, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a letter") from None
+        raise ValueError("it contains a lone surrogate") from None
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -175,7 +175,7 @@ class _EntryReader:
             entry |= {"env": self._texts(env)} if env else {}
             command = command.get("path")
         if args is not None and not isinstance(args, list):
-            raise ValueError("args is no list")
+            raise ValueError("args is not a list")
         words = command if isinstance(command, list) else _words_of_line(command, self._context.windows)
         if words:
             command, args = words[0], [*words[1:], *(args or [])]

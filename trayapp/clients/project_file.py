@@ -17,7 +17,7 @@ from trayapp.config.files import wait_until_quiet
 from trayapp.config.layers.project import PROJECT_FILES, find_project, project_file_in, read_project
 from trayapp.config.layers.trust import TrustStore
 from trayapp.config.locks import locked
-from trayapp.config.problems import Unparsable, shown
+from trayapp.config.problems import UnparsableError, shown
 from trayapp.config.read.parse import parse
 from trayapp.config.read.spelling import is_servers_key
 from trayapp.config.read.text import without_comments
@@ -41,7 +41,7 @@ def project_file_of(folder: Path) -> Path:
 
 
 def read_config(path: Path) -> Config:
-    """Return the configuration in such a file, empty if it is missing. Blocks. Raises StorageError, Unparsable."""
+    """Return the configuration in such a file, empty if it is missing. Blocks. Raises StorageError, UnparsableError."""
     text = files.read_text(path) or ""
     return parse(without_comments(text) if path.suffix == ".json" else text, str(path))
 
@@ -50,7 +50,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStor
     """Add a server to such a file. Blocks.
 
     `trust` None: the user did not write this entry, so the file needs approval afterwards. Raises UsageError if the
-    name is taken, StorageError, Unparsable, EditRefusedError.
+    name is taken, StorageError, UnparsableError, EditRefusedError.
     """
     _edit(path, trust, lambda text: _added(path, text, name, entry))
 
@@ -59,7 +59,7 @@ def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
     """Remove a server from such a file. Return True if the file was removed, too. Blocks.
 
     Our own file is removed with its last server, because an empty file would still hide files in the folders above.
-    Raises ServerNotFoundError, StorageError, Unparsable, EditRefusedError.
+    Raises ServerNotFoundError, StorageError, UnparsableError, EditRefusedError.
     """
     _edit(path, trust, lambda text: _removed(path, text, name))
     text = files.read_text(path) or ""
@@ -112,6 +112,6 @@ def has_server(path: Path, name: str) -> bool:
     """Return True if such a file has an entry for that server, valid or not. Blocks."""
     try:
         config = read_config(path)
-    except Unparsable:
+    except UnparsableError:
         return False
     return name in config.servers or any(problem.server == name for problem in config.problems)

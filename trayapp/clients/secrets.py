@@ -42,7 +42,7 @@ def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[S
         found.append(secret)
         return secret.value
 
-    _Walk(server, keep, taken).entry(entry)
+    _SecretWalk(server, keep, taken).entry(entry)
     return list({secret.name: secret for secret in found}.values())
 
 
@@ -54,7 +54,7 @@ def without_secrets(
     def hide(secret: Secret) -> str:
         return f"${{keyring:{secret.name}}}" if kept is None or secret.name in kept else secret.value
 
-    return _Walk(server, hide, taken).entry(entry)
+    return _SecretWalk(server, hide, taken).entry(entry)
 
 
 def secret_name(server: str, name: str) -> str:
@@ -62,7 +62,7 @@ def secret_name(server: str, name: str) -> str:
     return _NOT_IN_NAME.sub("-", f"{server}.{name}")
 
 
-class _Walk:
+class _SecretWalk:
     """A traversal of an entry that replaces each secret by the result of `become`."""
 
     def __init__(self, server: str, become: Callable[[Secret], str], taken: Collection[str]) -> None:

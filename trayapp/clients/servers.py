@@ -20,7 +20,7 @@ from trayapp.clients.sandbox import with_shared_rules
 from trayapp.clients.switched_off import read_switches, switched_off, switches_of
 from trayapp.clients.table import CLIENTS, Client
 from trayapp.clients.variables import Context, inputs_of
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.spelling import is_servers_key
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
@@ -33,7 +33,7 @@ _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundServer:
     """One server of a client. `entry`: in our keys; `keys`: its key path in `file`.
 
     `folder`: the server is only for sessions in it. `also`: further places of its parts, if the client merges files.
@@ -60,7 +60,7 @@ class Found:
 class FoundServers:
     """The servers and problems found in the files of one or more clients."""
 
-    servers: tuple[Found, ...] = ()
+    servers: tuple[FoundServer, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[Path, ...] = ()  # the files that were read
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
@@ -180,7 +180,7 @@ class _FilesReader:
         try:
             text = files.read_text(source.path)
             document = self._client.family.read(text or "", str(source.path))
-        except Unparsable as error:
+        except UnparsableError as error:
             self._problems.append(replace(error.problem, fatal=False))
             return
         except StorageError as error:
@@ -219,13 +219,13 @@ class _FilesReader:
         elsewhere = tuple((place, name) for place, name in others if place is not None)
         return FoundServers(tuple(servers), tuple(self._problems), tuple(self._files), elsewhere)
 
-    def _found(self, raw: _Raw) -> Found | None:
+    def _found(self, raw: _Raw) -> FoundServer | None:
         windows, folder = self._machine.platform == "win32", raw.source.folder
         context = Context(self._client.name, self._machine.home, folder, raw.inputs, windows)
         try:
             made = normal(self._client, raw.value, context)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-            why = str(error) if type(error) is ValueError else "it is written in a way that we do not know"
+            why = str(error) if type(error) is ValueError else "its form is not known"
             message = f"{raw.name} of {self._client.title}: {why}"
             self._problems.append(Problem(str(raw.source.path), raw.line, message, "", 0, raw.name, fatal=False))
             return None
@@ -233,7 +233,7 @@ class _FilesReader:
             return None
         place = (self._client, raw.source.path, raw.keys, raw.name)
         entry = made.entry | ({"disabled": True} if raw.off else {})
-        return Found(*place, entry, raw.line, folder, made.left_out, raw.also)
+        return FoundServer(*place, entry, raw.line, folder, made.left_out, raw.also)
 
 
 def _readable(name: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from trayapp.clients import files, jsonc
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.table import Client
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import StorageError
 
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
@@ -40,7 +40,7 @@ def read_switches(client: Client, path: Path) -> list[Document]:
     for file in switches_of(client, path):
         try:
             found.append(jsonc.read(files.read_text(file) or "", str(file)))
-        except (Unparsable, StorageError):
+        except (UnparsableError, StorageError):
             continue
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 from trayapp.clients import toml_inline
 from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
 from trayapp.clients.toml_inline import key_path
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import BOM
 from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.status import Problem
@@ -58,9 +58,9 @@ def read(text: str, file: str) -> Document:
     except tomllib.TOMLDecodeError as error:
         place = _AT.search(str(error))
         line, column = (int(place[1] or 0), int(place[2] or 0)) if place else (0, 0)
-        raise Unparsable(Problem(file, line, f"Not TOML: {_AT.sub('', str(error)).strip()}", "", column)) from None
+        raise UnparsableError(Problem(file, line, f"Not TOML: {_AT.sub('', str(error)).strip()}", "", column)) from None
     except (RecursionError, ValueError):
-        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
@@ -136,10 +136,10 @@ def _line(text: str, path: Keys) -> int:
 def _check(new: str, expected: Any, file: str, path: Keys) -> None:
     try:
         fits = read(new, file) == expected
-    except Unparsable:
+    except UnparsableError:
         fits = False
     if not fits:
-        refuse(file, _line(new, path[:1]), f"{path[0]} is written in a way that this change could damage")
+        refuse(file, _line(new, path[:1]), f"{path[0]} is written in a form that this change could damage")
 
 
 # --- positions
@@ -247,7 +247,7 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
 def _with_value(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
     found = next((s for s in statements if s.path == path and not s.is_head), None)
     if found is None:
-        refuse(file, _line(text, path[:-1]), f"{path[-1]} stands inside a value in braces")
+        refuse(file, _line(text, path[:-1]), f"{path[-1]} is inside a value in braces")
     return spliced(text, [Splice(found.value, found.end, _literal(value))])
 
 

@@ -19,7 +19,7 @@ from trayapp.model.servers import ServerConfig, launch_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedServer:
     """A server that an import wrote into a file of ours. `launch`: its launch hash; `secrets`: names in the keyring."""
 
     file: Path
@@ -33,7 +33,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class PutBack:
+class RestoredFile:
     """The result for one file.
 
     `whole`: its previous text is back, apart from our own entry. `why_not`: the reason why nothing was put back.
@@ -44,7 +44,7 @@ class PutBack:
     why_not: str = ""
 
 
-def remember(world: ClientsContext, taken: Iterable[Taken], moves: Iterable[Move]) -> None:
+def remember(world: ClientsContext, taken: Iterable[ImportedServer], moves: Iterable[Move]) -> None:
     """Record an import, so that it can be undone. Blocks. Raises StorageError."""
     rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
     moved = [
@@ -55,17 +55,19 @@ def remember(world: ClientsContext, taken: Iterable[Taken], moves: Iterable[Move
         note_imports(world, lambda known: [*known, {"taken": rows, "moved": moved}])
 
 
-def taken_as(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> Taken:
+def taken_as(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> ImportedServer:
     """Return the record of a server that an import wrote into a file of ours."""
     server = as_server(offer.name, offer.written())
-    return Taken(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
+    return ImportedServer(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
 
 
-def all_taken(world: ClientsContext) -> list[Taken]:
+def all_taken(world: ClientsContext) -> list[ImportedServer]:
     """Return every server written by an import that was not undone, newest first. Blocks."""
     rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "taken"))]
     return [
-        Taken(Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ())))
+        ImportedServer(
+            Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ()))
+        )
         for row in rows
         if isinstance(row.get("file"), str) and isinstance(row.get("name"), str)
     ]
@@ -94,7 +96,7 @@ def forget_taken(world: ClientsContext) -> None:
     note_imports(world, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
 
 
-def put_back(world: ClientsContext) -> list[PutBack]:
+def put_back(world: ClientsContext) -> list[RestoredFile]:
     """Put every moved server back into its client's file, newest move first. A move that fails stays in the record.
 
     Blocks. Raises StorageError for our own record.
@@ -102,7 +104,7 @@ def put_back(world: ClientsContext) -> list[PutBack]:
     return [_noted(_put_back(move, world), world) for move in all_moves(world)]
 
 
-def _noted(done: PutBack, world: ClientsContext) -> PutBack:
+def _noted(done: RestoredFile, world: ClientsContext) -> RestoredFile:
     """Record the result of one file at once, so that neither a failure nor an interruption repeats it."""
     if done.why_not:
         return done
@@ -120,14 +122,14 @@ def _noted(done: PutBack, world: ClientsContext) -> PutBack:
     return done
 
 
-def _put_back(move: Move, world: ClientsContext) -> PutBack:
+def _put_back(move: Move, world: ClientsContext) -> RestoredFile:
     try:
         world.settle(move.file)
         now, before = files.read_text(move.file), files.read_text(move.backup)
         if now is None:
-            return PutBack(move, why_not="it is gone")
+            return RestoredFile(move, why_not="it is gone")
         if before is None:
-            return PutBack(move, why_not="" if _has_all(move, now) else "their backup is gone")
+            return RestoredFile(move, why_not="" if _has_all(move, now) else "their backup is gone")
         after = _whole(move, now, before, world)
         whole = after is not None
         if after is None:
@@ -136,9 +138,9 @@ def _put_back(move: Move, world: ClientsContext) -> PutBack:
             files.replace_text(move.file, now, after, None)
         if whole:
             _renew_backup(move, after, before)
-        return PutBack(move, whole)
+        return RestoredFile(move, whole)
     except MultiMcpError as error:
-        return PutBack(move, why_not=error.title)
+        return RestoredFile(move, why_not=error.title)
 
 
 def _has_all(move: Move, now: str) -> bool:

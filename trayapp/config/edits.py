@@ -1,6 +1,6 @@
 """Edits of servers.yaml, each a pure function from text to text that preserves every byte that it need not change.
 
-Every edit raises Unparsable if the text cannot be read, EditRefusedError if the change could do damage, and
+Every edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage, and
 ServerNotFoundError for a server that is not in the file. yaml/splices makes the splices.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.config.problems import Wrong, shown
+from trayapp.config.problems import InvalidValueError, shown
 from trayapp.config.read import fields
 from trayapp.config.read.server_values import read_tools
 from trayapp.config.read.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
@@ -30,34 +30,34 @@ SHOWN = 40  # characters of a name in a message
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class RefreshEdit:
     """A text after a refresh, and the servers that could not be written, with the reason."""
 
     text: str
     refused: dict[str, str]
 
 
-def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> Merged:
+def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> RefreshEdit:
     """Write the result of a refresh, by server and tool.
 
     Tools that the file lacks are added as given. Of listed tools only `stale` is set or removed, never `enabled`. Tools
     that are not given stay as they are. A name that is too long for a key is left out.
 
-    Raise only Unparsable: a server that cannot be edited keeps its text and is named in `refused`.
+    Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
     """
     try:
         return _merge_all(text, found, file)
     except EditRefusedError as error:
         if len(found) == 1:
-            return Merged(text, {name: str(error) for name in found})
+            return RefreshEdit(text, {name: str(error) for name in found})
     refused: dict[str, str] = {}
     for name, tools in found.items():  # one of them makes the whole edit fail: find out which
         merged = merge_tools(text, {name: tools}, file)
         text, refused = merged.text, refused | merged.refused
-    return Merged(text, refused)
+    return RefreshEdit(text, refused)
 
 
-def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str) -> Merged:
+def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str) -> RefreshEdit:
     editor = Editor(text, file)
     servers = _servers(editor)
     refused: dict[str, str] = {}
@@ -70,7 +70,7 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: s
                 _merge_server(editor, servers[name], tools)
         except EditRefusedError as error:
             refused[name] = str(error)
-    return Merged(editor.finish(), refused)
+    return RefreshEdit(editor.finish(), refused)
 
 
 def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch]) -> None:
@@ -93,7 +93,7 @@ def set_tools_enabled(
     listed = _listed(editor, entry)
     names = list(dict.fromkeys(names))
     if long := next((name for name in names if not _fits(name)), None):
-        what = f"The name {long[:SHOWN]}... has {len(long)} letters, too many for a key of {file}"
+        what = f"The name {long[:SHOWN]}... has {len(long)} characters, too many for a key of {file}"
         raise UsageError(what, f"Hide it by a pattern: exclude_tools of {server}")
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
     if brief and enabled and not any(listed[name].stale for name in differing):
@@ -243,7 +243,7 @@ def _name(slot: Slot) -> str | None:
 def _says(node: Node, wanted: bool) -> bool:
     try:
         return fields.switch(follow(node)) is wanted
-    except Wrong:
+    except InvalidValueError:
         return False
 
 
@@ -252,7 +252,7 @@ def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
     node = follow(slot.value)
     try:
         return pairs(node) if isinstance(node, MappingNode) else []
-    except Wrong as wrong:
+    except InvalidValueError as wrong:
         editor.refuse(wrong.place.line, f"{shown(slot.path[-1])}: {wrong.message}")
 
 
@@ -299,7 +299,7 @@ def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
     found = [pair for pair in _merged_pairs(editor, server) if pair.name == "tools"]
     try:
         return read_tools(found[0].value) if found else {}
-    except Wrong as wrong:
+    except InvalidValueError as wrong:
         editor.refuse(wrong.place.line, f"tools {wrong.message}")
 
 

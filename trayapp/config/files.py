@@ -138,7 +138,7 @@ def _mode_of(target: Path) -> int:
     return stat.S_IMODE(status.st_mode)
 
 
-class _Opened:
+class _HeldFile:
     """A file about to be replaced, held open: only this descriptor shows what other programs still write into it.
 
     While we hold a lease on it, a program that opens it for writing blocks, and we notice. Nobody writes unnoticed.
@@ -201,20 +201,20 @@ class _Opened:
 
 
 @contextmanager
-def _opened(target: Path) -> Iterator[_Opened | None]:
+def _opened(target: Path) -> Iterator[_HeldFile | None]:
     """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
     descriptor = -1
     if os.name != "nt":  # Windows cannot replace an open file, whether we or its writer hold it
         with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last one: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        yield _Opened(descriptor) if descriptor >= 0 else None
+        yield _HeldFile(descriptor) if descriptor >= 0 else None
     finally:
         if descriptor >= 0:
             os.close(descriptor)
 
 
-def _replace(old: _Opened, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
+def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
     """Put `fresh` in the place of `old`.
 
     Raise FileChangedError if a program saves the file at this moment. Its file is then in place.
@@ -258,7 +258,7 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
             exchange(fresh, target)
 
 
-def _put_back(old: _Opened, target: Path, ours: Signature | None) -> None:
+def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
     """Treat what a program wrote into the replaced file as its save, unless the file was saved again since.
 
     Used where files cannot be exchanged. Done soon: readers do not find that save until then.

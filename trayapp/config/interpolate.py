@@ -37,21 +37,21 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 
 @dataclass(frozen=True, slots=True)
-class Expanded:
+class ExpandedText:
     """A text with its variables replaced. `missing`: those without a value (empty in the text), once, in order."""
 
     text: str
     missing: tuple[str, ...] = ()
 
 
-def expand(text: str, lookup: Lookup, keyring: Lookup) -> Expanded:
+def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
     """Return `text` with all its variables replaced. Pure; never raises.
 
     `keyring` gets the name of a secret, or `cmd:COMMAND`. A missing keyring entry is named `keyring:NAME`.
     """
     missing: dict[str, None] = {}
     expanded = _Expander(lookup, keyring, missing).expand(text, DEFAULT_LEVELS)
-    return Expanded(expanded, tuple(missing))
+    return ExpandedText(expanded, tuple(missing))
 
 
 class _Expander:
@@ -196,9 +196,9 @@ def _at_home(path: str | None, home: str) -> str | None:
 def _check(server: ServerConfig) -> None:
     fault = url_fault(server.url) if server.url is not None else None
     if fault:
-        raise ConfigError(f"The url of {server.name} {fault}", "Look at the variables in it")
+        raise ConfigError(f"The url of {server.name} {fault}", "Check the variables in it")
     if server.command is not None and not server.command.strip():
-        raise ConfigError(f"The command of {server.name} is empty", "Look at the variables in it")
+        raise ConfigError(f"The command of {server.name} is empty", "Check the variables in it")
     if not all(_HEADER.fullmatch(name) for name in server.headers):
         raise ConfigError(
             f"A header of {server.name} has a name that cannot be sent", "Names hold letters, digits and -"

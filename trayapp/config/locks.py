@@ -37,7 +37,7 @@ def locked(path: Path, wait_s: float = WAIT_S) -> Iterator[None]:
                 raise StorageError(f"{who} has held it for {wait_s:.0f} s", "End that process, then try again")
             time.sleep(LOOK_S)
     except StorageError as error:
-        raise StorageError(f"{path} cannot be changed: {error.title}", error.hint) from None
+        raise StorageError(f"Cannot change {path}: {error.title}", error.hint) from None
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from trayapp.model.status import Problem
 SHOWN_CHARACTERS = 60  # of a word from the file: a problem is one line
 
 
-class Unparsable(ConfigError):
+class UnparsableError(ConfigError):
     """A whole file cannot be used. `problem` says where and why."""
 
     code = "config_unparsable"
@@ -31,7 +31,7 @@ class TextPlace(Protocol):
     def column(self) -> int: ...
 
 
-class Wrong(Exception):
+class InvalidValueError(Exception):
     """A value cannot be read. The reader of the surrounding entry turns this into a problem."""
 
     def __init__(self, place: TextPlace, message: str, hint: str = "") -> None:

@@ -19,7 +19,7 @@ from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode
 
-__all__ = ["ConfigStore", "Loaded", "signature"]
+__all__ = ["ConfigStore", "LoadedFile", "signature"]
 
 EDIT_S = 20.0  # for an edit, including waits for other programs: the tray waits 30 s for a whole command
 AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have moved away
@@ -27,7 +27,7 @@ MISSING = ""  # the fingerprint of a missing file
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFile:
     """A file's text (with its byte order mark) and fingerprint; MISSING if there is no file."""
 
     text: str
@@ -46,16 +46,16 @@ class ConfigStore:
         self.path = path
         self._first_text = first_text
 
-    def read(self) -> Loaded:
-        """Return the current file, empty if missing. Raise StorageError, Unparsable (too large, not UTF-8)."""
+    def read(self) -> LoadedFile:
+        """Return the current file, empty if missing. Raise StorageError, UnparsableError (too large, not UTF-8)."""
         data = read_bytes(self.path, MAX_BYTES)
-        return Loaded("", MISSING) if data is None else Loaded(decode(data, self.path.name), _fingerprint(data))
+        return LoadedFile("", MISSING) if data is None else LoadedFile(decode(data, self.path.name), _fingerprint(data))
 
     def start(self) -> str:
         """Return the text that the next edit starts from: for a missing file, its first text. Raise as `read`."""
         return self._start(self.read())
 
-    def _start(self, seen: Loaded) -> str:
+    def _start(self, seen: LoadedFile) -> str:
         return seen.text if seen.exists else self._first_text()
 
     def signature(self) -> Signature | None:
@@ -67,9 +67,9 @@ class ConfigStore:
         if self.read().exists:
             return False
         with locked(self.path):
-            return not self.read().exists and self.write(self._first_text(), Loaded("", MISSING))
+            return not self.read().exists and self.write(self._first_text(), LoadedFile("", MISSING))
 
-    def write(self, text: str, seen: Loaded) -> bool:
+    def write(self, text: str, seen: LoadedFile) -> bool:
         """Replace the file with `text`, atomically, if it is still as `seen`. Return True if bytes changed.
 
         Raise FileChangedError (nothing written) or StorageError (nothing written, nothing left behind).
@@ -84,7 +84,7 @@ class ConfigStore:
         try:
             data = text.encode("utf-8")
         except UnicodeEncodeError:
-            raise StorageError(f"{self.path} cannot hold this text", "It has characters that are no text") from None
+            raise StorageError(f"Cannot write this text to {self.path}", "It contains a lone surrogate") from None
         write_atomic(self.path, data, still_as_seen)
         return True
 
@@ -104,14 +104,14 @@ class ConfigStore:
                     return self.write(change(self._start(seen)), seen)
                 except FileChangedError:
                     if time.monotonic() > end:
-                        why = f"{self.path} cannot be changed: another program saved it again and again for"
-                        hint = "Let that program finish, or close it; then try again"
+                        why = f"Cannot change {self.path}: another program kept saving it for"
+                        hint = "Wait until that program is done, or close it; then try again"
                         raise FileChangedError(f"{why} {within_s:.0f} s", hint) from None
                 except MultiMcpError:
                     if time.monotonic() > end or self._settled(end).fingerprint == seen.fingerprint:
                         raise
 
-    def _settled(self, end: float) -> Loaded:
+    def _settled(self, end: float) -> LoadedFile:
         """Return the file once nobody saves it, soon after `end` at the latest.
 
         Some editors first move it away. Its folder then changed a moment ago.
@@ -124,7 +124,7 @@ class ConfigStore:
             seen = self._quiet(end)
         return seen
 
-    def _quiet(self, end: float) -> Loaded:
+    def _quiet(self, end: float) -> LoadedFile:
         """Return the file as it was while nobody saved it. A file truncated for a write does not count."""
         while True:
             quiet = wait_until_quiet(self.path)

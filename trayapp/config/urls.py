@@ -23,7 +23,7 @@ def url_fault(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port  # raises unless it is a number up to 65535
     except ValueError:
-        return "is no web address"
+        return "is not a web address"
     if _IGNORED.search(parts.netloc):
         return "has invisible characters in its host"
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
@@ -50,7 +50,7 @@ def unsafe_url(url: str) -> str | None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
     parts = urlsplit(plain)
     if parts.scheme.lower() == "http" and not _is_loopback(parts.hostname or ""):
-        return "must begin with https://: what is sent by http:// can be read on the way"
+        return "must begin with https://: http:// is not encrypted"
     return None
 
 

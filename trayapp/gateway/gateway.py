@@ -46,7 +46,7 @@ from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.mcp_tool.warm_up import WarmUp
 from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
-from trayapp.gateway.scopes.list_intake import Intake
+from trayapp.gateway.scopes.list_intake import ListIntake
 from trayapp.gateway.scopes.projects import Look, Projects, no_projects
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionViews
@@ -125,7 +125,7 @@ class Gateway:
         self.servers = Servers(services, own, self.sharing, self.projects, self.sessions)
         self.probes = VariantProbes(services, self.servers, self.once_calm)
         self.sign_ins = SignIns(services, parts.accounts, parts.environ)
-        self.intake = Intake(services, self.servers, self.sign_ins)
+        self.intake = ListIntake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
         self.session_parts = SessionParts(
             services,

@@ -280,5 +280,5 @@ class Recorder:
     def _aside_problem(self, file: HistoryFile) -> Problem | None:
         if file.set_aside is None:
             return None
-        what = f"The history of calls could not be used and was set aside as {file.set_aside.name}; a new one has begun"
+        what = f"The history of calls could not be read and was set aside as {file.set_aside.name}. A new one has begun"
         return Problem(str(self.path), 0, what, f"If you do not need it, delete {file.set_aside}", fatal=False)

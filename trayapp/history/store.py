@@ -149,7 +149,9 @@ class HistoryFile:
             try:
                 part.unlink(missing_ok=True)
             except OSError as error:
-                raise StorageError(f"Cannot delete {part}: {error.strerror}", "Check who owns it") from None
+                raise StorageError(
+                    f"Cannot delete {part}: {error.strerror}", "Check its owner and permissions"
+                ) from None
         return count
 
     # -- the file ------------------------------------------------------------------------------------------------
@@ -185,7 +187,7 @@ class HistoryFile:
         except OSError as error:
             self.close()
             raise StorageError(
-                f"Cannot use {self.path}: {error.strerror}", "Check the folder, and who owns it"
+                f"Cannot use {self.path}: {error.strerror}", "Check the folder's owner and permissions"
             ) from None
 
     def _opened(self) -> sqlite3.Connection:
@@ -257,8 +259,8 @@ def _is_unusable(error: sqlite3.Error) -> bool:
 
 def _hint(error: sqlite3.Error) -> str:
     if "full" in str(error):
-        return "Make room on the disk; calls go on meanwhile, without a history"
-    return "Calls go on; the history begins again"
+        return "Free some space. Calls continue without a history"
+    return "Calls continue, and a new history has begun"
 
 
 def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]]:

@@ -95,16 +95,16 @@ class CommandNotApprovedError(ConfigError):
 
     code = "command_not_approved"
     exit_code = ExitCode.SERVER_UNAVAILABLE
-    model_hint = "Ask the user to look at the command in servers.yaml and to approve it"
+    model_hint = "Ask the user to review the command in servers.yaml and to approve it"
 
     def __init__(self, command: str) -> None:
-        super().__init__(f"Nobody approved the command of a secret: {command}", "Look at it: multi-mcp approve")
+        super().__init__(f"The command of a secret is not approved: {command}", "Review it with: multi-mcp approve")
 
 
 def _remedy(names: list[str]) -> str:
     kept = [name.removeprefix(KEYRING) for name in names if name.startswith(KEYRING)]
     if kept and len(kept) == len(names):
-        return f"Keep it with: multi-mcp secret set {kept[0]}"
+        return f"Store it with: multi-mcp secret set {kept[0]}"
     return "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, AnyStr
 
 
-class _Late:
+class _LatePattern:
     """A pattern that is compiled on first use. Each method is looked up once and then cached on the instance."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
@@ -31,4 +31,4 @@ class _Late:
 
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a lazy `re.compile`, for patterns that take more than half a millisecond."""
-    return _Late(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name
+    return _LatePattern(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name

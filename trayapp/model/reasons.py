@@ -9,10 +9,10 @@ import ssl
 from collections.abc import Iterator
 
 NO_HOST = "no such host"
-NO_LOOKUP = "its name cannot be looked up now; is there a network?"
+NO_LOOKUP = "its name cannot be resolved now; is there a network?"
 REFUSED = "nothing answers there (connection refused)"
 NO_NETWORK = "there is no network"
-NO_ROUTE = "there is no way to that host"
+NO_ROUTE = "there is no route to that host"
 CUT = "the connection was cut"
 LATE = "no answer in time"
 FORBIDDEN = "this system forbids the connection"

@@ -89,7 +89,7 @@ class _Span(NamedTuple):
     quoted: bool
 
 
-class _Name(NamedTuple):
+class _SecretName(NamedTuple):
     """The name of a secret around its telltale word. `before` is the character before the whole name."""
 
     start: int
@@ -140,7 +140,7 @@ def _value(line: str, small: str, word: re.Match[str]) -> _Span | None:
     return found if _is_secret(line, found, name, after) else None
 
 
-def _name(line: str, small: str, word: re.Match[str]) -> _Name | None:
+def _name(line: str, small: str, word: re.Match[str]) -> _SecretName | None:
     """Return the whole name around the word, or None if the word means something else in it."""
     chunk = line[max(0, word.start() - NAME_LONGEST) : word.start()]
     head = chunk.rstrip(_NAME_LETTERS)
@@ -156,10 +156,10 @@ def _name(line: str, small: str, word: re.Match[str]) -> _Name | None:
         return None
     suffix = _SUFFIX.match(line, word.end())
     assert suffix is not None
-    return _Name(word.start() - len(prefix), before, prefix, line[word.start() : word.end()], kind, suffix[0])
+    return _SecretName(word.start() - len(prefix), before, prefix, line[word.start() : word.end()], kind, suffix[0])
 
 
-def _is_harmless(name: _Name) -> bool:
+def _is_harmless(name: _SecretName) -> bool:
     """Return True if the whole name implies that no secret follows."""
     suffix, word = name.suffix, name.word
     goes_on = suffix[:1].isalpha() and suffix[0].islower() == word[-1].islower()
@@ -171,7 +171,7 @@ def _is_harmless(name: _Name) -> bool:
     return bool(words) and words[-1].lower() in _HARMLESS_ENDS
 
 
-def _separates(line: str, name: _Name, after: re.Match[str]) -> bool:
+def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
     """Return True if a value follows. Blanks separate only after --flags, `,` also in a pair, `>` in XML."""
     sep = after["sep"]
     if sep == ">":
@@ -183,7 +183,7 @@ def _separates(line: str, name: _Name, after: re.Match[str]) -> bool:
     return sep != "" or (name.is_flag and after["close"] == "" and after["gap"] != "")
 
 
-def _span(line: str, after: re.Match[str], name: _Name) -> _Span:
+def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
     """Return the position of the value, empty if there is none."""
     start = after.end()
     opening = _OPEN.match(line, start)
@@ -198,7 +198,7 @@ def _span(line: str, after: re.Match[str], name: _Name) -> _Span:
     return _Span(start, max(start, _unquoted_end(line, start, after, name)), False)
 
 
-def _unquoted_end(line: str, start: int, after: re.Match[str], name: _Name) -> int:
+def _unquoted_end(line: str, start: int, after: re.Match[str], name: _SecretName) -> int:
     if name.before in QUOTES and not after["close"].strip("\\]"):  # 'X-Key: a b' is quoted as a whole
         end = line.find(name.before, start)
         return end if end >= 0 else len(line)
@@ -226,7 +226,7 @@ def _closing(line: str, start: int, depth: int, quote: str) -> int:
     return len(line)
 
 
-def _is_secret(line: str, span: _Span, name: _Name, after: re.Match[str]) -> bool:
+def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) -> bool:
     """Return True if the value may be a secret. After a weak name it must look random, else not be an everyday word."""
     value = line[span.start : min(span.end, span.start + WEAK_LONGEST)]
     if value.lower() in _NOTHING or _REFERENCE.fullmatch(value) or line.startswith(REDACTED, span.start):
@@ -252,7 +252,7 @@ def _goes_on(line: str, span: _Span, value: str) -> bool:
     return value.isalpha() and value.islower() and len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
 
 
-def _prose_value(line: str, word: re.Match[str], name: _Name) -> _Span | None:
+def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | None:
     """Return the position of a secret in prose: `the token 8f3b...`, `password is hunter2`. It must look random."""
     found = _PROSE.match(line, word.end()) if name.kind == "strong" else None
     if found is None or found.start(2) == word.end():

@@ -20,7 +20,7 @@ PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # the revi
 STATELESS = "2026-07-28"  # the revision with server/discover
 SERVER_INFO = {"name": NAME, "title": "Sample server of multi-mcp", "version": VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}
-INSTRUCTIONS = "A sample server that comes with multi-mcp: it echoes a text, adds two numbers and tells the time."
+INSTRUCTIONS = "A sample server that comes with multi-mcp. It echoes a text, adds two numbers and tells the time."
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -43,7 +43,7 @@ class WrongArguments(Exception):
 def echo(arguments: dict[str, Any]) -> str:
     """Return the given text."""
     if not isinstance(arguments.get("text"), str):
-        raise WrongArguments("echo wants text, a string")
+        raise WrongArguments("echo needs text, a string")
     return str(arguments["text"])
 
 
@@ -52,7 +52,7 @@ def add(arguments: dict[str, Any]) -> str:
     a, b = arguments.get("a"), arguments.get("b")
     for value in (a, b):
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise WrongArguments("add wants a and b, both numbers")
+            raise WrongArguments("add needs a and b, both numbers")
     return json.dumps(a + b)  # type: ignore[operator]
 
 
@@ -119,7 +119,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
     arguments = params.get("arguments") or {}
     try:
         if not isinstance(arguments, dict):
-            raise WrongArguments("The arguments have to be an object")
+            raise WrongArguments("The arguments must be an object")
         text, failed = handler(arguments), False
     except (WrongArguments, ArithmeticError, ValueError) as error:  # sums that overflow
         text, failed = str(error), True

@@ -13,7 +13,7 @@ import psutil
 LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
 
 
-class Adopted:
+class AdoptedProcess:
     """Implements supervision.RunningGateway. Only the parent of a process can read its exit code, so it is unknown."""
 
     def __init__(self, process: psutil.Process) -> None:
@@ -45,10 +45,10 @@ class Adopted:
             self._process.kill()
 
 
-def adopt(pid: int) -> Adopted | None:
+def adopt(pid: int) -> AdoptedProcess | None:
     """Return the gateway of that process id; None if it was started without --linger, thus by the user, or is gone."""
     try:
         process = psutil.Process(pid)
-        return Adopted(process) if pid and LINGERS in process.cmdline() else None
+        return AdoptedProcess(process) if pid and LINGERS in process.cmdline() else None
     except psutil.Error:
         return None

@@ -86,9 +86,9 @@ def _died(code: int | None, log_file: Path | None) -> Exception:
     from trayapp.model.errors import NoGatewayError
 
     said = " | ".join(last_lines(log_file)) if log_file is not None else ""
-    error = NoGatewayError(f"The gateway ended at its start (exit code {code}){': ' + said if said else ''}")
+    error = NoGatewayError(f"The gateway ended while starting (exit code {code}){': ' + said if said else ''}")
     if not said:  # without a log, only its stderr has the reason
-        error.hint = "See what it says with: multi-mcp start"
+        error.hint = "To see why, run: multi-mcp start"
     return error
 
 

@@ -31,7 +31,7 @@ class Command:
     def wait(self, timeout_s: float) -> None:
         """Wait until the command is completed. Raises MultiMcpError if it fails or takes longer than `timeout_s`."""
         if not self._done.wait(timeout_s):
-            raise MultiMcpError("The gateway is still busy with that", "See what it does with: multi-mcp logs")
+            raise MultiMcpError("The gateway is still busy with this request", "To see what it does: multi-mcp logs")
         if self.error is not None:
             raise self.error
 

@@ -62,7 +62,7 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
     )
 
 
-def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | Forked:
+def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
     """Start a gateway that ends by itself some time after its last session, without `subprocess` on POSIX.
 
     Raises OSError.
@@ -80,7 +80,7 @@ def reap_by_itself(wanted: bool) -> None:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN if wanted else _signal.SIG_DFL)
 
 
-class Forked:
+class ForkedChild:
     """A forked child process: its process id and exit code."""
 
     def __init__(self, pid: int) -> None:
@@ -99,7 +99,7 @@ class Forked:
         return self._code
 
 
-def fork_detached(argv: list[str], env: dict[str, str]) -> Forked:
+def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
     """Start a program that outlives this process and its terminal. Not on Windows; this process must have no threads.
 
     Raises OSError if the fork fails. If the program cannot be executed, the child exits with CANNOT_RUN.
@@ -107,7 +107,7 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> Forked:
     pid = os.fork()
     if pid == 0:
         _become(argv, env)
-    return Forked(pid)
+    return ForkedChild(pid)
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:

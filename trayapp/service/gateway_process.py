@@ -48,7 +48,7 @@ class GatewayProcess:
         try:
             return start_detached(self._environ, linger=True)
         except OSError as error:
-            raise StorageError(f"The gateway cannot be started: {error.strerror}", "Install multi-mcp again") from None
+            raise StorageError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
 
     def watch(self, beat_s: float) -> Watch:
         """Connect to the answering gateway (GatewayControl)."""
@@ -85,7 +85,7 @@ class GatewayProcess:
         try:
             self._pause.hold()
         except StorageError as error:
-            log.warning("Clients may start a gateway although it is paused: %s", error)
+            log.warning("Cannot save the pause, so clients may start a gateway: %s", error)
 
     def resume(self) -> None:
         """Allow shims to start a gateway (GatewayControl)."""

@@ -20,7 +20,7 @@ def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
     try:
         return subprocess.run([*shlex.split(editor), str(path)], env=own_environment(environ), check=False).returncode
     except (OSError, ValueError):
-        raise MultiMcpError(f"The editor cannot be started: {editor}", "Set EDITOR to one that can") from None
+        raise MultiMcpError(f"Cannot start the editor: {editor}", "Set EDITOR to one that can be started") from None
 
 
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:

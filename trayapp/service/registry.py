@@ -93,11 +93,11 @@ class ServerRegistry:
         except WebError as error:
             if error.status == 404:
                 what = f"{name} {version}".strip()
-                raise MultiMcpError(f"The registry knows no {what}", f"Look for it: multi-mcp find {name}") from None
+                raise MultiMcpError(f"The registry has no {what}", f"Look for it: multi-mcp find {name}") from None
             return self._kept_answer(key, error)
         answer = RegistryAnswer(tuple(_entries([raw])))
         if not answer.entries or answer.entries[0].name.lower() != name.lower():
-            raise MultiMcpError(f"What the registry says of {name} cannot be used", "Ask the server's author")
+            raise MultiMcpError(f"The registry's entry of {name} is not valid", "Ask the server's author")
         self._keep(key, [raw])
         return answer
 
@@ -126,7 +126,7 @@ class ServerRegistry:
             page = self._fetch(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
             listed = page.get("servers", 7) if isinstance(page, dict) else 7
             if not isinstance(listed, list | None):
-                raise WebError("Its answer is not that of a registry")
+                raise WebError("Its answer is not a registry's answer")
             rows += listed or []
             metadata = page.get("metadata")
             following = metadata.get("nextCursor") if isinstance(metadata, dict) else None
@@ -141,7 +141,7 @@ class ServerRegistry:
         host = urlsplit(self._address).netloc
         if kept is None:
             raise MultiMcpError(
-                f"The registry {host} cannot be asked: {one_line(error.title)[:200]}",
+                f"Cannot ask the registry {host}: {one_line(error.title)[:200]}",
                 "Try again later, or paste the server's own snippet: multi-mcp add WHAT",
             ) from None
         return RegistryAnswer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trayapp.config.paths import Paths, find_paths
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
 from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
@@ -82,5 +82,5 @@ def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
 def _settings(paths: Paths) -> Settings:
     try:
         return parse(ConfigStore(paths.config_file).read().text, str(paths.config_file)).settings
-    except Unparsable:
+    except UnparsableError:
         return Settings()

@@ -96,7 +96,7 @@ class GatewayControl(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SupervisorView:
     """The supervisor's view of the gateway process. `snapshot`: its newest one, as received.
 
     `error`: why there is no gateway, one line. `hangs`: it runs and does not answer.

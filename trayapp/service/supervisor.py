@@ -23,7 +23,7 @@ from trayapp.model.child import (
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
 from trayapp.service.commands import Commands
-from trayapp.service.supervision import CommandKind, GatewayControl, RunningGateway, Seen, Stream, Timing
+from trayapp.service.supervision import CommandKind, GatewayControl, RunningGateway, Stream, SupervisorView, Timing
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,9 @@ class Supervisor:
     The class is broad: each of its methods is a step of one loop, which no other class shares.
     """
 
-    def __init__(self, place: GatewayControl, on_change: Callable[[Seen], None], timing: Timing | None = None) -> None:
+    def __init__(
+        self, place: GatewayControl, on_change: Callable[[SupervisorView], None], timing: Timing | None = None
+    ) -> None:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._place = place
         self._on_change = on_change
@@ -96,7 +98,7 @@ class Supervisor:
             try:
                 work[self._state]()
             except Exception:
-                log.exception("Looking after the gateway failed in a way that we do not know and begins anew")
+                log.exception("Unexpected error in the supervision of the gateway. Starting it again")
                 time.sleep(self._timing.look)
         self._leave()
 
@@ -125,7 +127,7 @@ class Supervisor:
         self._tell()
 
     def _tell(self) -> None:
-        self._on_change(Seen(self._state, self._snapshot, self._error, self._hung))
+        self._on_change(SupervisorView(self._state, self._snapshot, self._error, self._hung))
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -207,10 +209,10 @@ class Supervisor:
         """Handle a silence of that many seconds: mark the gateway as hung; kill ours after the grace period."""
         if not self._hung:
             self._hung = True
-            log.warning("The gateway has given no sign of life for %.1f s", seconds)
+            log.warning("The gateway has not responded for %.1f s", seconds)
             self._tell()
         elif self._process is not None and seconds >= self._timing.silent + self._timing.hung_grace:
-            log.warning("The gateway hangs since %.0f s: ending it", seconds)
+            log.warning("The gateway has not responded for %.0f s. Ending it", seconds)
             self._kill()
             self._hang_up()
             self._died(f"The gateway did not answer for {seconds:.0f} s and was ended")

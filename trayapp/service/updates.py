@@ -50,7 +50,7 @@ def newest(address: str) -> Release:
         reason = error.title
     except (KeyError, TypeError) as error:
         reason = type(error).__name__
-    raise MultiMcpError(f"Newer versions cannot be asked for: {reason}", "Try again later")
+    raise MultiMcpError(f"Cannot check for a newer version: {reason}", "Try again later")
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:

@@ -35,7 +35,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     except subprocess.TimeoutExpired:
         raise MultiMcpError(f"It did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
     except OSError as error:
-        raise MultiMcpError(f"It cannot be started: {error.strerror}", "Install multi-mcp again") from None
+        raise MultiMcpError(f"Cannot start it: {error.strerror}", "Install multi-mcp again") from None
     answer = _parsed(done.stdout)
     if done.returncode == 0 or isinstance(
         answer, list

@@ -39,14 +39,14 @@ def read_json(address: str, largest: int) -> Any:
             return json.loads(_body(answer, largest))
     except urllib.error.HTTPError as error:
         with error:
-            raise WebError(f"It answers with the status {error.code}", status=error.code) from None
+            raise WebError(f"It answers with HTTP status {error.code}", status=error.code) from None
     except WebError:
         raise
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None)
         raise WebError(str(getattr(reason, "strerror", None) or reason or type(error).__name__)) from None
     except (ValueError, RecursionError):
-        raise WebError("Its answer is no JSON") from None
+        raise WebError("Its answer is not JSON") from None
 
 
 def _body(answer: HTTPResponse, largest: int) -> bytes:
@@ -55,7 +55,7 @@ def _body(answer: HTTPResponse, largest: int) -> bytes:
     while piece := answer.read1(PIECE):
         body += piece
         if len(body) > largest:
-            raise WebError(f"Its answer has more than {largest:,} bytes")
+            raise WebError(f"Its answer is larger than {largest:,} bytes")
         if time.monotonic() > until:
             raise WebError("Its answer takes too long")
     return bytes(body)
@@ -68,7 +68,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
         if not newurl.startswith("https://"):
-            raise urllib.error.URLError("It leads to an address without https")
+            raise urllib.error.URLError("It redirects to an address without https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
 
 

@@ -17,9 +17,9 @@ ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
 ZERO = ord("0")
 PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
 LOST = -32000  # the error code of a closed connection
-TOLD = "The gateway ended during this call. It was not repeated, it may have had effects; the session goes on"
-REFUSED = "The gateway could not be started. See what it says with: multi-mcp start"
-NOT_REPEATED = "The call was not repeated, it may have had effects"
+TOLD = "The gateway ended during this call. The call was not repeated and may have had effects; the session continues"
+REFUSED = "The gateway could not be started. To see why, run: multi-mcp start"
+NOT_REPEATED = "The call was not repeated and may have had effects"
 MUTE = "The gateway does not answer. Restart it in the tray menu, or with: multi-mcp stop"
 PAUSED = "The user paused multi-mcp. Ask them to choose Resume in its tray menu"
 

@@ -264,9 +264,9 @@ class Shim:
     def _known(self) -> "Ledger":
         """Return the ledger. It is loaded once the first answers are out."""
         if self._ledger is None:
-            from trayapp.shim.ledger import Ledger as Loaded
+            from trayapp.shim.ledger import Ledger as LoadedFile
 
-            self._ledger = Loaded()
+            self._ledger = LoadedFile()
             early, self._early = self._early, []
             for from_client, lines in early:
                 self._note(from_client, lines)
@@ -382,7 +382,7 @@ class PartlyWritten(OSError):
     """The other end closed the connection after `written` bytes."""
 
     def __init__(self, written: int) -> None:
-        super().__init__("the other end went away")
+        super().__init__("the other end closed the connection")
         self.written = written
 
 

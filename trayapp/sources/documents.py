@@ -11,7 +11,7 @@ from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.normal import normal
 from trayapp.clients.table import BY_NAME
 from trayapp.clients.variables import Context, inputs_of
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted
 
@@ -66,12 +66,12 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
     if re.search(r"(?m)^\s*\[", text):
         try:
             return toml_file.read(text, "the text"), "TOML"
-        except (Unparsable, EditRefusedError) as error:
+        except (UnparsableError, EditRefusedError) as error:
             raise UnclearSourceError(f"This is not TOML: {error.title}", "Paste the whole snippet") from None
     try:
         listed = re.search(r"(?m)^\s*-\s", text) is not None
         return (yaml_file.LISTED if listed else yaml_file.MAPPED).read(text, "the text"), "YAML"
-    except (Unparsable, EditRefusedError) as error:
+    except (UnparsableError, EditRefusedError) as error:
         raise UnclearSourceError(f"This cannot be read: {error.title}", "Paste the whole snippet") from None
 
 
@@ -89,7 +89,7 @@ def _json(text: str) -> dict[str, Any]:
     for one in tries:
         try:
             return jsonc.read(one, "the text")
-        except Unparsable as error:
+        except UnparsableError as error:
             why = error.title
     raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from trayapp.clients import jsonc
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
 from trayapp.sources.command_lines import is_command_line, read_command_line
 from trayapp.sources.documents import read_document
@@ -58,7 +58,7 @@ def _document(text: str, home: Path, *, windows: bool) -> list[Source]:
     if text.startswith("{"):
         try:
             document = jsonc.read(text, "the text")
-        except Unparsable:
+        except UnparsableError:
             document = {}
         if is_server_json(document):
             return read_server_json(document)

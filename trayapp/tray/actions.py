@@ -45,7 +45,7 @@ OFFER_NAME = "servers-found.txt"  # in the cache folder
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ActionServices:
     """The operations that actions use. Tests pass fakes of the same shapes. All may block and raise MultiMcpError."""
 
     ask: Callable[[str, dict[str, Any]], Any]  # a control request, without a time limit
@@ -87,7 +87,7 @@ def lines_about(server: str, log_file: Path) -> list[str]:
 class Actions:
     """Carries out clicks: one method per action of the menu."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: ActionServices) -> None:
         self._means = means
         self._shown: dict[str, list[dict[str, str]]] = {}  # for each server, the changes that the user has seen
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
@@ -140,7 +140,7 @@ class Actions:
             log.info("%s failed: %s", action.verb, error)
             return outcomes.failed(action, error)
         except Exception as error:  # the boundary of a click: the user learns of every error
-            log.exception("%s failed in a way that we do not know", action.verb)
+            log.exception("Unexpected error in %s", action.verb)
             return outcomes.unknown(action, error)
 
     # -- servers -------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Actions:
     def _approve(self, server: str) -> Notice:
         """Approve what was shown, and nothing that changed later."""
         if not self._shown.get(server):
-            raise MultiMcpError("Nobody has looked at it yet", f"Choose {texts.SHOW_CHANGES} first")
+            raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
 
     # -- asks ----------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Actions:
         """Open the page that a server wants the user to see. Opening it is the answer."""
         url = next((row["url"] for row in self._means.ask(ASKS, {})["asks"] if row["id"] == ask), None)
         if url is not None and not self._means.open_url(str(url)):
-            raise MultiMcpError("No browser was found here", "See the address with: multi-mcp asks")
+            raise MultiMcpError("No browser was found here", "Show the address with: multi-mcp asks")
         self._allow(ask, "once")
 
     def _switch(self, server: str, on: bool) -> Notice:
@@ -211,7 +211,7 @@ class Actions:
     def _open_panel(self, _: str) -> None:
         """Open the panel in the user's browser, by a link that works once."""
         if not self._means.open_url(str(self._means.ask(PANEL, {})["url"])):
-            raise MultiMcpError("No browser was found here", "Print a link for one: multi-mcp panel --no-browser")
+            raise MultiMcpError("No browser was found here", "Print the link with: multi-mcp panel --no-browser")
 
     def _open_file(self, path: str) -> None:
         """Open servers.yaml, creating it first if necessary, or another file that has a problem."""
@@ -241,7 +241,7 @@ class Actions:
     def _logs(self) -> Path:
         folder = self._means.paths.log_dir
         if not folder.exists():
-            raise MultiMcpError("Nothing has been written yet", f"Logs will lie in {folder}")
+            raise MultiMcpError("No log has been written yet", f"Logs will be in {folder}")
         return folder
 
     def _check(self, _: str) -> None:
@@ -297,12 +297,12 @@ class Actions:
         offered = self._offered()
         if offer_key(offered) != key:
             self._means.changed()
-            raise MultiMcpError("They are not those any more that were shown", "See them in the menu, and choose again")
+            raise MultiMcpError("The list changed after it was shown", "Look at it in the menu and choose again")
         try:
             self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
         except MultiMcpError as error:
             if how == "--keyring":
-                error.hint = f"Unlock one, or choose: {texts.TAKE_OVER_CLEAR}"
+                error.hint = f"Unlock a keyring, or choose: {texts.TAKE_OVER_CLEAR}"
             raise
         self._means.changed()
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
@@ -315,7 +315,7 @@ class Actions:
         doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
         if offer_key(doubled) != key:
             self._means.changed()
-            raise MultiMcpError("They are not those any more that were shown", "See them in the menu, and choose again")
+            raise MultiMcpError("The list changed after it was shown", "Look at it in the menu and choose again")
         self._means.run(["import", "--doubled", "--move", "--yes"], VERB_S)
         self._means.changed()
         return outcomes.taken_out(doubled)

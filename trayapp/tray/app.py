@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.supervision import CommandKind, Seen
+from trayapp.service.supervision import CommandKind, SupervisorView
 from trayapp.service.supervisor import Supervisor
 from trayapp.tray.actions import Actions
-from trayapp.tray.desk import Desk
 from trayapp.tray.painter import Painter
 from trayapp.tray.redraws import Redraws
-from trayapp.tray.state.notices import DueNotices, Notice, Told, news
+from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
 from trayapp.tray.state.state import Action, IconKind, TrayView, Verb
 from trayapp.tray.state.view import view
+from trayapp.tray.state_sources import StateSources
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
 LOOK_AGAIN_S = 2.0  # panels report an opened menu more than once; a look starts a process, 0.2 s of work
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
 ENDS_NOW = "It ends"
-UPDATED = "It was updated: the new one goes on in its place"
+UPDATED = "The program was updated. The new version takes over"
 QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
 
@@ -69,19 +69,19 @@ class App:
 
     def __init__(
         self,
-        desk: Desk,
+        sources: StateSources,
         face: TrayPlatform,
         clock: Callable[[], float],
         renewal: Renewal,
     ) -> None:
-        self._desk = desk
+        self._sources = sources
         self._face = face
         self._clock = clock
         self._renewal = renewal
         self._actions: Actions
         self._supervisor: Supervisor
-        self._told = Told()
-        self._news_lock = threading.Lock()
+        self._told = NoticeMemory()
+        self._notices_lock = threading.Lock()
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
@@ -91,7 +91,7 @@ class App:
         self._icon.on_open = self.opened  # for panels that report the opening of the menu
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
-        self._painter.render(view(desk.state()))
+        self._painter.render(view(sources.state()))
 
     def join(self, actions: Actions, supervisor: Supervisor) -> None:
         """Set the parts that need this app to exist first."""
@@ -112,7 +112,7 @@ class App:
         self._supervisor.start()
         self._redraws.start()
         self._looked_at = self._clock()
-        self._desk.look_around()
+        self._sources.look_around()
         self._redraws.wanted()
 
     def _hear_signals(self) -> None:
@@ -130,11 +130,11 @@ class App:
             if number[0] == getattr(signal, RENEWS, None):
                 self._renew()
             else:
-                log.info("Signal %d: the tray ends", number[0])
+                log.info("Received signal %d. Ending the tray", number[0])
                 self.quit_soon()
 
     def _renew(self) -> None:
-        log.info("The program was replaced: the tray ends, and the new one starts")
+        log.info("The program was replaced. Ending the tray and starting the new one")
         self.is_replaced = True
         self.quit_soon()
 
@@ -156,9 +156,9 @@ class App:
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
-    def saw(self, seen: Seen) -> None:
+    def saw(self, seen: SupervisorView) -> None:
         """Take what the supervisor sees. States that are too short to be drawn still cause notifications."""
-        if self._desk.see(seen):
+        if self._sources.see(seen):
             self._tell()
         self._redraws.wanted()
         if seen.snapshot and self._renewal.replaced_gateway(seen.snapshot["gateway"]["pid"]):
@@ -166,15 +166,15 @@ class App:
 
     def _renew_gateway(self) -> None:
         """Restart a gateway that predates an update, no matter who started it. Shims keep the AI tools' sessions."""
-        log.info("The gateway is of a program that was replaced: another one follows")
+        log.info("The gateway runs a program that was replaced. Restarting it")
         try:
             self._supervisor.command(CommandKind.RESTART)
         except MultiMcpError as error:
-            log.warning("It does not make room: %s", error)
+            log.warning("The old gateway does not stop: %s", error)
 
     def looked_around(self) -> None:
         """Read again what no snapshot shows, after a click changed it."""
-        self._desk.look_around()
+        self._sources.look_around()
         self._redraws.wanted()
 
     def opened(self) -> None:
@@ -207,7 +207,7 @@ class App:
 
     def shown(self) -> TrayView:
         """Return what the tray shows now."""
-        return view(self._desk.state())
+        return view(self._sources.state())
 
     def _draw(self) -> float | None:
         self._painter.render(self.shown())
@@ -215,11 +215,11 @@ class App:
 
     def _tell(self) -> DueNotices:
         """Show the notifications that the state calls for, on another thread: a notification server may be slow."""
-        with self._news_lock:
-            fresh = news(self._desk.state(), self._told, self._clock())
+        with self._notices_lock:
+            fresh = due_notices(self._sources.state(), self._told, self._clock())
             self._told = fresh.told
         if fresh.notices or fresh.over:
-            threading.Thread(target=self._show_all, args=(fresh,), name="news", daemon=True).start()
+            threading.Thread(target=self._show_all, args=(fresh,), name="notices", daemon=True).start()
         return fresh
 
     def _show_all(self, fresh: DueNotices) -> None:
@@ -231,7 +231,7 @@ class App:
     def show(self, notice: Notice) -> None:
         """Show a notification, and log it in case nothing displays notifications."""
         seen = self._face.show(notice, self.click)
-        log.info("Notification%s: %s | %s", "" if seen else " (nobody shows it)", notice.title, notice.text)
+        log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 
     def second_start(self, wish: str) -> str:
         """Answer a second `multi-mcp`: show the state here, and return it as text for the second one to print.
@@ -248,7 +248,7 @@ class App:
         return self.shown().summary
 
 
-class Speaker(Protocol):
+class NoticeDisplay(Protocol):
     """The interface to show notifications."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
@@ -259,7 +259,7 @@ class Speaker(Protocol):
         """Withdraw the notice with that key."""
 
 
-class OverBus:
+class BusNotifications:
     """Notifications over D-Bus (trayapp.tray.linux.notifications)."""
 
     def __init__(self, notifier: Any) -> None:
@@ -292,7 +292,7 @@ def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen:
         click(actions[chosen])
 
 
-class ByIcon:
+class BalloonNotifications:
     """Notifications as the icon's own balloons (Windows, macOS). They have no buttons.
 
     On Windows, a click on the current balloon does what its first button would do.
@@ -308,7 +308,7 @@ class ByIcon:
         try:
             self._icon.notify(notice.text, notice.title)
         except Exception:  # the boundary to pystray and the system below it: the error goes to the log
-            log.exception("A notification could not be shown")
+            log.exception("Cannot show a notification")
             return False
         return True
 

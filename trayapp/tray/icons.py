@@ -25,7 +25,7 @@ MOST_SAMPLES = 1024  # samples along a side, until COARSEST applies
 APP = "app"
 
 
-class Colours(NamedTuple):
+class Colors(NamedTuple):
     """The colors of one kind: for a dark panel, for a light one, and one that is visible on both."""
 
     dark: str
@@ -33,13 +33,13 @@ class Colours(NamedTuple):
     either: str
 
 
-COLOURS: dict[IconKind, Colours] = {
-    IconKind.STARTING: Colours("#8ab4f8", "#2563c9", "#4a86e0"),
-    IconKind.HEALTHY: Colours("#4ade9a", "#0a7044", "#17995f"),
-    IconKind.DEGRADED: Colours("#fbbf4a", "#955200", "#c97a10"),
-    IconKind.ATTENTION: Colours("#c9a6ff", "#7a3fd1", "#9d66e8"),
-    IconKind.DOWN: Colours("#ff8a80", "#c0261c", "#e0493f"),
-    IconKind.PAUSED: Colours("#b8bec8", "#59616d", "#828a96"),
+COLORS: dict[IconKind, Colors] = {
+    IconKind.STARTING: Colors("#8ab4f8", "#2563c9", "#4a86e0"),
+    IconKind.HEALTHY: Colors("#4ade9a", "#0a7044", "#17995f"),
+    IconKind.DEGRADED: Colors("#fbbf4a", "#955200", "#c97a10"),
+    IconKind.ATTENTION: Colors("#c9a6ff", "#7a3fd1", "#9d66e8"),
+    IconKind.DOWN: Colors("#ff8a80", "#c0261c", "#e0493f"),
+    IconKind.PAUSED: Colors("#b8bec8", "#59616d", "#828a96"),
 }
 
 
@@ -49,9 +49,9 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
 
     The picture is cached: do not draw on it.
     """
-    colours = COLOURS[kind]
-    colour = colours.either if dark is None else colours.dark if dark else colours.light
-    return picture(drawing(f"tray-{kind}"), size, colour)
+    colors = COLORS[kind]
+    color = colors.either if dark is None else colors.dark if dark else colors.light
+    return picture(drawing(f"tray-{kind}"), size, color)
 
 
 @cache
@@ -73,11 +73,11 @@ def assets() -> Path:
     return inside if inside.is_dir() else package.parent / "assets"
 
 
-def picture(source: Drawing, size: int, colour: str = "#000000") -> Image.Image:
-    """Draw a drawing as RGBA of `size` by `size` pixels. `colour` replaces `currentColor`."""
+def picture(source: Drawing, size: int, color: str = "#000000") -> Image.Image:
+    """Draw a drawing as RGBA of `size` by `size` pixels. `color` replaces `currentColor`."""
     whole = Image.new("RGBA", (size, size))
-    for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.colour):
-        layer = Image.new("RGBA", (size, size), colour if named == CURRENT else named)
+    for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.color):
+        layer = Image.new("RGBA", (size, size), color if named == CURRENT else named)
         layer.putalpha(_coverage(tuple(shapes), size))  # one layer for all of them: no seam is visible where they touch
         whole = Image.alpha_composite(whole, layer)
     return whole

@@ -52,6 +52,6 @@ class Redraws:
             try:
                 again_s = self._draw()
             except Exception:  # the boundary of a redraw: later ones must still happen
-                log.exception("Drawing failed in a way that we do not know")
+                log.exception("Unexpected error while drawing")
                 again_s = None
             self._sleep(PAUSE_S)

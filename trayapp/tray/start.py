@@ -30,15 +30,15 @@ from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
 from trayapp.tray import darwin, icons, windows
-from trayapp.tray.actions import Actions, Means, offered_of
-from trayapp.tray.app import ENDED_BY, App, ByIcon, OverBus, Speaker
-from trayapp.tray.desk import Desk
+from trayapp.tray.actions import Actions, ActionServices, offered_of
+from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, BusNotifications, NoticeDisplay
 from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.hosts import PANEL_WAIT_S, STARTED_WAIT_S
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
 from trayapp.tray.state.state import Action, ClientState, IconKind, Offered
+from trayapp.tray.state_sources import StateSources
 from trayapp.tray.updates import Updates
 from trayapp.wire.rundir import run_dir
 
@@ -114,10 +114,10 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     """Run the tray. Return True if the program was replaced meanwhile."""
     paths = find_paths(environ)
     start_logging(paths.log_dir, name=TRAY_LOG)
-    log.info("Tray %s starts (process %d)", version_text(), os.getpid())
+    log.info("Starting tray %s (process %d)", version_text(), os.getpid())
     switch = find_autostart(environ, tray_command())
     told = paths.cache_dir / NO_HOST_TOLD
-    app = build(environ, run, paths, switch, SystemFace(say, told if autostart else None))
+    app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
     _serve(single, app)
     threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
     Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
@@ -132,32 +132,32 @@ def _serve(single: SingleTray, app: App) -> None:
     try:
         single.serve(app.second_start)
     except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
-        log.warning("Second starts cannot be heard: %s", error)
+        log.warning("Cannot notice further starts: %s", error)
 
 
 def _keep_true(switch: Autostart) -> None:
     try:
         if switch.keep_true():
-            log.info("The entry for start at login points at this program now: %s", switch.where)
+            log.info("Start at login now points to this program: %s", switch.where)
     except MultiMcpError as error:
-        log.warning("The entry for start at login could not be renewed: %s", error)
+        log.warning("Cannot update the entry for start at login: %s", error)
 
 
-def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemFace) -> App:
+def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemPlatform) -> App:
     """Build and connect all parts of one tray."""
     told = paths.cache_dir / OFFER_TOLD
     face.offer_told = told
-    desk = Desk(
+    sources = StateSources(
         switch,
         partial(_clients, environ),
         partial(_offer, environ),
         partial(_doubled, environ),
         offer_told=told.exists(),
     )
-    app = App(desk, face, time.monotonic, Update(run))
+    app = App(sources, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayProcess(environ, run, paths.log_dir), app.saw)
-    means = Means(
+    means = ActionServices(
         ask=partial(_ask, run),
         run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
         command=supervisor.command,
@@ -203,7 +203,7 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
     try:
         rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
     except MultiMcpError as error:
-        log.warning("The AI tools of this computer cannot be looked at: %s", error)
+        log.warning("Cannot look for AI tools: %s", error)
         return ()
     return tuple(map(client_of, rows))
 
@@ -213,7 +213,7 @@ def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
     try:
         return offered_of(run_verb(["import", "--first", "--dry-run"], environ, CLIENTS_S))
     except MultiMcpError as error:
-        log.warning("The servers of the AI tools cannot be looked at: %s", error)
+        log.warning("Cannot read the servers of the AI tools: %s", error)
         return None
 
 
@@ -222,7 +222,7 @@ def _doubled(environ: Mapping[str, str]) -> tuple[Offered, ...]:
     try:
         return offered_of(run_verb(["import", "--doubled", "--dry-run"], environ, CLIENTS_S), known=True)
     except MultiMcpError as error:
-        log.warning("The servers of the AI tools cannot be looked at: %s", error)
+        log.warning("Cannot read the servers of the AI tools: %s", error)
         return ()
 
 
@@ -233,7 +233,7 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
     return ClientState(row["name"], row["title"], linked, state != "not found", reason if state == "drifted" else None)
 
 
-class SystemFace:
+class SystemPlatform:
     """The icon and the notifications of this system. Implements app.TrayPlatform.
 
     `told`: a file that exists once the user was told that nothing shows icons. None = a person started the tray. Then
@@ -245,7 +245,7 @@ class SystemFace:
         self.offer_told: Path | None = None  # a file that exists once offered servers were reported
         self._say = say
         self._told = told
-        self.speaker: Speaker  # set by make_icon
+        self.speaker: NoticeDisplay  # set by make_icon
 
     def make_icon(self) -> Any:
         """Return the icon for this system, and set up its notifications."""
@@ -255,10 +255,10 @@ class SystemFace:
             windows.be_dpi_aware(ctypes.windll)
         if sys.platform in ("win32", "darwin"):
             icon = _native_class()(NAME)
-            self.speaker = ByIcon(icon)
+            self.speaker = BalloonNotifications(icon)
             return icon
         notifier = Notifier(None, NAME, picture=icons.app_icon)
-        self.speaker = OverBus(notifier)
+        self.speaker = BusNotifications(notifier)
         wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
         return icon_class()(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 

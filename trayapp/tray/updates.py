@@ -63,6 +63,6 @@ class Updates:
 
 def notice(version: str, url: str) -> Notice:
     """Return the notice of a new version."""
-    title = texts.fit(f"multi-mcp {texts.name(version)} is there")
-    lines = [texts.plain(url) if url else "Get it where you got this one"]
+    title = texts.fit(f"multi-mcp {texts.name(version)} is available")
+    lines = [texts.plain(url) if url else "Get it where you got this version"]
     return Notice(KEY, texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))

@@ -23,11 +23,11 @@ CURRENT = "currentColor"
 class Shape:
     """One line or area, with points in units of the drawing. `stroke` is its width, 0 = filled.
 
-    `colour`: `#rrggbb`, or CURRENT for the state's color.
+    `color`: `#rrggbb`, or CURRENT for the state's color.
     """
 
     points: tuple[Point, ...]
-    colour: str
+    color: str
     stroke: float = 0.0
     closed: bool = False
     round_caps: bool = False
@@ -58,7 +58,7 @@ def _shapes(element: ElementTree.Element) -> Iterator[Shape]:
         return
     outline = OUTLINES.get(kind)
     if outline is None:
-        raise ValueError(f"<{kind}> is not in our part of SVG")
+        raise ValueError(f"<{kind}> is not in the supported part of SVG")
     given = element.attrib
     fill, stroke = given.get("fill", "none"), given.get("stroke", "none")
     for number, (points, closed, radius) in enumerate(outline(given)):
@@ -111,7 +111,7 @@ def _commands(text: str) -> Iterator[tuple[str, list[float]]]:
         numbers = [float(number) for number in re.findall(r"-?\d*\.?\d+", rest)]
         need = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Z": 0}.get(letter)
         if need is None or (len(numbers) % need if need else numbers):
-            raise ValueError(f"{letter} {rest.strip()}: not in our part of SVG paths")
+            raise ValueError(f"{letter} {rest.strip()}: not in the supported part of SVG paths")
         yield from ([(letter, numbers[at : at + need]) for at in range(0, len(numbers), need)] if need else [("Z", [])])
 
 

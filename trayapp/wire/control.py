@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.wire.framing import FrameSplitter, Oversized
+from trayapp.wire.framing import FrameSplitter, OversizedFrame
 from trayapp.wire.greeting import USES_TCP, Hello, greeting, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import RpcError
@@ -75,7 +75,7 @@ STOP = "stop"  # -> {}; the gateway ends after answering
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs
 DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
 RECEIVE_BYTES = 1 << 18
-SILENT = ("The gateway does not answer", "It is busy or hangs; look with: multi-mcp doctor")
+SILENT = ("The gateway does not answer", "It is busy or hangs. Check with: multi-mcp doctor")
 
 
 class ControlError(MultiMcpError):
@@ -98,7 +98,7 @@ class ControlClient:
         self._socket = connect(run, Hello("control"), tcp)
         self._socket.settimeout(timeout)
         self._splitter = FrameSplitter()
-        self._frames: list[bytes | Oversized] = []
+        self._frames: list[bytes | OversizedFrame] = []
         self._last_id = 0
         self._wait: Callable[[int], None] = lambda source: None
 
@@ -148,7 +148,7 @@ class ControlClient:
         except TimeoutError:
             raise NoGatewayError(*SILENT) from None
         except OSError as error:
-            raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
+            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
@@ -166,7 +166,7 @@ class ControlClient:
         except TimeoutError:
             raise NoGatewayError(*SILENT) from None
         except OSError as error:
-            raise NoGatewayError(f"The gateway went away: {error.strerror}") from None
+            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
 
 
 def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
@@ -185,13 +185,13 @@ def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
     return sock
 
 
-def _message(frame: bytes | Oversized) -> dict[str, Any]:
+def _message(frame: bytes | OversizedFrame) -> dict[str, Any]:
     try:
         message = loads(frame) if isinstance(frame, bytes) else None
     except JsonError:
         message = None
     if not isinstance(message, dict):
-        raise NoGatewayError("What listens there does not speak as a gateway does")
+        raise NoGatewayError("The program that listens there is not a gateway")
     return message
 
 
@@ -200,7 +200,7 @@ def _value(message: dict[str, Any]) -> Any:
         return message.get("result")
     error = RpcError.received(message["error"])
     data = error.data if isinstance(error.data, dict) else {}
-    title = error.message or "The gateway reported an error without words"
+    title = error.message or "The gateway reported an error without a message"
     exit_code = data.get("exit_code")
     raise ControlError(
         title, str(data.get("hint", "")), str(data.get("code", "failed")), exit_code if type(exit_code) is int else 1

@@ -51,7 +51,7 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise StorageError(
-            f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's rights"
+            f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's permissions"
         ) from None
 
 
@@ -83,7 +83,7 @@ class Link(asyncio.Protocol):
         if hasattr(os, "writev"):
             self._descriptor = sock.fileno()
         if not peer_is_us(sock):
-            log.warning("Refused a connection of another user")
+            log.warning("Refused a connection from another user")
             transport.abort()
             return
         self._pending.add(self, transport.abort)
@@ -96,7 +96,7 @@ class Link(asyncio.Protocol):
             return
         hello = self._read_greeting(line) if newline and len(line) < GREETING_LIMIT else None
         if hello is None:
-            log.warning("Refused a connection that began with something else than our first line")
+            log.warning("Refused a connection that did not begin with the gateway's protocol line")
             self.close()
             return
         self._head = b""
@@ -134,11 +134,11 @@ class Link(asyncio.Protocol):
         try:
             transport.write(data)
         except MemoryError:
-            log.warning("Gave up a connection: not enough memory for what it is to get")
+            log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
             return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
-            log.warning("Gave up a connection that does not read its answers")
+            log.warning("Closed a connection that does not read its answers")
             transport.abort()
 
     def write_pieces(self, pieces: Pieces) -> None:
@@ -243,7 +243,7 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
         server = await (_listen_tcp(accept, token) if tcp else _listen_unix(accept, path))
     except OSError as error:
         raise StorageError(
-            f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's rights"
+            f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's permissions"
         ) from None
     port = server.sockets[0].getsockname()[1] if tcp else 0
     endpoint = Endpoint(os.getpid(), version, path, port, token, time.time())

@@ -29,14 +29,14 @@ from trayapp.wire.framing import (
     TAIL_BYTES,
     FrameSplitter,
     Outbox,
-    Oversized,
+    OversizedFrame,
     Pieces,
     begins_answer,
     find_answer_id,
     find_outer_id,
     id_place,
 )
-from trayapp.wire.handling import INTERNAL, Handling
+from trayapp.wire.handling import INTERNAL, MessageHandler
 from trayapp.wire.jsonio import MAX_DEPTH, JsonError, dumps, loads
 from trayapp.wire.messages import (
     CANCELLED,
@@ -77,7 +77,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 
-class Awaited:
+class PendingCall:
     """A Call whose answer is awaited."""
 
     __slots__ = ("future",)
@@ -123,7 +123,7 @@ class FrameDispatcher:
         self._early: list[bytes] | None = []  # bytes received before run()
         self._closed: RpcError | None = None
         self._ended = anyio.Event()
-        self._handling: Handling | None = None
+        self._handling: MessageHandler | None = None
         self.request_intercept: RequestIntercept | None = None
 
     def write_to(self, sink: Callable[[bytes], None]) -> None:
@@ -171,7 +171,7 @@ class FrameDispatcher:
         Raises RpcError: the peer's error, REQUEST_TIMEOUT after `opts["timeout"]` seconds, or CONNECTION_CLOSED.
         """
         opts = opts or {}
-        waiting = Awaited()
+        waiting = PendingCall()
         request_id = self.relay(method, params, waiting)
         try:
             async with asyncio.timeout(opts.get("timeout")):
@@ -250,7 +250,7 @@ class FrameDispatcher:
         """Handle inbound messages until `close`. Requests still being handled then are cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
-                self._handling = Handling(self, tasks, on_request, on_notify, on_notify_intercept)
+                self._handling = MessageHandler(self, tasks, on_request, on_notify, on_notify_intercept)
                 early, self._early = self._early or [], None
                 task_status.started()
                 for data in early:
@@ -261,10 +261,10 @@ class FrameDispatcher:
             self.close()
             self._handling = None
 
-    def take(self, frame: bytes | Oversized) -> None:
+    def take(self, frame: bytes | OversizedFrame) -> None:
         """Handle one inbound frame. This is the boundary that keeps its failure from the frames that follow."""
         try:
-            if isinstance(frame, Oversized):
+            if isinstance(frame, OversizedFrame):
                 self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
             elif len(frame) <= SMALL_FRAME_BYTES or not self._passed_unread(frame):
                 message = loads(frame)
@@ -279,8 +279,8 @@ class FrameDispatcher:
             assert isinstance(frame, bytes)
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
         except Exception:
-            log.exception("Handling a message failed")
-            if not isinstance(frame, Oversized):  # its waiting side gets an error
+            log.exception("Unexpected error in a message")
+            if not isinstance(frame, OversizedFrame):  # its waiting side gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _passed_unread(self, frame: bytes) -> bool:
@@ -312,8 +312,8 @@ class FrameDispatcher:
                     passed = intercept is None or intercept(Request(request_id, method, params)) is False
                     if passed and handling is not None:
                         handling.request(request_id, method, params)
-                except Exception:  # the same boundary as in Handling
-                    log.exception("Handling %s failed", method)
+                except Exception:  # the same boundary as in MessageHandler
+                    log.exception("Unexpected error in %s", method)
                     self.respond(request_id, Reply.of_error(INTERNAL))
         elif not has_id:
             self._on_junk(frame or dumps(message))
@@ -354,7 +354,7 @@ class FrameDispatcher:
         try:
             pending[0].answered(reply)
         except Exception:  # the boundary that keeps one call's failure from the others
-            log.exception("Passing on an answer failed")
+            log.exception("Unexpected error in an answer")
 
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
@@ -392,4 +392,4 @@ def _may_pass_unread(frame: bytes) -> bool:
 
 
 def _log_junk(frame: bytes) -> None:
-    log.warning("Dropped a message of %d bytes that is no JSON-RPC", len(frame))
+    log.warning("Dropped a message of %d bytes that is not JSON-RPC", len(frame))

@@ -73,7 +73,7 @@ def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
 
 
 class FrameSplitter:
-    """Splits bytes into frames without their newline. A frame over the limit becomes an Oversized."""
+    """Splits bytes into frames without their newline. A frame over the limit becomes an OversizedFrame."""
 
     __slots__ = ("_checked", "_limit", "_oversized", "_parts", "_size")
 
@@ -82,9 +82,9 @@ class FrameSplitter:
         self._parts: list[bytes] = []
         self._size = 0
         self._checked = CHECKED_FROM  # the last size for which memory was checked
-        self._oversized: Oversized | None = None  # the frame being skipped
+        self._oversized: OversizedFrame | None = None  # the frame being skipped
 
-    def feed(self, data: bytes) -> list[bytes | Oversized]:
+    def feed(self, data: bytes) -> list[bytes | OversizedFrame]:
         """Return the frames that `data` completes, in order, without blank lines."""
         end = data.find(b"\n")
         if end < 0:
@@ -101,7 +101,7 @@ class FrameSplitter:
             self._collect(tail)
         return [frame for frame in frames if frame is not None]
 
-    def _finish(self, data: bytes) -> bytes | Oversized | None:
+    def _finish(self, data: bytes) -> bytes | OversizedFrame | None:
         """Return the frame that ends with `data`; None for a blank line."""
         if self._parts or self._oversized is not None:
             self._collect(data)
@@ -114,9 +114,9 @@ class FrameSplitter:
         oversized, self._oversized = self._oversized, None
         return oversized or self._sized(data)
 
-    def _sized(self, frame: bytes) -> bytes | Oversized | None:
+    def _sized(self, frame: bytes) -> bytes | OversizedFrame | None:
         if len(frame) > self._limit:
-            return Oversized(frame[:TAIL_BYTES], frame[-TAIL_BYTES:])
+            return OversizedFrame(frame[:TAIL_BYTES], frame[-TAIL_BYTES:])
         return frame if frame and not frame.isspace() else None
 
     def _collect(self, data: bytes) -> None:
@@ -138,11 +138,11 @@ class FrameSplitter:
         """Keep only the first and last bytes of a frame that is too large."""
         head = b"".join(part[:TAIL_BYTES] for part in self._parts[:TAIL_BYTES])  # without a copy of the whole frame
         tail = b"".join(part[-TAIL_BYTES:] for part in self._parts[-TAIL_BYTES:])
-        self._oversized = Oversized(head[:TAIL_BYTES], tail[-TAIL_BYTES:], fits=self._size <= self._limit)
+        self._oversized = OversizedFrame(head[:TAIL_BYTES], tail[-TAIL_BYTES:], fits=self._size <= self._limit)
         self._parts.clear()
 
 
-class Oversized:
+class OversizedFrame:
     """The first and last bytes of a frame over the limit, or of one for which memory ran out."""
 
     __slots__ = ("head", "tail", "why")
@@ -150,7 +150,7 @@ class Oversized:
     def __init__(self, head: bytes, tail: bytes, *, fits: bool = False) -> None:
         self.head = head
         self.tail = tail
-        self.why = "needs more memory than there is" if fits else f"is larger than {MAX_FRAME_BYTES // 2**20} MiB"
+        self.why = "needs more memory than is available" if fits else f"is larger than {MAX_FRAME_BYTES // 2**20} MiB"
 
 
 class Batch:

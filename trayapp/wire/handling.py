@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
 
 
-class Handling:
+class MessageHandler:
     """The inbound side of one dispatcher. Handlers run in `tasks`, the task group of its `run`."""
 
     def __init__(
@@ -73,14 +73,14 @@ class Handling:
             except RpcError as error:
                 return Reply.of_error(error).with_id(id_json)
         except Exception:
-            log.exception("Handling %s failed", method)
+            log.exception("Unexpected error in %s", method)
             return Reply.of_error(INTERNAL).with_id(id_json)
 
     def _intercepted(self, method: str, params: Params) -> bool:
         try:
             return self._intercept is not None and self._intercept(method, params)
         except Exception:  # the same boundary as _handle_notification
-            log.exception("Handling %s failed", method)
+            log.exception("Unexpected error in %s", method)
             return False
 
     async def _handle_notification(self, method: str, params: Params) -> None:
@@ -88,4 +88,4 @@ class Handling:
         try:
             await self._on_notify(RequestContext(self._outbound, None), method, params)
         except Exception:
-            log.exception("Handling %s failed", method)
+            log.exception("Unexpected error in %s", method)

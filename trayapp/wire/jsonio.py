@@ -99,7 +99,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-class _Written(str):
+class _WrittenJson(str):
     """Text that is already JSON."""
 
 
@@ -109,7 +109,7 @@ def _deep_json(value: Any) -> str:
     todo = [value]  # the next piece last
     while todo:
         piece = todo.pop()
-        if isinstance(piece, _Written):
+        if isinstance(piece, _WrittenJson):
             parts.append(piece)
         else:
             todo += reversed(_pieces(piece))
@@ -120,12 +120,12 @@ def _pieces(value: Any) -> list[Any]:
     """Return a value as JSON text and inner values, in their order."""
     if isinstance(value, dict):
         ends = "{}"
-        inner = [piece for name, item in value.items() for piece in (_Written(f",{_json(name)}:"), item)]
+        inner = [piece for name, item in value.items() for piece in (_WrittenJson(f",{_json(name)}:"), item)]
     elif isinstance(value, list | tuple):
         ends = "[]"
-        inner = [piece for item in value for piece in (_Written(","), item)]
+        inner = [piece for item in value for piece in (_WrittenJson(","), item)]
     else:
-        return [_Written(_json(value))]
+        return [_WrittenJson(_json(value))]
     if inner:
-        inner[0] = _Written(inner[0][1:])
-    return [_Written(ends[0]), *inner, _Written(ends[1])]
+        inner[0] = _WrittenJson(inner[0][1:])
+    return [_WrittenJson(ends[0]), *inner, _WrittenJson(ends[1])]

@@ -158,7 +158,7 @@ def private_folder(path: Path) -> None:
         if facts.st_uid != os.getuid():
             raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
         if not stat.S_ISDIR(facts.st_mode):
-            raise StorageError(f"{path} is no folder but a link", "Remove the link")
+            raise StorageError(f"{path} is a link, not a folder", "Remove the link")
         if stat.S_IMODE(facts.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:

@@ -49,13 +49,13 @@ def why_no_headers(schema: Any) -> str | None:
             continue
         header, where = part[ANNOTATION], ".".join(place or ())[:SHOWN]
         if not where:
-            return f"{ANNOTATION} stands where no parameter is"
+            return f"{ANNOTATION} is not on a parameter"
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
-            return f"{ANNOTATION} of {where} is no name of a header: {header!r:.{SHOWN}}"
+            return f"{ANNOTATION} of {where} is not a header name: {header!r:.{SHOWN}}"
         if not isinstance(part.get("type"), str) or part["type"] not in _TYPES:
-            return f"{ANNOTATION} of {where} stands at neither a string nor an integer nor a boolean"
+            return f"{ANNOTATION} of {where} is on neither a string nor an integer nor a boolean"
         if header.lower() in taken:
-            return f"{ANNOTATION} of {where} is another parameter's, too: {header[:SHOWN]}"
+            return f"{ANNOTATION} of {where} is used by another parameter: {header[:SHOWN]}"
         taken.add(header.lower())
     return None
 

@@ -83,7 +83,7 @@ def unsupported(protocol: Any) -> RpcError:
 
 def mixed() -> RpcError:
     """Return the error for a request with an envelope in an initialized session."""
-    return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need one of their own")
+    return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need a session of their own")
 
 
 def hinted(

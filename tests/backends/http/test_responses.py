@@ -68,7 +68,7 @@ def answer(request_id: Any, **more: Any) -> dict[str, Any]:
 OTHER = {"jsonrpc": "2.0", "method": "notifications/x"}
 FAILED = {"code": -5, "message": "no"}
 NO_RESULT = {"code": -32603, "message": "It holds no result object"}
-NOT_OURS = {"code": -32603, "message": "It is none to the request"}
+NOT_OURS = {"code": -32603, "message": "It does not answer the request"}
 NEITHER = {"code": -32603, "message": "It holds neither a result nor an error"}
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.world import wait_until
 from tests.fixtures.odd import alive as runs
 from trayapp.backends.stdio.guardian import MARK, line_of, read_registry, start_time
-from trayapp.backends.stdio.orphans import SPENT_MOST, NoKeeper, PosixKeeper, make_keeper, reap_leftovers
+from trayapp.backends.stdio.orphans import SPENT_MOST, NoTracker, PosixTracker, make_keeper, reap_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0
@@ -54,12 +54,12 @@ def guardians(run: Path) -> list[psutil.Process]:
 
 
 def test_every_server_process_has_a_mark_of_its_own_that_begins_with_the_gateway_s(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     marks = [keeper.environment()[MARK] for _ in range(3)]
     keeper.close()
     assert len(set(marks)) == 3
     assert {mark.rpartition("-")[0] for mark in marks} == {f"{os.getpid()}-{start_time(os.getpid())}"}
-    assert NoKeeper().environment() == {}
+    assert NoTracker().environment() == {}
 
 
 @pytest.mark.requirement("proc-no-orphans")
@@ -75,7 +75,7 @@ def test_a_guardian_is_there_before_the_first_server_and_none_without_servers(tm
 
 
 def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     marks = [keeper.environment() for _ in range(2)]
     with server(marks[0]) as one, server(marks[1]) as two:
         keeper.adopt(one.pid, marks[0])
@@ -95,7 +95,7 @@ def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None
 
 
 def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     with server({}) as one:
         keeper.adopt(one.pid, {})
         (registry,) = registries(tmp_path)
@@ -128,18 +128,18 @@ def test_a_registry_that_could_not_be_written_is_complete_once_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = tmp_path / "gone"
-    keeper = PosixKeeper(str(run))
+    keeper = PosixTracker(str(run))
     keeper.adopt(1, {})
     run.mkdir()
     keeper.adopt(os.getpid(), {})
     (registry,) = registries(run)
     assert [pid for (pid, _), _ in read_registry(str(registry))] == [1, os.getpid()]
-    assert caplog.text.count("Cannot note") == 1
+    assert caplog.text.count("Cannot save") == 1
     keeper.close()
 
 
 def test_finishing_ends_what_the_server_left_behind(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     mark = keeper.environment()
     with server(mark) as leader, server(mark) as left:
         keeper.adopt(leader.pid, mark)
@@ -152,7 +152,7 @@ def test_finishing_ends_what_the_server_left_behind(tmp_path: Path) -> None:
 
 
 def test_a_guardian_that_was_killed_is_replaced_at_the_next_server(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     keeper.environment()
     assert keeper._guard is not None
     keeper._guard.join(LIMIT_S)
@@ -171,7 +171,7 @@ def test_a_guardian_that_was_killed_is_replaced_at_the_next_server(tmp_path: Pat
 def test_neither_a_folder_that_is_gone_nor_a_missing_interpreter_is_a_server_s_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper = PosixKeeper(str(tmp_path / "gone"), python=["/no/such/python"])
+    keeper = PosixTracker(str(tmp_path / "gone"), python=["/no/such/python"])
     mark = keeper.environment()
     with server(mark) as process:
         keeper.adopt(process.pid, mark)
@@ -179,7 +179,7 @@ def test_neither_a_folder_that_is_gone_nor_a_missing_interpreter_is_a_server_s_f
         process.wait()
         keeper.finish(process.pid)
     keeper.close()
-    assert "Cannot note the server processes" in caplog.text
+    assert "Cannot save the list of server processes" in caplog.text
     assert "Cannot start the guardian" in caplog.text
 
 
@@ -208,7 +208,7 @@ def test_a_new_gateway_ends_what_earlier_ones_left_whatever_is_in_their_registri
 
 
 def test_a_gateway_s_own_registry_is_not_a_leftover(tmp_path: Path) -> None:
-    keeper = PosixKeeper(str(tmp_path))
+    keeper = PosixTracker(str(tmp_path))
     mark = keeper.environment()
     with server(mark) as process:
         keeper.adopt(process.pid, mark)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from trayapp.backends.stdio.orphans import Keeper
-from trayapp.backends.stdio.windows_jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobKeeper
+from trayapp.backends.stdio.orphans import ProcessTracker
+from trayapp.backends.stdio.windows_jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobTracker
 
 JOB_BASE = 0x1_0000_0000  # beyond 32 bits, where a handle that was cut in half would be another one
 
@@ -67,7 +67,7 @@ class Kernel32:
 
 def test_each_server_gets_a_job_that_ends_with_its_last_handle() -> None:
     kernel = Kernel32()
-    keeper: Keeper = JobKeeper(kernel)
+    keeper: ProcessTracker = JobTracker(kernel)
     assert keeper.environment() == {}
     keeper.adopt(11, {})
     keeper.adopt(12, {})
@@ -80,7 +80,7 @@ def test_each_server_gets_a_job_that_ends_with_its_last_handle() -> None:
 @pytest.mark.requirement("proc-no-orphans")
 def test_finishing_a_server_ends_its_job_and_no_other() -> None:
     kernel = Kernel32()
-    keeper = JobKeeper(kernel)
+    keeper = JobTracker(kernel)
     keeper.adopt(11, {})
     keeper.adopt(12, {})
     keeper.finish(11)
@@ -97,7 +97,7 @@ def test_finishing_a_server_ends_its_job_and_no_other() -> None:
 @pytest.mark.parametrize("fails", [name for name in SIGNATURES if name not in ("TerminateJobObject", "CloseHandle")])
 def test_where_no_job_can_be_had_it_is_said_and_no_handle_is_left(fails: str, caplog: pytest.LogCaptureFixture) -> None:
     kernel = Kernel32(fails)
-    keeper = JobKeeper(kernel)
+    keeper = JobTracker(kernel)
     with caplog.at_level(logging.WARNING):
         keeper.adopt(11, {})
     assert "No job object for process 11" in caplog.text

@@ -81,8 +81,8 @@ def test_what_is_no_object_is_refused(args: Any) -> None:
 
 
 WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
-    ("args-10", {"a": math.nan}, {}, ["a: nan is no number that JSON can hold"]),
-    ("deep", {"a": [{"b": math.inf}]}, {}, ["a[0].b: inf is no number that JSON can hold"]),
+    ("args-10", {"a": math.nan}, {}, ["a: nan is not a number that JSON can hold"]),
+    ("deep", {"a": [{"b": math.inf}]}, {}, ["a[0].b: inf is not a number that JSON can hold"]),
     ("missing", {}, {"required": ["q", "r"]}, ["q: is missing", "r: is missing"]),
     ("type", {"n": "5"}, schema_of(n={"type": "integer"}), ['n: must be an integer, not "5"']),
     ("types", {"n": []}, schema_of(n={"type": ["integer", "null"]}), ["n: must be an integer or null, not []"]),
@@ -113,7 +113,7 @@ WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
     ),
     (
         "no form", {"p": 1}, schema_of(p={"oneOf": [{"type": "null"}, {"type": "string"}]}),
-        ["p: fits none of its forms; p: must be null, not 1"],
+        ["p: matches none of the allowed forms; p: must be null, not 1"],
     ),
     ("both", {"n": "x"}, {"allOf": [schema_of(("m",)), schema_of(n={"type": "null"})]},
      ["m: is missing", 'n: must be null, not "x"']),

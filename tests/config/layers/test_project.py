@@ -9,7 +9,7 @@ import pytest
 
 from trayapp.config.layers.overlay import preview
 from trayapp.config.layers.project import ProjectFile, find_project, read_project
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import StorageError
 from trayapp.model.plan import Config
@@ -126,10 +126,10 @@ def test_good_json_is_read_where_it_is_no_yaml(tmp_path: Path, entry: str, args:
     assert made.config.servers["s"].args == args
     assert made.config.servers["s"].line == 4
     (problem,) = (each for each in made.config.problems)
-    assert (problem.line, problem.server, "half of a letter" in problem.message) == (3, "odd", True)
+    assert (problem.line, problem.server, "lone surrogate" in problem.message) == (3, "odd", True)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2, "b": "\\ud83d"}', "{", '{"servers": %s}' % ("[" * 99 + "]" * 99)])
 def test_what_is_no_good_json_either_is_told_as_before(tmp_path: Path, text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(UnparsableError):
         parse(text, str(tmp_path / ".mcp.json"))

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.config.read.parse import Unparsable, parse
+from trayapp.config.read.parse import UnparsableError, parse
 from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.yaml import compose as compose_module
 from trayapp.config.yaml.compose import MAX_DEPTH, MAX_NODES, compose
@@ -46,12 +46,12 @@ def wrong(entry: str) -> Problem:
 
 def test_a_tab_is_named_where_it_stands() -> None:
     for text in ("servers:\n\ta: {command: x}\n", "servers:\n\t\n  a: {command: x}\n"):
-        with pytest.raises(Unparsable) as raised:
+        with pytest.raises(UnparsableError) as raised:
             read(text)
         problem = raised.value.problem
         assert (problem.line, problem.column) == (2, 1)
         assert "a tab" in problem.message
-        assert problem.hint == "Indent with blanks"
+        assert problem.hint == "Indent with spaces"
 
 
 def test_settings_in_two_spellings_are_the_first_ones() -> None:
@@ -131,7 +131,7 @@ UNPARSABLE = [
 @pytest.mark.requirement("file-broken-goes-on")
 @pytest.mark.parametrize(("text", "line", "words"), UNPARSABLE)
 def test_a_file_that_cannot_be_used_says_where(text: str, line: int, words: str) -> None:  # merge-11, config-32
-    with pytest.raises(Unparsable) as caught:
+    with pytest.raises(UnparsableError) as caught:
         read(text)
     problem = caught.value.problem
     assert (problem.file, problem.line, problem.fatal, problem.server) == ("servers.yaml", line, True, None)
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_used_says_where(text: str, line: int, words: str)
     ],
 )
 def test_a_hostile_file_is_refused_cheaply(text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(UnparsableError):
         read(text)
 
 
@@ -166,7 +166,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 
 
 def test_a_large_file_names_its_limit() -> None:
-    with pytest.raises(Unparsable, match="10 MB"):
+    with pytest.raises(UnparsableError, match="10 MB"):
         read(" " * (MAX_BYTES + 1))
 
 
@@ -543,7 +543,7 @@ def test_settings_that_cannot_be_read_leave_the_defaults(text: str) -> None:
 def problems_of(text: str) -> tuple[Problem, ...]:
     try:
         return read(text).problems
-    except Unparsable as error:
+    except UnparsableError as error:
         return (error.problem,)
 
 
@@ -591,7 +591,7 @@ def test_both_loaders_say_the_same(text: str) -> None:
     for loader in (yaml.SafeLoader, compose_module.Loader):
         try:
             found.append(outline(compose(text, "f", loader)))
-        except Unparsable:
+        except UnparsableError:
             return  # they differ in what they refuse at the edges of YAML
     assert found[0] == found[1]
 

@@ -25,11 +25,11 @@ def test_all_keys_of_a_sign_in_are_read() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{url: 'https://h/mcp', client_secret: x}", "client_secret means nothing without client_id"),
-        ("{url: 'https://h/mcp', auth: none, scopes: [a]}", "scopes means nothing without auth: oauth"),
-        ("{url: 'https://h/mcp', auth: bearer, bearer_token_env: T, client_id: c}", "client_id means nothing"),
-        ("{url: 'https://h/mcp', auth: none, account: work}", "account means nothing without auth: oauth"),
-        ("{command: x, callback_port: 1}", "callback_port means nothing without url"),
+        ("{url: 'https://h/mcp', client_secret: x}", "client_secret has no effect without client_id"),
+        ("{url: 'https://h/mcp', auth: none, scopes: [a]}", "scopes has no effect without auth: oauth"),
+        ("{url: 'https://h/mcp', auth: bearer, bearer_token_env: T, client_id: c}", "client_id has no effect"),
+        ("{url: 'https://h/mcp', auth: none, account: work}", "account has no effect without auth: oauth"),
+        ("{command: x, callback_port: 1}", "callback_port has no effect without url"),
     ],
 )
 def test_a_key_that_means_nothing_is_a_problem_that_is_not_fatal(entry: str, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import MAX_BYTES, decode, read_jsonc
 
 READ: list[tuple[str, Any]] = [
@@ -44,7 +44,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "line"), WRONG)
 def test_what_is_no_json_says_where(text: str, line: int) -> None:
-    with pytest.raises(Unparsable) as caught:
+    with pytest.raises(UnparsableError) as caught:
         read_jsonc(text, ".mcp.json")
     assert (caught.value.problem.line, caught.value.problem.file) == (line, ".mcp.json")
     assert caught.value.problem.column > 0
@@ -52,7 +52,7 @@ def test_what_is_no_json_says_where(text: str, line: int) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, " " * (MAX_BYTES + 1), '"' + '\\"' * 1_000_000])
 def test_hostile_json_is_refused(text: str) -> None:
-    with pytest.raises(Unparsable):
+    with pytest.raises(UnparsableError):
         read_jsonc(text)
 
 
@@ -74,16 +74,16 @@ def test_plain_json_is_read_as_json(value: Any, ascii_only: bool) -> None:
 def test_any_text_is_a_value_or_unparsable(text: str) -> None:
     try:
         read_jsonc(text)
-    except Unparsable:
+    except UnparsableError:
         return
 
 
 def test_bytes_that_are_no_text_say_where() -> None:
-    with pytest.raises(Unparsable) as caught:
+    with pytest.raises(UnparsableError) as caught:
         decode(b"a: 1\nb: \xff\n", "f")
     assert caught.value.problem.line == 2
-    with pytest.raises(Unparsable, match="UTF-8"):
+    with pytest.raises(UnparsableError, match="UTF-8"):
         decode("servers:\n".encode("utf-16"), "f")
-    with pytest.raises(Unparsable, match="10 MB"):
+    with pytest.raises(UnparsableError, match="10 MB"):
         decode(b"x" * (MAX_BYTES + 1), "f")
     assert decode(b"\xef\xbb\xbfa: \xc3\xa9\r\n", "f") == "\ufeffa: é\r\n"

@@ -12,7 +12,7 @@ from trayapp.cli.asks import call_lines
 from trayapp.model.preview import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
 from trayapp.panel.pages import line, shown
-from trayapp.tray.state.notices import Told, news
+from trayapp.tray.state.notices import NoticeMemory, due_notices
 from trayapp.tray.state.view import view
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "rm -rf")
@@ -42,7 +42,7 @@ def surfaces(ask: AskStatus) -> dict[str, list[str]]:
         "id": ask.id, "client": ask.client, "server": ask.server, "tool": ask.tool, "class": ask.tool_class,
         "answers": ask.answers, "arguments": [{"name": one.name, "value": one.value} for one in ask.arguments],
     }  # fmt: skip
-    (notice,) = news(asking(ask), Told(), 0.0).notices
+    (notice,) = due_notices(asking(ask), NoticeMemory(), 0.0).notices
     menu = next(item for item in items(view(asking(ask)).menu) if item.key == f"want/ask/{ask.id}")
     return {
         "command line": list(call_lines(row)),

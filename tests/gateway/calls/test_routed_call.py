@@ -574,7 +574,7 @@ async def test_a_call_that_was_not_executed_is_sent_once_more_and_no_third_time(
     async def answer(params: dict[str, Any]) -> dict[str, Any]:
         asked.append(params["name"])
         if len(asked) <= refusals:
-            raise RpcError(CONNECTION_CLOSED, "The server has ended our session", NOT_EXECUTED)
+            raise RpcError(CONNECTION_CLOSED, "The server ended the session", NOT_EXECUTED)
         return {"content": []}
 
     async with house(tmp_path) as made:
@@ -644,4 +644,4 @@ async def test_a_call_whose_server_the_user_takes_away_says_so_and_promises_no_s
         made.apply(*servers)
         message = (await client.answer(1))["error"]["message"]
         assert message.startswith(words)
-        assert "starts the server again" not in message
+        assert "restarts the server" not in message

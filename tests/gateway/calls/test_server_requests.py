@@ -226,7 +226,7 @@ async def test_a_question_that_came_in_with_a_call_that_is_over_is_no_hang_for_i
             again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
             last = await client.result("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)
         assert last["content"] == []
-        assert "is over" in failures[0].message
+        assert "has ended" in failures[0].message
         assert connection.in_flight == 0
 
 
@@ -567,7 +567,7 @@ async def test_a_question_of_a_call_that_is_over_reaches_nobody(tmp_path: Path) 
         one.tell("notifications/cancelled", {"requestId": 1})
         await made.net["a"].heard_of("notifications/cancelled")
         await holding(made, two)
-        with pytest.raises(RpcError, match="is over"):
+        with pytest.raises(RpcError, match="has ended"):
             await made.gateway.session_parts.server_requests.asked(
                 made.gateway.services.pool.find("a"), "roots/list", {}, call
             )
@@ -607,7 +607,7 @@ async def test_a_question_outside_of_a_call_reaches_nobody(tmp_path: Path, metho
         await client.call("a_echo")
         refused = await asks(made, method)
         assert isinstance(refused, RpcError)
-        assert "no client has a call under way" in refused.message
+        assert "no client has a call in progress" in refused.message
         assert asked_of(client) == []
 
 
@@ -685,7 +685,7 @@ async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_pa
         await made.net["a"].heard_of("notifications/cancelled", 2)
         refused = await asks(made)
         assert isinstance(refused, RpcError)
-        assert "another session gave up a call" in refused.message
+        assert "another session just canceled a call" in refused.message
         if then == "time passes":
             await made.clock.pass_(STOPS_WITHIN_S)
         else:
@@ -710,7 +710,7 @@ async def test_what_is_asked_after_the_only_call_was_given_up_reaches_nobody(tmp
         await made.net["a"].heard_of("notifications/cancelled")
         refused = await asks(made)
         assert isinstance(refused, RpcError)
-        assert "is over" in refused.message
+        assert "has ended" in refused.message
 
 
 @pytest.mark.requirement("bridge-who")

@@ -281,7 +281,7 @@ async def test_a_folder_without_a_trusted_project_is_an_error_that_says_what_to_
     async with house(tmp_path) as made:
         await made.known(server("user"))
         error = await made.control().error(control.LIST, {"project": str(tmp_path)})
-        assert "belongs to no project" in error["message"]
+        assert "is not in a project" in error["message"]
         made.look = lambda folder, user: ProjectFinding(problems=(problem,))
         error = await made.control().error(control.LIST, {"project": str(tmp_path)})
         assert (error["message"], error["data"]["hint"]) == (problem.message, problem.hint)

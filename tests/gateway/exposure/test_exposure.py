@@ -111,7 +111,7 @@ def test_switches_and_patterns_hide_tools_and_what_is_hidden_cannot_be_called(
 
 @pytest.mark.parametrize("more", [{"include_tools": ("y",)}, {"exclude_tools": ("x",), "tools": {"x": OFF}}])
 def test_of_a_tool_that_a_pattern_leaves_out_no_switch_is_named_as_the_remedy(more: dict[str, Any]) -> None:
-    with pytest.raises(ToolNotFoundError, match="include_tools or exclude_tools of a leave it out"):
+    with pytest.raises(ToolNotFoundError, match="include_tools or exclude_tools of a exclude it"):
         exposure({"a": offer("x", "y")}, server("a", **more)).find("a_x")
 
 
@@ -158,7 +158,7 @@ def test_a_tool_that_no_client_could_take_is_withheld_alone_with_the_reason() ->
     seen = exposure({"a": Offer(tools=tools)})
     assert names(seen) == ["a_good"]
     odd, good = tool_rows(seen.catalog)
-    assert (odd["enabled"], "not of an object" in odd["withheld"], good["withheld"]) == (False, True, None)
+    assert (odd["enabled"], "does not describe an object" in odd["withheld"], good["withheld"]) == (False, True, None)
     assert seen.catalog.counts("a") == ToolCounts(total=2, enabled=1, withheld=1)
     with pytest.raises(ToolNotFoundError, match="withheld"):
         seen.find("a_odd")

@@ -14,7 +14,7 @@ from tests.gateway.exposure.test_approvals import alone, asked, relisted
 from tests.gateway.world import Client, House, house, server
 from tests.inspection.labeled import tags, tool
 from trayapp.catalog.given_names import FILE_NAME
-from trayapp.catalog.names import Given, Key, expose_names
+from trayapp.catalog.names import Key, SeenNames, expose_names
 from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import PREFIX_MODES, PrefixMode, Settings
 from trayapp.wire import control
@@ -231,7 +231,7 @@ def test_a_name_with_a_hash_is_kept_as_well() -> None:
     clash = [("a", "get"), ("b", "get")]
     given = expose_names(clash, "none")
     hashed = given.by_key["a", "get"]
-    exposed = expose_names([*clash, ("c", hashed)], "none", given=Given(given.by_name))
+    exposed = expose_names([*clash, ("c", hashed)], "none", given=SeenNames(given.by_name))
     assert {key: exposed.by_key[key] for key in clash} == given.by_key
     assert exposed.by_key["c", hashed] != hashed
 

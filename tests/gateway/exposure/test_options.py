@@ -81,9 +81,9 @@ def test_a_sessions_own_word_counts_more_than_its_profile_and_both_can_only_narr
         ({"servers": ["github"]}, ["servers is empty"]),
         ({"profile": ""}, ["profile is empty"]),
         ({"profile": " ", "servers": "github"}, ["profile is empty"]),
-        ({"server": "github"}, ["server is no option", "servers"]),
-        ({"Servers": "github"}, ["Servers is no option", "servers"]),
-        ({"profil": "work"}, ["profil is no option", "profile"]),
+        ({"server": "github"}, ["server is not an option", "servers"]),
+        ({"Servers": "github"}, ["Servers is not an option", "servers"]),
+        ({"profil": "work"}, ["profil is not an option", "profile"]),
         ({"profile": "zzzzzz"}, ["zzzzzz", "work, quiet, all"]),
     ],
 )

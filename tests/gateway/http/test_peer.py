@@ -90,7 +90,7 @@ async def test_a_second_request_of_an_id_does_not_take_the_stream_of_the_first()
         first = peer.ask("waits")
         refused = await peer.ask("tools/call").answered()
         assert refused is not None
-        assert "under way already" in refused.message["error"]["message"]
+        assert "already in progress" in refused.message["error"]["message"]
         assert peer.heard == ["waits"]
         peer.respond("c", Reply.of_result({}))
         assert await first.answered() is not None

@@ -291,7 +291,7 @@ async def test_an_id_that_is_under_way_is_refused_and_the_first_request_goes_on(
         async with http.stream("POST", "/mcp", json=call("a_hold", "c", key="k"), headers=headers) as answer:
             await at.made.net["a"].heard_of("held")
             refused = await other.post("/mcp", json=call("a_echo", "c"), headers=headers)
-            assert "under way already" in refused.json()["error"]["message"]
+            assert "already in progress" in refused.json()["error"]["message"]
             await other.post("/mcp", json=call("a_release", "r", key="k"), headers=headers)
             assert "result" in await Events(answer).message()
 

@@ -47,7 +47,7 @@ async def every_answer(client: Client, name: str, server_name: str) -> dict[str,
 KEPT: dict[str, tuple[ServerConfig, str]] = {
     # what keeps the tool from the model, and a word of what it hears when it calls it
     "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), "switched it off"),
-    "a pattern": (server("x", exclude_tools=("frob*",)), "left it out"),
+    "a pattern": (server("x", exclude_tools=("frob*",)), "excluded it"),
     "its server": (server("x", disabled=True), "switched its server off"),
     "an approval": (server("x"), "held back"),
     "a changed definition": (server("x"), "held back"),

@@ -194,7 +194,7 @@ async def test_a_second_call_under_an_id_that_is_open_is_refused_however_often_t
         client.call_only("a_hold", 7, key="k")
         await made.net["a"].heard_of("held")
         client.call_only("a_echo", 7)
-        assert "already under way" in (await client.answer(7))["error"]["message"]
+        assert "already in progress" in (await client.answer(7))["error"]["message"]
         await client.call("a_release", 8, key="k")
         with anyio.fail_after(10):
             while len(client.answers(7)) < 2:

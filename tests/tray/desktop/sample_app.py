@@ -1,4 +1,4 @@
-"""An icon with a menu, and nothing behind it: what it does is change its colour. Run as a program of the session.
+"""An icon with a menu, and nothing behind it: what it does is change its color. Run as a program of the session.
 
 Prints a line for each thing that happens. Never here: the app itself (trayapp.tray.app).
 """
@@ -17,7 +17,7 @@ from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import KeyedItem, Menu
 
-COLOURS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
+COLORS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
 FINE = 4  # drawn that much larger, for smooth edges
 
 
@@ -25,21 +25,21 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def disc(colour: str) -> Callable[[int], Image.Image]:
+def disc(color: str) -> Callable[[int], Image.Image]:
     def draw(size: int) -> Image.Image:
         picture = Image.new("RGBA", (size * FINE, size * FINE))
-        ImageDraw.Draw(picture).ellipse((FINE, FINE, (size - 1) * FINE, (size - 1) * FINE), fill=COLOURS[colour])
+        ImageDraw.Draw(picture).ellipse((FINE, FINE, (size - 1) * FINE, (size - 1) * FINE), fill=COLORS[color])
         return picture.resize((size, size))
 
     return draw
 
 
 class App:
-    """Everything that can be clicked turns the icon into a colour of its own."""
+    """Everything that can be clicked turns the icon into a color of its own."""
 
     def __init__(self, panel_wait_s: float) -> None:
         bus = connect()
-        self.colour = "red"
+        self.color = "red"
         self.notifier = Notifier(bus, "multi-mcp", disc("blue"))
         self.icon: Any = icon_class()(
             "multi-mcp",
@@ -63,22 +63,22 @@ class App:
 
     def ready(self) -> int:
         """Return what one line is renamed by, and no wider."""
-        return 7 if self.colour == "yellow" else 5
+        return 7 if self.color == "yellow" else 5
 
     def more(self) -> KeyedItem:
         """Return an entry without a submenu at first, as before the gateway is there; what lies in it changes."""
-        if self.colour == "red":
+        if self.color == "red":
             return KeyedItem("more", "my_servers", None, enabled=False)
-        after = "yellow" if self.colour == "blue" else "blue"
+        after = "yellow" if self.color == "blue" else "blue"
         return KeyedItem("more", "my_servers", Menu(KeyedItem(after, f"Turn {after}", self.turn(after))))
 
-    def turn(self, colour: str) -> Callable[[], None]:
+    def turn(self, color: str) -> Callable[[], None]:
         def act() -> None:
-            self.colour = colour
-            self.icon.icon = disc(colour)
+            self.color = color
+            self.icon.icon = disc(color)
             self.icon.menu = self.menu()
-            self.icon.attention = colour == "yellow"
-            say(colour)
+            self.icon.attention = color == "yellow"
+            say(color)
 
         return act
 

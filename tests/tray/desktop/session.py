@@ -32,7 +32,7 @@ Panel = Literal["xfce4-panel", "tint2", "lxqt-panel", "plasmashell", "gnome-shel
 Box = tuple[int, int, int, int]  # left, top, right, bottom; pixels
 SCREEN = (900, 500)
 PANEL_HEIGHT = 28
-ROOT_COLOUR = (0x20, 0x30, 0x40)
+ROOT_COLOR = (0x20, 0x30, 0x40)
 SKY: Box = (400, 60, 500, 160)  # of the wallpaper of Plasma
 SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
 SERVICES = Path("/usr/share/dbus-1/services")
@@ -63,7 +63,7 @@ panel_background_id = 1
 systray_padding = 4 2 4
 systray_icon_size = 24
 """
-TINT2_COLOUR = (0x33, 0x66, 0x99)
+TINT2_COLOR = (0x33, 0x66, 0x99)
 
 LXQT = f"""[General]
 __userfile__=true
@@ -225,7 +225,7 @@ class Desktop:
                 self._start_kde_watcher()
             process = self.start([require("plasmashell"), "--no-respawn"], QT_QUICK_BACKEND="software")
             until(self._has_host, "plasmashell shows icons")
-            self.until_gone(ROOT_COLOUR, SKY)  # its wallpaper comes last
+            self.until_gone(ROOT_COLOR, SKY)  # its wallpaper comes last
         elif panel == "gnome-shell":
             process = self._start_gnome()
             until(lambda: self.owns(WATCHER), "GNOME's extension is the watcher")
@@ -276,25 +276,25 @@ class Desktop:
         until(lambda: self.owns(NOTIFICATIONS), "dunst is the notification server")
         return process
 
-    def until_seen(self, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> Box:
-        """The box of all pixels of about that colour on the screen (or a part of it), once there are any."""
-        found: Box = until(lambda: box_of(self.picture(), colour, within, tolerance), f"{colour} is on the screen")
+    def until_seen(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> Box:
+        """The box of all pixels of about that color on the screen (or a part of it), once there are any."""
+        found: Box = until(lambda: box_of(self.picture(), color, within, tolerance), f"{color} is on the screen")
         return found
 
-    def until_gone(self, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> None:
-        """Wait until no pixel of about that colour is there."""
-        until(lambda: not box_of(self.picture(), colour, within, tolerance), f"{colour} is gone from the screen")
+    def until_gone(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> None:
+        """Wait until no pixel of about that color is there."""
+        until(lambda: not box_of(self.picture(), color, within, tolerance), f"{color} is gone from the screen")
 
 
 def box_of(
-    picture: Image.Image, colour: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
+    picture: Image.Image, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
 ) -> Box | None:
-    """Around all pixels whose colour is about that one."""
+    """Around all pixels whose color is about that one."""
     left, top = (within or (0, 0))[:2]
     part = picture.crop(within) if within else picture
     bands = [
         band.point([255 * (abs(value - wanted) <= tolerance) for value in range(256)])
-        for band, wanted in zip(part.split(), colour, strict=True)
+        for band, wanted in zip(part.split(), color, strict=True)
     ]
     same = Image.merge("RGB", bands).convert("L").point([255 * (value == 255) for value in range(256)])
     found = same.getbbox()
@@ -344,7 +344,7 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
         require(tool)
     if panel != "gnome-shell":
         desktop.start([require("openbox")])
-    desktop.run("xsetroot", "-solid", "#{:02x}{:02x}{:02x}".format(*ROOT_COLOUR))
+    desktop.run("xsetroot", "-solid", "#{:02x}{:02x}{:02x}".format(*ROOT_COLOR))
     if panel is not None:
         desktop.start_panel(panel)
     if notifications:

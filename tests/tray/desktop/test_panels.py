@@ -21,12 +21,12 @@ from jeepney.io.blocking import open_dbus_connection
 from PIL import Image, ImageChops
 
 from tests.tray.bus import WAIT_S, WATCHER, Item, Watcher, until
-from tests.tray.desktop.sample_app import COLOURS
+from tests.tray.desktop.sample_app import COLORS
 from tests.tray.desktop.session import (
     CALM,
     PANEL_HEIGHT,
     SCREEN,
-    TINT2_COLOUR,
+    TINT2_COLOR,
     Box,
     Desktop,
     Panel,
@@ -53,13 +53,13 @@ class Tray:
         self.process = desktop.start(argv, PYTHONPATH=str(PROJECT))
         self.log = desktop.home / f"{Path(sys.executable).name}.log"
 
-    def seen(self, colour: str) -> Box:
-        """Where the icon is on the panel, once it has that colour."""
-        return self.desktop.until_seen(COLOURS[colour], PANEL)
+    def seen(self, color: str) -> Box:
+        """Where the icon is on the panel, once it has that color."""
+        return self.desktop.until_seen(COLORS[color], PANEL)
 
-    def click(self, colour: str, button: int = 1, times: int = 1) -> None:
-        """Click on the icon, which has that colour now."""
-        self.desktop.click(*middle(self.seen(colour)), button, times)
+    def click(self, color: str, button: int = 1, times: int = 1) -> None:
+        """Click on the icon, which has that color now."""
+        self.desktop.click(*middle(self.seen(color)), button, times)
 
     def said(self, text: str) -> int:
         """How often it has printed that line."""
@@ -141,7 +141,7 @@ def test_a_notification_is_on_the_screen_and_a_click_on_it_comes_back(xfce: Tray
     item.click("Notify")
     shown = until(lambda: changed(desktop, before), "the notification is on the screen")
     until(lambda: xfce.said("notified: True"))
-    desktop.until_seen(COLOURS["blue"], BELOW)  # its picture
+    desktop.until_seen(COLORS["blue"], BELOW)  # its picture
     desktop.screenshot("dunst-notification")
     desktop.click(*middle(shown))
     xfce.seen("yellow")
@@ -156,25 +156,25 @@ def test_a_panel_that_is_started_again_shows_the_icon_again(xfce: Tray) -> None:
     item.close()
     xfce.seen("red")
     xfce.desktop.run("xfce4-panel", "--quit")
-    xfce.desktop.until_gone(COLOURS["red"], PANEL)
+    xfce.desktop.until_gone(COLORS["red"], PANEL)
     xfce.desktop.start_panel("xfce4-panel")
     xfce.seen("red")
     assert xfce.said("nobody shows icons") == 0
 
 
-def opened(tray: Tray, colour: str) -> tuple[Image.Image, Box]:
+def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
     """Open the menu by mouse; the screen before, and where the menu is."""
-    tray.seen(colour)
+    tray.seen(color)
     background = tray.desktop.calm()
-    tray.click(colour, 1 if tray.gnome else 3)
+    tray.click(color, 1 if tray.gnome else 3)
     until(lambda: tall(changed(tray.desktop, background)), "the menu is open")
     return background, still(lambda: changed(tray.desktop, background))
 
 
-def choose_in_submenu(tray: Tray, colour: str, name: str) -> Image.Image:
+def choose_in_submenu(tray: Tray, color: str, name: str) -> Image.Image:
     """Click on the last line of the menu, and on the only line of its submenu; return how the first line looks."""
     desktop = tray.desktop
-    background, menu = opened(tray, colour)
+    background, menu = opened(tray, color)
     header = first_line(desktop, menu)
     desktop.click(menu[0] + 60, menu[3] - (LINE_PX if tray.gnome else LINE_PX // 2))
     beside = (0, menu[3], *SCREEN) if tray.gnome else (menu[2], BELOW[1], *SCREEN)
@@ -203,14 +203,14 @@ def first_line(desktop: Desktop, menu: Box) -> Image.Image:
 
 
 def current(tray: Tray) -> Box:
-    """Where the icon is on the panel, whatever colour it has, once it is there."""
+    """Where the icon is on the panel, whatever color it has, once it is there."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
     return box
 
 
 def icon_in(tray: Tray) -> Box | None:
     picture = tray.desktop.picture()
-    boxes = (box_of(picture, colour, PANEL) for colour in COLOURS.values())
+    boxes = (box_of(picture, color, PANEL) for color in COLORS.values())
     return next((box for box in boxes if box), None)
 
 
@@ -274,7 +274,7 @@ def test_the_panel_shows_through_around_the_icon(tint2: Tray) -> None:
     left, top, right, bottom = current(tint2)
     picture = tint2.desktop.picture()
     corners = [picture.getpixel(corner) for corner in ((left, top), (right - 1, top), (left, bottom - 1))]
-    assert corners == [TINT2_COLOUR] * 3
+    assert corners == [TINT2_COLOR] * 3
 
 
 @pytest.mark.requirement("tray-panel-late")
@@ -295,10 +295,10 @@ def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> 
     watcher = Watcher(tint2.desktop.bus_address)
     item = watcher.item()
     assert item.texts()[2] == "Turn green"
-    until(lambda: tint2.desktop.picture().getpixel(middle(box)) == TINT2_COLOUR, "it has left the XEmbed tray")
+    until(lambda: tint2.desktop.picture().getpixel(middle(box)) == TINT2_COLOR, "it has left the XEmbed tray")
     item.close()
     watcher.close()
-    until(lambda: tint2.desktop.picture().getpixel(middle(box)) != TINT2_COLOUR, "it is back")
+    until(lambda: tint2.desktop.picture().getpixel(middle(box)) != TINT2_COLOR, "it is back")
     assert tint2.said("nobody shows icons") == 1
 
 

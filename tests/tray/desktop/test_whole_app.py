@@ -20,7 +20,7 @@ from tests.tray.bus import until
 from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel, desktop_session, middle
 from tests.tray.running import TrayApp
 from trayapp.service.command_line import own_command
-from trayapp.tray.icons import COLOURS
+from trayapp.tray.icons import COLORS
 from trayapp.tray.state.state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
@@ -29,14 +29,14 @@ TOOLTIP_PX = 100  # it is lower than that, the menu higher
 TOLERANCE = 24  # an XEmbed icon is mixed with what is behind it
 
 
-def colour(kind: IconKind) -> tuple[int, int, int]:
+def color(kind: IconKind) -> tuple[int, int, int]:
     """Of a kind on a panel of which nothing is known."""
-    text = COLOURS[kind].either.removeprefix("#")
+    text = COLORS[kind].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
 
 
-class Seen:
+class SupervisorView:
     """A tray on a real desktop, and its user."""
 
     def __init__(self, desktop: Desktop) -> None:
@@ -64,10 +64,10 @@ class Seen:
 
     def icon(self, kind: IconKind) -> Box:
         """Where it is on the panel, once it is of that kind."""
-        return self.desktop.until_seen(colour(kind), PANEL, TOLERANCE)
+        return self.desktop.until_seen(color(kind), PANEL, TOLERANCE)
 
     def gone(self, kind: IconKind) -> None:
-        self.desktop.until_gone(colour(kind), PANEL, TOLERANCE)
+        self.desktop.until_gone(color(kind), PANEL, TOLERANCE)
 
     def choose(self, *keys: str) -> None:
         """Open the menu by mouse, and press these keys."""
@@ -87,10 +87,10 @@ class Seen:
         """Wait for a notification on the screen, below the panel and far from the menu."""
         corner = (SCREEN[0] // 2, SCREEN[1] // 2, *SCREEN)
 
-        def colours() -> int:
+        def colors() -> int:
             return len(self.desktop.picture().crop(corner).getcolors(1 << 20) or ())
 
-        until(lambda: colours() > 2, "a notification is on the screen")
+        until(lambda: colors() > 2, "a notification is on the screen")
         self.desktop.screenshot(name)
 
 
@@ -98,9 +98,9 @@ YAML = "application/yaml=editor.desktop\napplication/x-yaml=editor.desktop\ntext
 
 
 @contextmanager
-def seen_on(panel: Panel) -> Iterator[Seen]:
+def seen_on(panel: Panel) -> Iterator[SupervisorView]:
     with desktop_session(panel, notifications=True) as desktop:
-        seen = Seen(desktop)
+        seen = SupervisorView(desktop)
         try:
             yield seen
         finally:
@@ -111,14 +111,16 @@ def seen_on(panel: Panel) -> Iterator[Seen]:
 
 
 @pytest.fixture(scope="module")
-def xfce() -> Iterator[Seen]:
+def xfce() -> Iterator[SupervisorView]:
     with seen_on("xfce4-panel") as seen:
         seen.icon(IconKind.HEALTHY)
         yield seen
 
 
 @pytest.mark.requirement("tray-real")
-def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notification_says_so(xfce: Seen) -> None:
+def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notification_says_so(
+    xfce: SupervisorView,
+) -> None:
     xfce.app.ask("reconnect", server="sample")
     xfce.choose("Down", "Down", "Down", "Down", "Return")  # the state, Open panel, Servers, Reconnect all
 
@@ -131,13 +133,13 @@ def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notifica
 
 
 @pytest.mark.requirement("tray-real")
-def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: Seen) -> None:
+def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: SupervisorView) -> None:
     xfce.choose(*["Down"] * 7, "Return")  # the state, Open panel, Servers, ..., AI tools, Open servers.yaml
     until(lambda: xfce.app.opened() == [str(xfce.app.file)], "the editor has it")
 
 
 @pytest.mark.requirement("tray-real", "tray-restart")
-def test_the_icon_tells_of_a_dead_gateway_and_of_the_next_one(xfce: Seen) -> None:
+def test_the_icon_tells_of_a_dead_gateway_and_of_the_next_one(xfce: SupervisorView) -> None:
     before = xfce.app.gateway()
     os.kill(before, signal.SIGSTOP)
     xfce.icon(IconKind.DOWN)

@@ -29,7 +29,7 @@ class Thing:
     description = f'<interface name="{INTERFACE}"/>'
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
-        return {"Colour": ("s", "green")}
+        return {"Color": ("s", "green")}
 
     def methods(self) -> Mapping[str, Method]:
         return {"Double": ("i", lambda number: ("i", (2 * number,))), "Break": ("", self._break)}
@@ -59,13 +59,13 @@ CALLS: list[tuple[str, str | None, str, str | None, tuple[Any, ...], Any]] = [
     ("/a/thing", INTERFACE, "Halve", "i", (42,), "UnknownMethod"),
     ("/a/thing", "org.example.Other", "Double", "i", (21,), "UnknownMethod"),
     ("/a/thing", PEER, "Ping", None, (), ()),
-    ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Colour"), (("s", "green"),)),
-    ("/a/thing", PROPERTIES, "Get", "ss", ("", "Colour"), (("s", "green"),)),
+    ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Color"), (("s", "green"),)),
+    ("/a/thing", PROPERTIES, "Get", "ss", ("", "Color"), (("s", "green"),)),
     ("/a/thing", PROPERTIES, "Get", "ss", (INTERFACE, "Weight"), "UnknownProperty"),
-    ("/a/thing", PROPERTIES, "Get", "ss", ("org.example.Other", "Colour"), "InvalidArgs"),
-    ("/a/thing", PROPERTIES, "GetAll", "s", (INTERFACE,), ({"Colour": ("s", "green")},)),
+    ("/a/thing", PROPERTIES, "Get", "ss", ("org.example.Other", "Color"), "InvalidArgs"),
+    ("/a/thing", PROPERTIES, "GetAll", "s", (INTERFACE,), ({"Color": ("s", "green")},)),
     ("/a/thing", PROPERTIES, "GetAll", "s", ("org.example.Other",), ({},)),
-    ("/a/thing", PROPERTIES, "Set", "ssv", (INTERFACE, "Colour", ("s", "red")), "UnknownMethod"),
+    ("/a/thing", PROPERTIES, "Set", "ssv", (INTERFACE, "Color", ("s", "red")), "UnknownMethod"),
     ("/a", INTROSPECTABLE, "Introspect", None, (), ('<node><node name="thing"/></node>',)),
     ("/", INTROSPECTABLE, "Introspect", None, (), ('<node><node name="a"/></node>',)),
     ("/a", INTERFACE, "Double", "i", (21,), "UnknownMethod"),

@@ -10,27 +10,36 @@ import sys
 import pytest
 
 from trayapp.tray.icon_class import icon_class
-from trayapp.tray.linux.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, Search, Step, may_have_xembed
+from trayapp.tray.linux.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, HostSearch, SearchStep, may_have_xembed
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
 # what there is, and then (second, whether there is a watcher) -> what to do
-STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, Step]]]] = [
-    ("a panel is there", True, True, [(0, True, Step("sni", False, None)), (99, True, Step("sni", False, None))]),
+STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, SearchStep]]]] = [
+    (
+        "a panel is there",
+        True,
+        True,
+        [(0, True, SearchStep("sni", False, None)), (99, True, SearchStep("sni", False, None))],
+    ),
     (
         "a panel comes in time",
         True,
         True,
-        [(0, False, Step(None, False, FIRST)), (9, False, Step(None, False, 1)), (9.5, True, Step("sni", False, None))],
+        [
+            (0, False, SearchStep(None, False, FIRST)),
+            (9, False, SearchStep(None, False, 1)),
+            (9.5, True, SearchStep("sni", False, None)),
+        ],
     ),
     (
         "a panel comes late",
         True,
         True,
         [
-            (0, False, Step(None, False, FIRST)),
-            (FIRST, False, Step("xembed", False, DOCK_WAIT_S)),
-            (LATER, False, Step("xembed", True, None)),
-            (500, True, Step("sni", False, None)),
+            (0, False, SearchStep(None, False, FIRST)),
+            (FIRST, False, SearchStep("xembed", False, DOCK_WAIT_S)),
+            (LATER, False, SearchStep("xembed", True, None)),
+            (500, True, SearchStep("sni", False, None)),
         ],
     ),
     (
@@ -38,9 +47,9 @@ STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, Step]]]] = [
         True,
         True,
         [
-            (0, True, Step("sni", False, None)),
-            (500, False, Step(None, False, FIRST)),
-            (509, False, Step(None, False, 1)),
+            (0, True, SearchStep("sni", False, None)),
+            (500, False, SearchStep(None, False, FIRST)),
+            (509, False, SearchStep(None, False, 1)),
         ],
     ),
     (
@@ -48,34 +57,34 @@ STEPS: list[tuple[str, bool, bool, list[tuple[float, bool, Step]]]] = [
         True,
         False,
         [
-            (0, False, Step(None, False, FIRST)),
-            (FIRST, False, Step(None, False, 1)),
-            (LATER, False, Step(None, True, None)),
+            (0, False, SearchStep(None, False, FIRST)),
+            (FIRST, False, SearchStep(None, False, 1)),
+            (LATER, False, SearchStep(None, True, None)),
         ],
     ),
     (
         "no bus: nothing better than XEmbed is to be expected, but its tray may start after us",
         False,
         True,
-        [(0, False, Step("xembed", False, LATER)), (LATER, False, Step("xembed", True, None))],
+        [(0, False, SearchStep("xembed", False, LATER)), (LATER, False, SearchStep("xembed", True, None))],
     ),
-    ("neither", False, False, [(0, False, Step(None, True, None))]),
+    ("neither", False, False, [(0, False, SearchStep(None, True, None))]),
 ]
 
 
 @pytest.mark.requirement("tray-no-host")
 @pytest.mark.parametrize(("bus", "display", "steps"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS])
-def test_the_best_way_that_there_is(bus: bool, display: bool, steps: list[tuple[float, bool, Step]]) -> None:
-    search = Search(bus, display, now=0)
+def test_the_best_way_that_there_is(bus: bool, display: bool, steps: list[tuple[float, bool, SearchStep]]) -> None:
+    search = HostSearch(bus, display, now=0)
     assert [search.step(watcher, now) for now, watcher, _ in steps] == [expected for _, _, expected in steps]
 
 
 @pytest.mark.requirement("tray-no-host")
 def test_a_panel_that_was_there_has_time_to_start_again_whoever_started_us() -> None:
-    search = Search(True, True, now=0, panel_wait_s=STARTED_WAIT_S)
-    assert search.step(True, 1) == Step("sni", False, None)
-    assert search.step(False, 50) == Step(None, False, PANEL_WAIT_S)
-    assert search.step(False, 50 + STARTED_WAIT_S + DOCK_WAIT_S) == Step(
+    search = HostSearch(True, True, now=0, panel_wait_s=STARTED_WAIT_S)
+    assert search.step(True, 1) == SearchStep("sni", False, None)
+    assert search.step(False, 50) == SearchStep(None, False, PANEL_WAIT_S)
+    assert search.step(False, 50 + STARTED_WAIT_S + DOCK_WAIT_S) == SearchStep(
         None, False, PANEL_WAIT_S - STARTED_WAIT_S - DOCK_WAIT_S
     )
 

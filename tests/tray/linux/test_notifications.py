@@ -97,7 +97,7 @@ def test_an_action_that_notifies_on_the_bus_s_own_thread_hears_so_at_once(
 
     notifier.notify("a", "title", "one", [("x", "X")], act)
     server.choose(1, "x")
-    until(lambda: heard == ["the thread that reads the bus must not wait for it"])
+    until(lambda: heard == ["the thread that reads the bus must not block on it"])
 
 
 def test_what_is_no_longer_true_is_taken_back(notifier: Notifier, server: NotificationServer) -> None:

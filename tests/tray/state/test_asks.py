@@ -11,7 +11,7 @@ from tests.tray.states import CALL_ASK, asking, items, running, server
 from trayapp.model.preview import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
 from trayapp.model.text import width
-from trayapp.tray.state.notices import ASKS_SHOWN, Told, news
+from trayapp.tray.state.notices import ASKS_SHOWN, NoticeMemory, due_notices
 from trayapp.tray.state.state import Action, IconKind, Verb
 from trayapp.tray.state.texts import LINE
 from trayapp.tray.state.view import view
@@ -46,7 +46,7 @@ def test_the_menu_shows_who_and_what_and_each_answer() -> None:
 @pytest.mark.requirement("ask-tray")
 def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -> None:
     state = asking(CALL_ASK)
-    first = news(state, Told(), 0.0)
+    first = due_notices(state, NoticeMemory(), 0.0)
     (notice,) = first.notices
     assert (notice.key, notice.title, notice.urgent) == ("ask/3fa2b1", "Allow delete_repo of github?", True)
     assert list(notice.actions) == ANSWERS
@@ -56,15 +56,15 @@ def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -
         "destructive, as its server says; 1 argument",
         'repo = "a/b"',
     ]
-    assert news(state, first.told, 1.0).notices == ()
-    assert news(running(server("a")), first.told, 2.0).over == ("ask/3fa2b1",)
+    assert due_notices(state, first.told, 1.0).notices == ()
+    assert due_notices(running(server("a")), first.told, 2.0).over == ("ask/3fa2b1",)
 
 
 @pytest.mark.requirement("ask-tray")
 def test_a_notification_says_when_there_is_more_to_see() -> None:
     long = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "x" * 90) for at in range(9)))
-    (notice,) = news(asking(long), Told(), 0.0).notices
-    assert notice.text.endswith("\nAll of it: multi-mcp asks")
+    (notice,) = due_notices(asking(long), NoticeMemory(), 0.0).notices
+    assert notice.text.endswith("\nShow all: multi-mcp asks")
     assert len(notice.text) <= 255
 
 
@@ -78,7 +78,7 @@ def test_a_long_argument_keeps_its_end_and_says_how_long_it_is(letter: str) -> N
     assert (width(row) <= LINE, row.startswith('command = "rm -r')) == (True, True)
     assert row.endswith('e"')
     assert f"({len(value)} characters)" in row
-    (notice,) = news(asking(long), Told(), 0.0).notices
+    (notice,) = due_notices(asking(long), NoticeMemory(), 0.0).notices
     assert f"({len(value)} characters)... " in notice.text
     assert '/home"' in notice.text
 
@@ -87,29 +87,29 @@ def test_a_long_argument_keeps_its_end_and_says_how_long_it_is(letter: str) -> N
 def test_the_menu_says_when_there_are_more_arguments_than_lines() -> None:
     many = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "1") for at in range(20)))
     rows = menu_rows(many)
-    assert (rows[1], rows[-1]) == ("destructive, as its server says; 20 arguments", "All of it: multi-mcp asks")
-    assert "All of it: multi-mcp asks" not in menu_rows(CALL_ASK)
+    assert (rows[1], rows[-1]) == ("destructive, as its server says; 20 arguments", "Show all: multi-mcp asks")
+    assert "Show all: multi-mcp asks" not in menu_rows(CALL_ASK)
 
 
 @pytest.mark.requirement("ask-tray")
 def test_of_many_asks_the_oldest_are_on_the_screen_and_the_next_come_as_they_are_answered() -> None:
     asks = [replace(CALL_ASK, id=str(at)) for at in range(5)]
-    first = news(asking(*asks), Told(), 0.0)
+    first = due_notices(asking(*asks), NoticeMemory(), 0.0)
     assert [notice.key for notice in first.notices] == [f"ask/{at}" for at in range(ASKS_SHOWN)]
-    second = news(asking(*asks[1:]), first.told, 1.0)
+    second = due_notices(asking(*asks[1:]), first.told, 1.0)
     assert ([notice.key for notice in second.notices], second.over) == ([f"ask/{ASKS_SHOWN}"], ("ask/0",))
 
 
 @pytest.mark.requirement("ask-tray")
 def test_a_question_with_a_form_cannot_be_accepted_by_a_click_and_one_with_a_page_opens_it() -> None:
     form = replace(CALL_ASK, kind="question", tool="", message="Who are you?", form=True, answers=("once", "deny"))
-    (notice,) = news(asking(form), Told(), 0.0).notices
+    (notice,) = due_notices(asking(form), NoticeMemory(), 0.0).notices
     assert notice.actions == (
         ("Answer in the panel", Action(Verb.OPEN_PANEL)),
         ("Decline", Action(Verb.DENY, "3fa2b1")),
     )
     assert "Who are you?" in notice.text
     page = replace(form, form=False, url="https://a.test/pay")
-    (notice,) = news(asking(page), Told(), 0.0).notices
+    (notice,) = due_notices(asking(page), NoticeMemory(), 0.0).notices
     assert notice.actions[0] == ("Open the page", Action(Verb.OPEN_ASKED, "3fa2b1"))
     assert "https://a.test/pay" in notice.text

@@ -15,7 +15,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus, SignInStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.notices import CALM_S, DELAYS_S, Notice, NoticeKind, Told, news
+from trayapp.tray.state.notices import CALM_S, DELAYS_S, Notice, NoticeKind, NoticeMemory, due_notices
 from trayapp.tray.state.state import Action, Offered, TrayState, Verb, offer_key
 
 C, S = ChildState, State
@@ -31,13 +31,13 @@ def wants(name: str = "a") -> ServerStatus:
 
 
 def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list[tuple[float, Notice]]:
-    """What is shown, when, for states that come at these seconds; asked again when `news` says so, as the app does."""
-    told, again, shown = Told(), None, list[tuple[float, Notice]]()
+    """Return what is shown and when, for states that come at these seconds. Repeat after `again_s`, as the app does."""
+    told, again, shown = NoticeMemory(), None, list[tuple[float, Notice]]()
     moments = [*history, (end, history[-1][1])]
     for (begin, state), (until, _) in pairwise(moments):
         at: float | None = begin
         while at is not None and at < until:
-            found = news(state, told, at)
+            found = due_notices(state, told, at)
             shown += [(at, notice) for notice in found.notices]
             told, again = found.told, found.again_s
             at = at + again if again is not None else None
@@ -103,9 +103,9 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("permissions-then-signed-out", [(0, MORE), (10, W)],
      [(1, "permissions", "a wants more permissions"), (11, "sign-in", "a wants a sign-in")]),
     ("approval", [(0, OK), (10, replace(OK, approvals=("a",)))],
-     [(11, "approval", "a: changed tools wait for you")]),
+     [(11, "approval", "a: changed tools wait for approval")]),
     ("approval-twice", [(0, replace(OK, approvals=("a",))), (10, OK), (20, replace(OK, approvals=("a",)))],
-     [(1, "approval", "a: changed tools wait for you"), (21, "approval", "a: changed tools wait for you")]),
+     [(1, "approval", "a: changed tools wait for approval"), (21, "approval", "a: changed tools wait for approval")]),
     # -- tools
     ("new-tools", [(0, TOOLS[3]), (10, running(server("a", tools=5), server("b"), server("c")))],
      [(12, "tools", "Tools changed")]),
@@ -223,13 +223,13 @@ def test_permissions_are_one_click_away() -> None:
 
 def test_a_broken_file_names_the_line_and_opens() -> None:
     notice = only([(0, BAD)])
-    assert notice.text == "servers.yaml, line 12: The file is not YAML\nUntil it is mended, the servers run as before."
+    assert notice.text == "servers.yaml, line 12: The file is not YAML\nUntil it is fixed, the servers run as before."
     assert notice.actions == (("Open servers.yaml", Action(Verb.OPEN_FILE, FILE)),)
     long = problem("The file is not YAML: mapping values are not allowed here", 3, hint="Look at the line above")
     assert only([(0, running(problems=[long]))]).text.split("\n") == [
         "servers.yaml, line 3: The file is not YAML: mapping values are not allowed here",
         "Look at the line above",
-        "Until it is mended, the servers run as before.",
+        "Until it is fixed, the servers run as before.",
     ]
     two = only([(0, running(problems=[ENTRY, YAML]))])
     assert two.text == notice.text, "what is said of an entry is about the last good version"
@@ -320,12 +320,12 @@ def test_the_first_button_of_an_offer_only_shows_and_the_yes_is_for_what_was_nam
 
 
 def test_what_asks_for_something_is_withdrawn_once_that_is_done() -> None:
-    told, over = Told(), list[tuple[str, ...]]()
+    told, over = NoticeMemory(), list[tuple[str, ...]]()
     for at, state in enumerate(
         (running(wants("a"), wants("b")), running(server("a"), wants("b")), UP, F, UP, LOOP, UP)
     ):
-        first = news(state, told, at * 100.0)
-        told, over = news(state, first.told, at * 100.0 + 50).told, [*over, first.over]  # past every delay
+        first = due_notices(state, told, at * 100.0)
+        told, over = due_notices(state, first.told, at * 100.0 + 50).told, [*over, first.over]  # past every delay
     assert over == [
         (),
         (),

@@ -71,30 +71,30 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
       "Open servers.yaml", "Pause", "(Restart gateway)", "Quit"]),
     ("stopping", TrayState(C.STOPPING), K.STARTING, "multi-mcp: the gateway is stopping",
      ["(Pause)", "(Restart gateway)", "Quit"]),
-    ("restarting", TrayState(C.RESTARTING), K.DOWN, "multi-mcp: the gateway stopped and is started again",
-     ["Pause", "(Restart gateway)", "not ! Retry: start the gateway again"]),
+    ("restarting", TrayState(C.RESTARTING), K.DOWN, "multi-mcp: the gateway stopped and is restarting",
+     ["Pause", "(Restart gateway)", "not ! Retry: restart the gateway"]),
     ("restarting-why", TrayState(C.RESTARTING, error="it was killed (signal 9)"), K.DOWN,
-     "multi-mcp: the gateway stopped and is started again\nit was killed (signal 9)", []),
+     "multi-mcp: the gateway stopped and is restarting\nit was killed (signal 9)", []),
     ("crash-loop", TrayState(C.CRASH_LOOP), K.DOWN,
      "multi-mcp: the gateway keeps crashing\nChoose Retry in the menu, or look at the logs",
-     ["! Retry: start the gateway again", "Logs and help > Gateway log", "Pause", "(Restart gateway)"]),
+     ["! Retry: restart the gateway", "Logs and help > Gateway log", "Pause", "(Restart gateway)"]),
     ("crash-loop-why", TrayState(C.CRASH_LOOP, error="exit code 3"), K.DOWN,
      "multi-mcp: the gateway keeps crashing\nexit code 3\nChoose Retry in the menu, or look at the logs", []),
     ("paused", TrayState(C.PAUSED), K.PAUSED,
-     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
+     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
      ["Resume", "not Pause", "(Restart gateway)", "(Reconnect all)", "Open servers.yaml"]),
     ("paused-with-old-snapshot", replace(SEVEN, child=C.PAUSED), K.PAUSED,
-     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
+     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
      ["Servers > (No servers yet)", "not ! Sign in to linear ..."]),
     ("restarting-with-old-snapshot", replace(SEVEN, child=C.RESTARTING), K.DOWN,
-     "multi-mcp: the gateway stopped and is started again", ["Servers > (No servers yet)"]),
+     "multi-mcp: the gateway stopped and is restarting", ["Servers > (No servers yet)"]),
     ("running-silent", TrayState(C.RUNNING), K.STARTING, "multi-mcp: the gateway is starting", ["(Reconnect all)"]),
     ("attached-silent", TrayState(C.ATTACHED), K.STARTING, "multi-mcp: the gateway is starting", []),
     ("running-starting", running(GITHUB, state="starting"), K.STARTING, "multi-mcp: the gateway is starting",
      ["Servers > (No servers yet)"]),
     ("running-stopping", running(GITHUB, state="stopping"), K.STARTING, "multi-mcp: the gateway is stopping", []),
     ("running-not-understood", TrayState(C.RUNNING, error="The gateway is newer than this app"), K.DEGRADED,
-     "multi-mcp: the gateway's state cannot be read\nThe gateway is newer than this app", ["Restart gateway"]),
+     "multi-mcp: cannot read the gateway's state\nThe gateway is newer than this app", ["Restart gateway"]),
     ("hanging", replace(TWO, hangs=True), K.DOWN,
      "multi-mcp: the gateway does not answer\nChoose Restart gateway in the menu, or wait",
      ["Servers > (No servers yet)", "Restart gateway", "(Reconnect all)", "Quit"]),
@@ -117,7 +117,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("all-disabled", running(OFF), K.HEALTHY, "multi-mcp: all servers are disabled",
      ["(Reconnect all)", "(Refresh tools)", "Servers"]),
     ("attached", replace(TWO, child=C.ATTACHED), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
-     ["Restart gateway (started by another program)", "Quit (the gateway goes on)", "Pause", "not Quit"]),
+     ["Restart gateway (started by another program)", "Quit (the gateway keeps running)", "Pause", "not Quit"]),
     ("own-menu-of-a-server", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      [f"Servers > ● github: connected, 26 tools > {entry}" for entry in
       ("Reconnect", "Refresh tools", "[x] Enabled", "Show log", "not Sign in ...", "not Sign out")][:4]),
@@ -205,17 +205,17 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
      ["multi-mcp: 5 of 7 servers ready, 82 tools"]),
     ("approval", replace(TWO, approvals=("github",)), K.ATTENTION,
-     "multi-mcp: 2 of 2 servers ready, 28 tools\ngithub: changed tools wait for you",
+     "multi-mcp: 2 of 2 servers ready, 28 tools\ngithub: changed tools wait for approval",
      ["! Approve changed tools of github ..."]),
     ("many-approvals", replace(TWO, approvals=tuple(f"s{at}" for at in range(6))), K.ATTENTION,
-     "multi-mcp: 2 of 2 servers ready, 28 tools\ns0, s1, s2 and 3 more: changed tools wait for you",
+     "multi-mcp: 2 of 2 servers ready, 28 tools\ns0, s1, s2 and 3 more: changed tools wait for approval",
      ["! Approve changed tools of 3 more servers"]),
     ("served-though-it-reads-like-an-order", running(replace(GITHUB, suspicious=("pay",))), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 26 tools",
      ["Servers > ● github: connected, 26 tools > Look at 1 tool that reads like an order ...",
       "not ! Approve changed tools of github ..."]),
     ("approval-while-paused", TrayState(C.PAUSED, approvals=("github",)), K.PAUSED,
-     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
+     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
      ["not ! Approve changed tools of github ..."]),
     ("no-keyring", running(GITHUB, keyring="missing"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
      ["(! Sign-ins are not kept: there is no keyring)"]),
@@ -298,18 +298,18 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     # -- clients and login
     ("clients", replace(TWO, clients=CLIENTS), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["AI tools > [x] Claude Code", "AI tools > [ ] Codex",
-      "AI tools > [x] Cursor: renew its entry (it was changed by hand)", "not AI tools > [ ] Zed",
+      "AI tools > [x] Cursor: update its entry (it was changed by hand)", "not AI tools > [ ] Zed",
       "AI tools > ----", "AI tools > Copy stdio command"]),
     ("servers-that-run-twice", replace(TWO, clients=CLIENTS, doubled=OFFERED), K.HEALTHY,
      "multi-mcp: 2 of 2 servers ready, 28 tools",
-     [f"AI tools > Take 2 servers out of them ... > {entry}" for entry in
-      ("(Cursor: gh)", "(Zed: fs)", "Take them out, with a backup of each file")]),
+     [f"AI tools > Remove 2 servers from them ... > {entry}" for entry in
+      ("(Cursor: gh)", "(Zed: fs)", "Remove them, with a backup of each file")]),
     ("no-clients", TWO, K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["AI tools > (No AI tool was found on this computer)", "AI tools > Copy stdio command"]),
     ("connected-but-gone", replace(TWO, clients=(ClientState("zed", "Zed", True, False),)), K.HEALTHY,
      "multi-mcp: 2 of 2 servers ready, 28 tools", ["AI tools > [x] Zed"]),
     ("clients-without-gateway", TrayState(C.PAUSED, clients=CLIENTS), K.PAUSED,
-     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to go on",
+     "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
      ["AI tools > [ ] Codex"]),
     ("login-on", replace(TWO, autostart=True), K.HEALTHY, "multi-mcp: 2 of 2 servers ready, 28 tools",
      ["[x] Start at login"]),
@@ -394,7 +394,7 @@ CLICKS = [
     ("approve", "! Approve changed tools of github ... > Approve what was shown", Action(Verb.APPROVE, "github")),
     ("connect", "AI tools > [ ] Codex", Action(Verb.CONNECT_CLIENT, "codex")),
     ("disconnect", "AI tools > [x] Claude Code", Action(Verb.DISCONNECT_CLIENT, "claude-code")),
-    ("renew", "AI tools > [x] Cursor: renew its entry (it was changed by hand)",
+    ("renew", "AI tools > [x] Cursor: update its entry (it was changed by hand)",
      Action(Verb.CONNECT_CLIENT, "cursor")),
     ("copy", "AI tools > Copy stdio command", Action(Verb.COPY_COMMAND)),
     ("state", "multi-mcp: 2 of 3 servers ready, 41 tools", Action(Verb.SHOW_STATE)),
@@ -442,7 +442,7 @@ def test_the_state_s_notification_has_what_panels_without_menus_lack() -> None:
 
 
 def test_clicks_of_other_states() -> None:
-    assert clicks(TrayState(C.CRASH_LOOP))["! Retry: start the gateway again"] == Action(Verb.RETRY)
+    assert clicks(TrayState(C.CRASH_LOOP))["! Retry: restart the gateway"] == Action(Verb.RETRY)
     assert clicks(TrayState(C.PAUSED))["Resume"] == Action(Verb.RESUME)
     assert clicks(TrayState(C.PAUSED, autostart=False))["[ ] Start at login"] == Action(Verb.AUTOSTART_ON)
     assert view(TrayState(C.PAUSED)).click == Action(Verb.SHOW_STATE)
@@ -492,7 +492,7 @@ def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
         "2 AI tools connected: codex (2) and cursor",
     ]
     assert "1 server is connecting" in view(running(GITHUB, server("a", CONNECTING))).summary
-    assert view(TrayState(C.RESTARTING)).summary == "The gateway stopped and is started again"
+    assert view(TrayState(C.RESTARTING)).summary == "The gateway stopped and is restarting"
 
 
 @pytest.mark.requirement("history-counted")

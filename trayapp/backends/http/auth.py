@@ -26,7 +26,7 @@ _PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]{0,2000})"|([^\s,"]{1,2000
 Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 
 
-class Signed:
+class RequestSigner:
     """Adds the sign-in to one connection's requests. `whole_origin`: the server names its own endpoint (legacy SSE)."""
 
     def __init__(self, account: Account, server: str, refusal: HttpRefusal, *, whole_origin: bool) -> None:
@@ -49,9 +49,7 @@ class Signed:
                 self._refusal.unread = self._account.unread if self._account.is_locked else None
         except SignInError as error:
             told = {"code": error.code, "exit_code": int(error.exit_code)}
-            return _answer(
-                request, UNAVAILABLE, f"The sign-in to {self._server} cannot be renewed: {error.title}", told
-            )
+            return _answer(request, UNAVAILABLE, f"Cannot renew the sign-in to {self._server}: {error.title}", told)
         if response.status_code == FORBIDDEN:
             return await self._forbidden(request, response)
         return response
@@ -69,14 +67,14 @@ class Signed:
         return _answer(request, FORBIDDEN, words, SIGN_IN_DATA)
 
 
-def signed_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> Signed | None:
-    """Return the Signed of a server, or None if it uses no sign-in."""
+def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> RequestSigner | None:
+    """Return the RequestSigner of a server, or None if it uses no sign-in."""
     if accounts is None or launch.auth != "oauth":
         return None
     account = accounts.of(launch.url, launch.client.account)
     accounts.met[launch.server] = launch.url
     account.settings = launch.client
-    return Signed(account, launch.server, refusal, whole_origin=launch.kind == "sse")
+    return RequestSigner(account, launch.server, refusal, whole_origin=launch.kind == "sse")
 
 
 async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:

@@ -21,7 +21,7 @@ import httpx2
 from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transport import Inbound
-from trayapp.wire.frames import CANCELLED, Awaited, FrameDispatcher, RequestContext
+from trayapp.wire.frames import CANCELLED, FrameDispatcher, PendingCall, RequestContext
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
 from trayapp.wire.revisions import MODERN_VERSIONS
@@ -36,7 +36,7 @@ SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
 @dataclass(slots=True)
-class _Post:
+class _PostChannel:
     """A request in flight. `modern`: in its revision, closing the response is the only way to cancel it."""
 
     modern: bool
@@ -57,7 +57,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self._tasks = tasks
         self._protocol = ""
         self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
-        self._posts: dict[int, _Post] = {}
+        self._posts: dict[int, _PostChannel] = {}
         self._idle = anyio.Event()
 
     @property
@@ -153,7 +153,7 @@ class HttpChannel(FrameDispatcher, ABC):
             message = loads(frame)
             request_id = message.get("id")
             if "method" in message and type(request_id) is int:
-                self._posts[request_id] = post = _Post(protocol in MODERN_VERSIONS)
+                self._posts[request_id] = post = _PostChannel(protocol in MODERN_VERSIONS)
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
             elif message.get("method") != CANCELLED or not self._cancel_modern(message, protocol):
                 await self._tell(frame, message, protocol)
@@ -166,15 +166,15 @@ class HttpChannel(FrameDispatcher, ABC):
         return post.modern if post is not None else protocol in MODERN_VERSIONS
 
     async def _request(
-        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _Post
+        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _PostChannel
     ) -> None:
         call = self.call_of(request_id)
-        SENT_FOR.set(None if isinstance(call, Awaited) else call)  # only for a session's call
+        SENT_FOR.set(None if isinstance(call, PendingCall) else call)  # only for a session's call
         try:
             with post.scope:
                 await self._ask(request_id, frame, message, protocol)
         except httpx2.HTTPError as error:
-            log.info("A response of %s broke: %s", self.server, error)
+            log.info("A response of %s broke off: %s", self.server, error)
             self.answer(request_id, Reply.of_error(self.unanswered_error))
         finally:
             del self._posts[request_id]

@@ -61,6 +61,6 @@ def refused(server: str, refusal: HttpRefusal) -> ServerError:
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"
     if refusal.auth == "none":
         hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"
-    failure = ConnectFailedError(server, f"{server} does not accept us (HTTP {refusal.status})", hint)
+    failure = ConnectFailedError(server, f"{server} refused access (HTTP {refusal.status})", hint)
     failure.http_status = refusal.status
     return failure

@@ -22,7 +22,7 @@ class ResponseKind(StrEnum):
     MCP = "answered"
     BUSY = "is temporarily unavailable"
     SIGN_IN = "wants a sign-in"
-    MAYBE_SIGN_IN = "may want a sign-in, but does not say which"
+    MAYBE_SIGN_IN = "may want a sign-in, but does not say which kind"
     OTHER = "does not answer as an MCP server does"
 
 
@@ -95,7 +95,7 @@ def the_answer_in(body: bytes, request_id: RequestId, words: str) -> dict[str, A
         if "method" not in part and _is_for(part.get("id"), request_id):
             plain = part is said and part.get("id") is not None and ("result" in part or "error" in part)
             return None if plain and is_answer(part) else {**_readable(part, words), "id": request_id}
-    return _error(request_id, f"{words} is none to the request")
+    return _error(request_id, f"{words} does not answer the request")
 
 
 def _is_for(given: Any, request_id: RequestId) -> bool:

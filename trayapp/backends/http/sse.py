@@ -41,11 +41,11 @@ class SseChannel(HttpChannel):
         except httpx2.HTTPError as error:
             if not known:
                 raise
-            log.info("An event stream broke: %s", error)
+            log.info("An event stream broke off: %s", error)
         finally:
             self.close(self.unanswered_error)
         if not known:
-            raise httpx2.RemoteProtocolError("The server named no address to post to")
+            raise httpx2.RemoteProtocolError("The server named no address for messages")
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         if error := await self._posted(frame):
@@ -63,7 +63,7 @@ class SseChannel(HttpChannel):
                 await response.aread()
                 return None if response.is_success else self._refusal_in(response)
         except httpx2.HTTPError as error:
-            why = f"{self.server} could not be sent the message: {reason_of(error, self._endpoint.host)}"
+            why = f"Cannot send the message to {self.server}: {reason_of(error, self._endpoint.host)}"
             return RpcError(CONNECTION_CLOSED, why)
 
     def _refusal_in(self, response: httpx2.Response) -> RpcError:

@@ -15,11 +15,11 @@ import anyio.abc
 import httpx2
 
 from trayapp.auth.accounts import Accounts
-from trayapp.backends.http.auth import signed_for
+from trayapp.backends.http.auth import signer_for
 from trayapp.backends.http.channel import EVENTS, HttpChannel, response_to
 from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
 from trayapp.backends.http.sse import SseChannel
-from trayapp.backends.http.transport import SESSION, SESSION_LOST, Wire, is_json, retry_after_s, trust_for
+from trayapp.backends.http.transport import SESSION, SESSION_LOST, HttpTransport, is_json, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
 from trayapp.backends.transport import Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
@@ -46,7 +46,7 @@ NO_STREAM = 405  # the server offers no stream for its own messages
 
 
 @dataclass(slots=True)
-class _Place:
+class _StreamPosition:
     """A position in an event stream. `last_id` is the last event id; without one the stream cannot be resumed."""
 
     last_id: str = ""
@@ -69,7 +69,7 @@ class StreamableChannel(HttpChannel):
         self._session = ""
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        place = _Place()
+        place = _StreamPosition()
         async with self._post(frame, message, protocol) as response:
             if message["method"] == "initialize":
                 self._session = response.headers.get(SESSION, "")
@@ -81,7 +81,7 @@ class StreamableChannel(HttpChannel):
                 self.take_text(response.content)
                 if self.call_of(request_id) is not None:
                     self.answer(request_id, Reply.of_error(self._no_message()))
-            else:  # an event stream: Wire passes nothing else
+            else:  # an event stream: HttpTransport passes nothing else
                 try:
                     await self._read_events(response, place, request_id)
                 except httpx2.SSEError:
@@ -93,14 +93,14 @@ class StreamableChannel(HttpChannel):
 
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         if message.get("method") == "notifications/initialized" and self._session:
-            self._tasks.start_soon(self._follow_stream, _Place(), protocol, None)
-        with suppress(httpx2.HTTPError):  # Wire has recorded it
+            self._tasks.start_soon(self._follow_stream, _StreamPosition(), protocol, None)
+        with suppress(httpx2.HTTPError):  # HttpTransport has recorded it
             async with self._post(frame, message, protocol):
                 pass
 
     # -- event streams -------------------------------------------------------------------------------------------
 
-    async def _follow_stream(self, place: _Place, protocol: str, request_id: int | None) -> None:
+    async def _follow_stream(self, place: _StreamPosition, protocol: str, request_id: int | None) -> None:
         """Read a stream from `place` until it answers the request, and open it again when it ends.
 
         Without a request it is the stream for all messages that the server starts itself.
@@ -122,7 +122,7 @@ class StreamableChannel(HttpChannel):
                         failures = 0
             await anyio.sleep(place.retry_s)
 
-    async def _read_events(self, response: httpx2.Response, place: _Place, request_id: int | None) -> bool:
+    async def _read_events(self, response: httpx2.Response, place: _StreamPosition, request_id: int | None) -> bool:
         """Handle the messages of a stream. Return True once the request has its answer.
 
         Raises httpx2.SSEError if the body is not an event stream, or for an event over the limit.
@@ -169,7 +169,7 @@ class StreamableChannel(HttpChannel):
     def _refusal_in(self, response: httpx2.Response) -> RpcError:
         """Return the error of a response without a success status: the one in its body, or a general one."""
         if response.has_redirect_location:
-            return RpcError(INTERNAL_ERROR, f"{self.server} sends us on to another address: change its url")
+            return RpcError(INTERNAL_ERROR, f"{self.server} redirects to another address: change its url")
         try:
             message = loads(response.content) if is_json(response) else None
         except JsonError:
@@ -180,7 +180,7 @@ class StreamableChannel(HttpChannel):
         return RpcError(code, f"{self.server} answered HTTP {response.status_code}")
 
     def _no_message(self) -> RpcError:
-        return RpcError(INTERNAL_ERROR, f"The answer of {self.server} is no JSON-RPC message")
+        return RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
 
 
 @asynccontextmanager
@@ -188,7 +188,7 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
     refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
     trust = await trust_for(launch.url)
-    wire = Wire(launch, refusal, gone, signed=signed_for(launch, accounts, refusal), trust=trust)
+    wire = HttpTransport(launch, refusal, gone, signed=signer_for(launch, accounts, refusal), trust=trust)
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
     try:
         async with (

@@ -19,7 +19,7 @@ import anyio.abc
 import anyio.to_thread
 import httpx2
 
-from trayapp.backends.http.auth import Signed
+from trayapp.backends.http.auth import RequestSigner
 from trayapp.backends.http.event_lines import EventLines
 from trayapp.backends.http.refusal import (
     LONGEST_WAIT_S,
@@ -36,7 +36,7 @@ from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, RpcError
 
-SESSION_LOST = "The server has ended our session"
+SESSION_LOST = "The server ended the session"
 SESSION = "mcp-session-id"
 _KEPT_HEADERS = ("www-authenticate", "retry-after")
 _OF_THE_WAY = ("content-encoding", "content-length", "transfer-encoding")  # no longer valid once the body was read
@@ -71,7 +71,7 @@ async def trust_for(url: str) -> ssl.SSLContext:
     return await anyio.to_thread.run_sync(httpx2.create_ssl_context)
 
 
-class Wire(httpx2.AsyncHTTPTransport):
+class HttpTransport(httpx2.AsyncHTTPTransport):
     """An httpx2 transport that records failures and the session id, and turns a failed connection into an answer.
 
     In the SDK's transport, one request's network error ends all others on the connection. As a 502 with a JSON-RPC
@@ -84,7 +84,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         refusal: HttpRefusal,
         gone: anyio.Event,
         now: Callable[[], float] = time.monotonic,
-        signed: Signed | None = None,
+        signed: RequestSigner | None = None,
         trust: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(verify=trust or NOBODY, limits=OPEN, socket_options=signs_of_life())
@@ -189,7 +189,7 @@ class Wire(httpx2.AsyncHTTPTransport):
         if not self._answers_in_place:
             return None
         if status == 202:
-            return f"{self._server} took the request and announced that it will not answer (HTTP 202)"
+            return f"{self._server} accepted the request but will not answer it (HTTP 202)"
         found = kind_of(status, kind, response.content if is_json(response) else b"")
         return words(self._server, found, status, kind) if found is ResponseKind.OTHER else None
 
@@ -312,7 +312,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _busy(left_s: float) -> str:
-    return f"is temporarily unavailable and asked to be left alone for {max(1, round(left_s))} s"
+    return f"is temporarily unavailable and asks not to be called for {max(1, round(left_s))} s"
 
 
 def is_json(response: httpx2.Response) -> bool:

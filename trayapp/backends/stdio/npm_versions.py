@@ -113,15 +113,15 @@ def _alternatives(text: str) -> list[list[Comparator]]:
 def _comparators(text: str) -> list[Comparator]:
     hyphen = _HYPHEN.fullmatch(text)
     if hyphen:
-        return [*_Partial(hyphen[1]).comparators(">="), *_Partial(hyphen[2]).comparators("<=")]
+        return [*_PartialVersion(hyphen[1]).comparators(">="), *_PartialVersion(hyphen[2]).comparators("<=")]
     found: list[Comparator] = []
     for word in _GAP.sub(r"\1", text).split():
         operator, rest = _OPERATOR.fullmatch(word).groups()  # type: ignore[union-attr] # it matches every text
-        found += _Partial(rest).comparators(operator)
+        found += _PartialVersion(rest).comparators(operator)
     return found
 
 
-class _Partial:
+class _PartialVersion:
     """A partial version: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. Numbers that are not given are free."""
 
     def __init__(self, text: str) -> None:

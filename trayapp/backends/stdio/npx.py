@@ -23,7 +23,7 @@ import orjson
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx_cache import (
     TELLING_SETTINGS,
-    Copy,
+    CachedPackage,
     copies,
     exists,
     npmrc,
@@ -210,7 +210,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
         try:
             write_atomic(path, orjson.dumps({**fresh, request.words: now}))
         except StorageError as error:
-            log.info("npm will be asked again: %s", error)
+            log.info("Cannot save what npm answered, so npm is asked again: %s", error)
     return False
 
 
@@ -226,9 +226,9 @@ def _read_tags(path: Path) -> dict[str, float]:
 # -- the package -----------------------------------------------------------------------------------------------------
 
 
-def _best(request: NpxRequest, npx: Path) -> Copy | None:
+def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
     """Return the copy that npx would use: the one made for these words, else the newest that may run, else None."""
-    best: tuple[tuple[int, object, int], Copy] | None = None
+    best: tuple[tuple[int, object, int], CachedPackage] | None = None
     for copy in copies(npx, request.package, request.words):
         fit = _fit(request, copy)
         if fit is None or not request.accepts(copy.version):
@@ -241,7 +241,7 @@ def _best(request: NpxRequest, npx: Path) -> Copy | None:
     return best[1] if best else None
 
 
-def _fit(request: NpxRequest, copy: Copy) -> int | None:
+def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
     """Return how well the words for which the copy was made match the request, or None if npm would make a new copy."""
     if copy.hashed or copy.asked is None:
         return 2 if copy.hashed else 0
@@ -253,7 +253,7 @@ def _fit(request: NpxRequest, copy: Copy) -> int | None:
     return 1
 
 
-def argv_of(request: NpxRequest, copy: Copy, env: Mapping[str, str]) -> tuple[str, ...] | None:
+def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return what runs that copy without npm; None where it has no such program."""
     name = request.bin or _own_bin(request.package, copy.bins)
     program = program_file(copy, name) if name else None

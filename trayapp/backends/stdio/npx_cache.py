@@ -34,7 +34,7 @@ _NODE_SHEBANG = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+node|/[^ \t]*/node)[ 
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class CachedPackage:
     """A package in npx's cache. `asked` holds the words for which npm installed it, or None if unknown."""
 
     folder: Path
@@ -86,7 +86,7 @@ def entry_name(words: str) -> str:
     return hashlib.sha512(words.encode()).hexdigest()[:16]
 
 
-def copies(npx: Path, package: str, words: str) -> Iterator[Copy]:
+def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
     """Yield the usable copies of a package, first the one of exactly these `words`. Skip entries being written."""
     first = entry_name(words)
     for name in chain((first,), _entries(npx, first)):
@@ -105,7 +105,7 @@ def _entries(npx: Path, but: str) -> Iterator[str]:
     yield from names
 
 
-def copy_in(entry: Path, package: str, *, hashed: bool) -> Copy | None:
+def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
     """Return the package that was installed in a folder; None where it is not usable."""
     folder = entry / "node_modules" / package
     manifest = read_manifest(folder)
@@ -119,7 +119,7 @@ def copy_in(entry: Path, package: str, *, hashed: bool) -> Copy | None:
         return None
     try:
         modified = (folder / MANIFEST).stat().st_mtime_ns
-        return Copy(folder.resolve(), version, _bins(package, manifest.get("bin")), asked, hashed, modified)
+        return CachedPackage(folder.resolve(), version, _bins(package, manifest.get("bin")), asked, hashed, modified)
     except OSError:
         return None
 
@@ -158,7 +158,7 @@ def _bins(package: str, told: object) -> dict[str, str]:
     return {name: file for name, file in pairs if isinstance(file, str)}
 
 
-def program_file(copy: Copy, bin_name: str) -> Path | None:
+def program_file(copy: CachedPackage, bin_name: str) -> Path | None:
     """Return the real path of a bin, or None if it is missing, not a file, or outside its package."""
     told = copy.bins.get(bin_name, "")
     if not told or "\0" in told:

@@ -28,7 +28,7 @@ UNFINISHED = ".new"  # suffix of a registry that is being written
 SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
 
 
-class Keeper(Protocol):
+class ProcessTracker(Protocol):
     """Tracks every server process. Never raises: a server must not fail because of tracking."""
 
     def environment(self) -> dict[str, str]:
@@ -47,8 +47,8 @@ class Keeper(Protocol):
         """Release everything at a clean end of the gateway, when all servers are stopped."""
 
 
-class NoKeeper:
-    """A Keeper that tracks nothing, for tests of single connections."""
+class NoTracker:
+    """A ProcessTracker that tracks nothing, for tests of single connections."""
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -66,7 +66,7 @@ class NoKeeper:
         pass
 
 
-class PosixKeeper:
+class PosixTracker:
     """The registry of one gateway. From the first server on, a guardian reads it once the gateway is gone."""
 
     def __init__(self, run: str, python: list[str] | None = None) -> None:
@@ -134,7 +134,7 @@ class PosixKeeper:
                         file.write(line)
             except OSError as error:
                 self._spent = SPENT_MOST  # the file's content is unknown: the next call rewrites it
-                log.warning("Cannot note the server processes: %s", error)
+                log.warning("Cannot save the list of server processes: %s", error)
 
     def _write_anew(self) -> None:
         """Rewrite the registry with the servers that run now, atomically. Raises OSError."""
@@ -218,10 +218,10 @@ def reap_leftovers(run: str) -> int:
     return len(left)
 
 
-def make_keeper(run: str) -> Keeper:
-    """Return the Keeper for this system."""
+def make_keeper(run: str) -> ProcessTracker:
+    """Return the ProcessTracker for this system."""
     if sys.platform == "win32":
-        from trayapp.backends.stdio.windows_jobs import JobKeeper
+        from trayapp.backends.stdio.windows_jobs import JobTracker
 
-        return JobKeeper()
-    return PosixKeeper(run)
+        return JobTracker()
+    return PosixTracker(run)

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from trayapp.backends.launch import StdioLaunch
-from trayapp.backends.stdio.orphans import Keeper
+from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.model.decoding import StderrDecoder
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
@@ -175,7 +175,7 @@ async def running(
     launch: StdioLaunch,
     on_stdout: Callable[[bytes], None],
     stderr: StderrTail,
-    keeper: Keeper,
+    keeper: ProcessTracker,
     start: ConfinedStart | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Spawn a server, yield it, and always stop it with every descendant. Raises ConnectFailedError.
@@ -186,7 +186,7 @@ async def running(
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
         marks = keeper.environment()
-        await _Begun(_spawn(launch, process, {**launch.env, **marks}, start), keeper.spawning(marks))
+        await _BegunCoroutine(_spawn(launch, process, {**launch.env, **marks}, start), keeper.spawning(marks))
         keeper.adopt(process.pid, marks)
     try:
         yield process
@@ -196,7 +196,7 @@ async def running(
             await anyio.to_thread.run_sync(keeper.finish, process.pid)
 
 
-class _Begun:
+class _BegunCoroutine:
     """A coroutine that has run up to its first wait inside `context`. Awaiting this continues from there."""
 
     def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:

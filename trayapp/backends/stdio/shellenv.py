@@ -73,9 +73,7 @@ class Environment(dict[str, str]):
             found = await (find or login_environment)(self)
             if found:
                 self.update(merged(self, found))
-                log.info(
-                    "The login shell was asked: %d folders on the PATH", self.get("PATH", "").count(os.pathsep) + 1
-                )
+                log.info("Read the PATH of the login shell: %d folders", self.get("PATH", "").count(os.pathsep) + 1)
         finally:
             self._settled.set()
 
@@ -111,8 +109,8 @@ async def login_environment(
     with anyio.move_on_after(limit_s) as limit:
         found = await ask_shell(shell, environ)
     if found is None:
-        why = f"did not end within {limit_s:g} s" if limit.cancelled_caught else "did not tell"
-        log.warning("Servers start with our own PATH: the login shell %s %s", shell, why)
+        why = f"did not end within {limit_s:g} s" if limit.cancelled_caught else "did not print its environment"
+        log.warning("Servers start with the gateway's own PATH: the login shell %s %s", shell, why)
     return found or {}
 
 

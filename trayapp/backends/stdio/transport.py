@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.launch import StdioLaunch
-from trayapp.backends.stdio.orphans import Keeper
+from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.backends.stdio.processes import StderrTail, running
 from trayapp.backends.transport import Inbound, Transport
 from trayapp.wire.context import RequestContext
@@ -22,7 +22,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
 
 @asynccontextmanager
 async def open_stdio(
-    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: Keeper
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: ProcessTracker
 ) -> AsyncIterator[Transport]:
     """Start the server's process and carry frames over its pipes. The process ends with the context."""
 

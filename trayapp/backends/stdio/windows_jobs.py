@@ -58,8 +58,8 @@ class ExtendedLimits(ctypes.Structure):
     ]
 
 
-class JobKeeper:
-    """A Keeper (see orphans) with one job for each server. Processes that a process in a job starts belong to the job.
+class JobTracker:
+    """A ProcessTracker (see orphans) with one job a server. Processes that a process in a job starts belong to the job.
 
     The system closes a killed gateway's handles. Closing a job's last handle ends all processes in it.
     """

@@ -152,7 +152,7 @@ async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
         await anyio.to_thread.run_sync(_load)
         await _listen(note, address or "SYSTEM")
     except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # what jeepney raises for a bad bus
-        log.debug("no system bus: %s", error)
+        log.debug("No system bus: %s", error)
 
 
 def _load() -> None:

@@ -79,7 +79,7 @@ async def _hear(witness: Witness, note: OnWake) -> None:
     try:
         await witness(note)
     except Exception:
-        log.exception("One of the ways to notice a sleep failed; the others go on")
+        log.exception("Unexpected error in a sleep watcher; the others continue")
 
 
 def system_witnesses() -> list[Witness]:

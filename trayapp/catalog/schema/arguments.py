@@ -72,7 +72,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentsError(f"args is no JSON: {error}", "Give an object, or its JSON text") from None
+        raise InvalidArgumentsError(f"args is not JSON: {error}", "Give an object, or its JSON text") from None
 
 
 def _property(schema: Any, name: str) -> Any:
@@ -97,7 +97,7 @@ def _unpacked(value: Any, schema: Any, root: Any) -> Any:
 def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
     """Yield the numbers that JSON cannot hold, at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield f"{where}: {value} is no number that JSON can hold"
+        yield f"{where}: {value} is not a number that JSON can hold"
     if depth > DEPTH_MOST:
         return
     if isinstance(value, Mapping):
@@ -197,7 +197,7 @@ class _Check:
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
             fitting = [wrong for wrong, kind in zip(each, kinds, strict=False) if not _wrong_type(value, kind)]
             nearest_ = min(fitting or each, key=len)
-            yield from nearest_ if fitting else [f"{where or 'args'}: fits none of its forms; {nearest_[0]}"]
+            yield from nearest_ if fitting else [f"{where or 'args'}: matches none of the allowed forms; {nearest_[0]}"]
 
     def _target(self, reference: str) -> Any:
         here = self._root

@@ -100,7 +100,7 @@ class Mender:
     def _plain(self, value: Any) -> Schema:
         """Return `true` and `false` as objects, as MCP wants for parameters; any other non-object as no constraint."""
         if not isinstance(value, bool):
-            self._note("a part was no schema")
+            self._note("a part was not a schema")
         return {"not": {}} if value is False else {}
 
     def _referring(self, schema: Schema) -> Schema:
@@ -147,7 +147,7 @@ class Mender:
         values = schema.get("enum")
         if not isinstance(values, list) or len(values) <= ENUM_MOST:
             return schema
-        self._note(f"an enum of {len(values)} values was taken out")
+        self._note(f"an enum of {len(values)} values was removed")
         shown = ", ".join(str(value)[:80] for value in values[:ENUM_SHOWN])
         told = f"{schema.get('description') or ''} (one of {len(values)} values, such as {shown})".strip()
         return {**{key: value for key, value in schema.items() if key != "enum"}, "description": told}
@@ -157,7 +157,7 @@ class Mender:
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not any(_flag(inner) is not None for inner in properties.values()):
             return schema
-        self._note("required stood at a parameter")
+        self._note("required was on a parameter")
         named = [name for name, inner in properties.items() if _flag(inner)]
         required = list(dict.fromkeys([*schema.get("required", []), *named]))
         bare = {name: _without_flag(inner) for name, inner in properties.items()}

@@ -24,7 +24,7 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairedTool:
     """A schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
 
     schema: Schema
@@ -32,7 +32,7 @@ class Repaired:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class WithheldTool:
     """A tool that no client could accept; `reason` is one line for people."""
 
     reason: str
@@ -49,7 +49,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
         served["annotations"] = _hints_true_or_false(served["annotations"])
     if "outputSchema" in served:
         output = repair(served["outputSchema"])
-        if isinstance(output, Repaired) and not allows_others(served["outputSchema"]):
+        if isinstance(output, RepairedTool) and not allows_others(served["outputSchema"]):
             served = {**served, "outputSchema": output.schema}
         else:
             served = _without(served)
@@ -70,7 +70,7 @@ def allows_others(schema: Any) -> bool:
 def is_sound(item: Item) -> bool:
     """Return True if clients get a tool's definition unchanged, apart from its name."""
     found = repair(item.get("inputSchema"))
-    if not isinstance(found, Repaired) or found.schema is not item.get("inputSchema"):
+    if not isinstance(found, RepairedTool) or found.schema is not item.get("inputSchema"):
         return False
     return served_tool(item, str(item.get("name")), found.schema) == item
 
@@ -78,31 +78,31 @@ def is_sound(item: Item) -> bool:
 def repaired(schema: Any) -> Schema:
     """Return the schema that clients get; if it cannot be repaired, an object without constraints."""
     found = repair(schema)
-    return found.schema if isinstance(found, Repaired) else _anything()
+    return found.schema if isinstance(found, RepairedTool) else _anything()
 
 
-def repair(schema: Any) -> Repaired | Withheld:
+def repair(schema: Any) -> RepairedTool | WithheldTool:
     """Return the input schema of a tool as MCP wants it: `type: object`, with all parameters in `properties`.
 
-    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows. Withheld if the
-    schema can be no object, or if it asks for headers that no client may send.
+    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows.
+    Return a WithheldTool if the schema can be no object, or if it asks for headers that no client may send.
     """
     if not isinstance(schema, dict):
-        return Repaired(_anything(), () if schema is None else ("it was no schema",))
+        return RepairedTool(_anything(), () if schema is None else ("it was not a schema",))
     mender = Mender(schema)
     mended = mender.mended(_tolerated(schema))
     if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
-        return Withheld(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which leads nowhere")
+        return WithheldTool(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which does not resolve")
     found = _at_top(mended, mender)
     if found is None or _only(found.get("type")):
         what = f": {str(found['type'])[:REASON_LONGEST]}" if found is not None else ""
-        return Withheld(f"its input schema is not of an object{what}")
+        return WithheldTool(f"its input schema does not describe an object{what}")
     if isinstance(schema.get("properties"), list) and schema["properties"]:
-        return Withheld("the properties of its input schema are a list")
+        return WithheldTool("the properties of its input schema are a list")
     if (why := why_no_headers(schema)) is not None:
-        return Withheld(why)
+        return WithheldTool(why)
     found = found if found.get("type") == "object" else {**found, "type": "object"}
-    return Repaired(found, tuple(mender.notes))
+    return RepairedTool(found, tuple(mender.notes))
 
 
 def _anything() -> Schema:
@@ -132,7 +132,7 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
         return schema
     if schema.get("type") == "object" and "properties" in schema and _only_limits(schema, set(schema["properties"])):
         return schema
-    mender.notes["alternatives at the top were put together"] = None
+    mender.notes["alternatives at the top were merged"] = None
     kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
     parts = [target for key in ("$ref",) if (target := _target(schema, mender)) is not None and key in schema]
     if "$ref" in schema and not parts:

@@ -1,6 +1,6 @@
 """The user's configuration with a trusted project's file merged over it, entry by entry and field by field (PRODUCT 4).
 
-A Trusted is the proof of trust.
+A TrustedFile is the proof of trust.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from trayapp.config.layers.project import ProjectFile
 from trayapp.config.layers.raw_entries import HTTP_FIELDS, field_of
 from trayapp.config.layers.servers import merged_pair, user_pairs
-from trayapp.config.layers.trust import Trusted
-from trayapp.config.problems import Report, Unparsable
+from trayapp.config.layers.trust import TrustedFile
+from trayapp.config.problems import Report, UnparsableError
 from trayapp.config.read.command import Exists, path_exists
-from trayapp.config.read.entry import Surroundings, read_entry
+from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.read.spelling import is_servers_key
 from trayapp.config.urls import has_variable
@@ -39,7 +39,7 @@ class Overlay:
 
 
 def overlay(
-    user: Config, trusted: Trusted, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
+    user: Config, trusted: TrustedFile, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
 ) -> Overlay:
     """Merge the project's servers over `user`. A file that cannot be used as a whole only adds its problems."""
     return preview(user, trusted.file, exists=exists, windows=windows)
@@ -54,12 +54,12 @@ def preview(
     try:
         top = read_top(file.text(), name)
         above = server_pairs(top, name)
-    except Unparsable as error:
+    except UnparsableError as error:
         return Overlay(file.folder, replace(user, problems=(error.problem,)))
     for pair in top:
         if not is_servers_key(pair.name):
-            report.add(pair.key, "Only servers count in a project's file", "The rest belongs into servers.yaml")
-    surroundings = Surroundings(exists, windows, in_project=True)
+            report.add(pair.key, "Only servers count in a project's file", "The rest belongs in servers.yaml")
+    surroundings = EntryContext(exists, windows, in_project=True)
     below = user_pairs(user, surroundings)
     servers = dict(user.servers)
     for key, pair in above.items():
@@ -73,7 +73,7 @@ def preview(
             servers.pop(key, None)  # not the user's own entry: the project wants a different one
         else:
             if _has_ask(pair):
-                report.add(pair.key, f"{key}: ask does not count in a project's file", "Say it in servers.yaml")
+                report.add(pair.key, f"{key}: ask does not count in a project's file", "Set it in servers.yaml")
             servers[key] = _asking_as(user.servers.get(key), entry)
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))

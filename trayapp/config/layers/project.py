@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trayapp.config.files import read_bytes
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.read.text import MAX_BYTES, decode, without_comments
 
@@ -44,7 +44,7 @@ class ProjectFile:
         return f"sha256:{whole.hexdigest()}"
 
     def text(self) -> str:
-        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raise Unparsable."""
+        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raise UnparsableError."""
         text = decode(self.data, str(self.path))
         return without_comments(text) if self.path.suffix == ".json" else text
 
@@ -87,7 +87,7 @@ def read_project(path: Path) -> ProjectFile | None:
     file = ProjectFile(path.parent.resolve() / path.name, data)
     try:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
-    except Unparsable:
+    except UnparsableError:
         return file  # it starts nothing
     from trayapp.config.layers.scripts import (  # 1 ms, only for sessions in a project
         read_script,

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from trayapp.config.interpolate import expand
 from trayapp.config.layers.raw_entries import field_of
-from trayapp.config.problems import Wrong
+from trayapp.config.problems import InvalidValueError
 from trayapp.config.read.relative_paths import is_relative
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, pairs
 
@@ -90,7 +90,7 @@ def _words(entry: Pair) -> tuple[list[str], str]:
     found: dict[str, list[str]] = {}
     try:
         members = pairs(entry.value) if isinstance(entry.value, Mapping) else []
-    except Wrong:
+    except InvalidValueError:
         members = []
     for pair in members:
         found.setdefault(field_of(pair.name), []).extend(_texts(pair.value))

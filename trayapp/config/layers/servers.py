@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from trayapp.config.layers.raw_entries import field_of, merge_entry
-from trayapp.config.problems import Report, Unparsable, Wrong
+from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists, split_command
-from trayapp.config.read.entry import Surroundings, read_entry
+from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.read.spelling import snake
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, text_node
@@ -36,7 +36,7 @@ def lay_over(
 
     A layer's unusable server is reported for its file and otherwise ignored. None of our own servers is lost by it.
     """
-    surroundings = Surroundings(exists, windows)
+    surroundings = EntryContext(exists, windows)
     top = _top(config)
     below, problems = _usable(_with_lines(imported, top, file), surroundings)
     own = server_pairs(top, OWN)
@@ -61,19 +61,19 @@ def lay_over(
     )
 
 
-def user_pairs(user: Config, surroundings: Surroundings) -> dict[str, Pair]:
+def user_pairs(user: Config, surroundings: EntryContext) -> dict[str, Pair]:
     """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
     own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
     merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
 
-def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
+def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
     """Merge the upper entry over the lower. If one is no mapping, return the upper, so that the parser reports it."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
-    except Wrong:
+    except InvalidValueError:
         return upper
     below = _with_args_apart(below, above, surroundings)
     kept = merge_entry(_plain(below), _plain(above))
@@ -83,7 +83,7 @@ def merged_pair(lower: Pair, upper: Pair, surroundings: Surroundings) -> Pair:
     return Pair(upper.key, upper.name, node)
 
 
-def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Surroundings) -> dict[str, Pair]:
+def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: EntryContext) -> dict[str, Pair]:
     """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
 
     Either entry may have the arguments in its command. A whole command line above removes `args` below. `args` above
@@ -100,7 +100,7 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Sur
     return below
 
 
-def _command_line(pairs: dict[str, Pair], around: Surroundings) -> list[Node]:
+def _command_line(pairs: dict[str, Pair], around: EntryContext) -> list[Node]:
     """Return the words of a whole command line in `command`. Empty if `args` are separate or it is unreadable."""
     by_field = {field_of(name): pair.value for name, pair in pairs.items()}
     command = by_field.get("command")
@@ -129,7 +129,7 @@ def _value(node: Node) -> Any:
 def _top(config: Config) -> list[Pair]:
     try:
         return read_top(config.text, OWN)
-    except Unparsable:
+    except UnparsableError:
         return []
 
 
@@ -153,11 +153,11 @@ def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> t
 def _inner(node: Node) -> list[Pair]:
     try:
         return fields.mapping_pairs(node)
-    except Wrong:
+    except InvalidValueError:
         return []
 
 
-def _usable(imported: tuple[Imported, ...], surroundings: Surroundings) -> tuple[dict[str, Pair], list[Problem]]:
+def _usable(imported: tuple[Imported, ...], surroundings: EntryContext) -> tuple[dict[str, Pair], list[Problem]]:
     """Return the layers' usable servers and all problems of the layers."""
     problems = [problem for layer in imported for problem in layer.problems]
     usable: dict[str, Pair] = {}

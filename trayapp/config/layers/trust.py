@@ -1,6 +1,6 @@
 """The project files that the user approved, by path and content. A changed file needs a new approval.
 
-A project's file comes from a cloned repository and starts programs. Using one requires a `Trusted`, which only
+A project's file comes from a cloned repository and starts programs. Using one requires a `TrustedFile`, which only
 TrustStore creates.
 """
 
@@ -30,7 +30,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedFile:
     """A project's file whose exact content was approved. Created only by TrustStore.check."""
 
     file: ProjectFile
@@ -46,7 +46,7 @@ class TrustStore:
         self.path = path
         self._told = ""
 
-    def check(self, file: ProjectFile) -> Trusted | None:
+    def check(self, file: ProjectFile) -> TrustedFile | None:
         """Return proof that the file may be used, or None if its content was not approved. Blocks."""
         try:
             known = self._read()
@@ -55,7 +55,7 @@ class TrustStore:
                 self._told = str(error)
                 log.warning("No project is trusted: %s", error)
             return None
-        return Trusted(file) if known.get(str(file.path)) == file.digest else None
+        return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
         """Trust this content of this file. Return True if that is new. Blocks. Raise StorageError."""
@@ -130,8 +130,8 @@ class TrustStore:
         except OSError:
             return  # missing, or the read reports the reason
         if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
-            hint = f"Remove it and trust your projects again; or look it over, then: chmod {FILE_MODE:o} {self.path}"
-            raise StorageError(f"{self.path} could be written by other users", hint)
+            hint = f"Remove it and trust your projects again; or check it, then: chmod {FILE_MODE:o} {self.path}"
+            raise StorageError(f"{self.path} was writable by other users", hint)
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:
@@ -139,7 +139,7 @@ def untrusted_problem(file: ProjectFile) -> Problem:
     return Problem(
         str(file.path),
         0,
-        "The project's servers are ignored: nobody approved this content of the file, or of the programs that it runs",
+        "The project's servers are ignored: this content of the file, or of the programs that it runs, is not approved",
         f"Look at it, then: multi-mcp trust {_quoted(str(file.folder))}",
         fatal=False,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from trayapp.config.problems import Wrong, nearest, shown
+from trayapp.config.problems import InvalidValueError, nearest, shown
 from trayapp.config.read import fields
 from trayapp.config.yaml.nodes import Mapping as MappingNode
 from trayapp.config.yaml.nodes import Node, Scalar, is_null, kind
@@ -26,21 +26,23 @@ def read_confine(node: Node) -> Confining:
             return Confine(required=False)
         try:
             return Confine() if fields.switch(node) else False
-        except Wrong as wrong:
-            raise Wrong(node, "must be true, false, try or a mapping", wrong.hint or _EXAMPLE) from None
+        except InvalidValueError as wrong:
+            raise InvalidValueError(node, "must be true, false, try or a mapping", wrong.hint or _EXAMPLE) from None
     if not isinstance(node, MappingNode):
-        raise Wrong(node, "must be true, false, try or a mapping", _EXAMPLE)
+        raise InvalidValueError(node, "must be true, false, try or a mapping", _EXAMPLE)
     said = {}
     for pair in fields.mapping_pairs(node):
         if pair.name not in _READERS:
             near = nearest(pair.name, _READERS)
-            raise Wrong(pair.key, f"has an unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else "")
+            raise InvalidValueError(
+                pair.key, f"has an unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else ""
+            )
         if is_null(pair.value):
-            raise Wrong(pair.key, f"says nothing of {pair.name}", "Give it a value, or remove it")
+            raise InvalidValueError(pair.key, f"does not set {pair.name}", "Give it a value, or remove it")
         try:
             said[pair.name] = _READERS[pair.name](pair.value)
-        except Wrong as wrong:
-            raise Wrong(wrong.place, f"{pair.name} {wrong.message}", wrong.hint) from None
+        except InvalidValueError as wrong:
+            raise InvalidValueError(wrong.place, f"{pair.name} {wrong.message}", wrong.hint) from None
     return Confine(**said)
 
 
@@ -51,7 +53,7 @@ def _paths(node: Node) -> tuple[str, ...]:
     found = fields.words(node)
     for path in found:
         if not _WHOLE_PATH.match(path):
-            raise Wrong(node, f"has {shown(path)}, which is no whole path", "Begin it with / or ~/")
+            raise InvalidValueError(node, f"has {shown(path)}, which is not an absolute path", "Begin it with / or ~/")
     return found
 
 
@@ -61,7 +63,9 @@ def _network(node: Node) -> bool | tuple[str, ...]:
     hosts = fields.words(node)
     for host in hosts:
         if not _HOST.fullmatch(host):
-            raise Wrong(node, f"has {shown(host)}, which is no host", "Name hosts alone: example.com, *.example.com")
+            raise InvalidValueError(
+                node, f"has {shown(host)}, which is not a host", "Name hosts alone: example.com, *.example.com"
+            )
     return hosts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping as Plain
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.config.problems import Report, Wrong, nearest, shown
+from trayapp.config.problems import InvalidValueError, Report, nearest, shown
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists, split_command
 from trayapp.config.read.keys import read_keys
@@ -28,7 +28,7 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EntryContext:
     """Facts about the machine and the file that reading an entry depends on.
 
     `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
@@ -46,11 +46,11 @@ def name_fault(name: str) -> str | None:
     if len(name) > MAX_NAME_CHARACTERS:
         return f"A server's name has at most {MAX_NAME_CHARACTERS} characters"
     if "/" in name or any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in name):
-        return "A server's name holds no / and no control characters"
+        return "A server's name cannot contain / or control characters"
     return None
 
 
-def read_entry(pair: Pair, report: Report, surroundings: Surroundings) -> ServerConfig | None:
+def read_entry(pair: Pair, report: Report, surroundings: EntryContext) -> ServerConfig | None:
     """Return the server of one pair of `servers`, or None, with a fatal problem for each error, if it is unusable."""
     fault = name_fault(pair.name)
     if fault:
@@ -66,7 +66,7 @@ def read_one(
     report = Report("")
     try:
         pair = Pair(text_node(name), name, node_of(entry))
-        return read_entry(pair, report, Surroundings(path_exists, os.name == "nt", in_project)), report.sorted()
+        return read_entry(pair, report, EntryContext(path_exists, os.name == "nt", in_project)), report.sorted()
     except RecursionError:
         report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
         return None, report.sorted()
@@ -75,7 +75,7 @@ def read_one(
 class _Entry:
     """One entry while it is read. Values are by canonical key, each with its source pair."""
 
-    def __init__(self, pair: Pair, report: Report, surroundings: Surroundings) -> None:
+    def __init__(self, pair: Pair, report: Report, surroundings: EntryContext) -> None:
         self._pair = pair
         self._report = report
         self._surroundings = surroundings
@@ -86,7 +86,7 @@ class _Entry:
     def read(self) -> ServerConfig | None:
         try:
             pairs = fields.mapping_pairs(self._pair.value) if not is_null(self._pair.value) else []
-        except Wrong as wrong:
+        except InvalidValueError as wrong:
             hint = wrong.hint if isinstance(self._pair.value, Mapping) else "Write it as {command: ...} or {url: ...}"
             self._fail(wrong.place, f"{shown(self._pair.name)}: {wrong.message}", hint)
             return None
@@ -106,7 +106,7 @@ class _Entry:
         self._usable = False
         self._report.add(place, message, hint, server=self._pair.name, fatal=True)
 
-    def _wrong(self, pair: Pair, wrong: Wrong) -> None:
+    def _wrong(self, pair: Pair, wrong: InvalidValueError) -> None:
         self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:
@@ -139,7 +139,7 @@ class _Entry:
     def _note_useless(self, keys: tuple[str, ...], goes_with: str) -> None:
         for key in keys:
             if key in self._values:
-                message = f"{key} means nothing without {goes_with}"
+                message = f"{key} has no effect without {goes_with}"
                 self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
 
     def _check_tools(self) -> None:
@@ -183,11 +183,11 @@ class _Entry:
         if server.cwd is not None:
             if is_relative(server.cwd):
                 message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
-                self._report.add(self._place("cwd"), message, "Write the whole path, or ~/...", server=server.name)
+                self._report.add(self._place("cwd"), message, "Write an absolute path, or ~/...", server=server.name)
             return
         for word in relative_paths(server.command, server.args)[:1]:
             message = f"{shown(word)} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
-            hint = "Write the whole path, or say in which folder it runs: cwd: ~/..."
+            hint = "Write an absolute path, or set the folder it runs in: cwd: ~/..."
             self._report.add(self._place("args", "command"), message, hint, server=server.name)
 
     def _build(self) -> ServerConfig | None:

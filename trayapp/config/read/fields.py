@@ -1,4 +1,4 @@
-"""Readers of single values: a node in, a Python value out. A reader raises Wrong with the place of an invalid value."""
+"""Readers of single values: a node in, a Python value out. A reader raises InvalidValueError with the node's place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
-from trayapp.config.problems import Wrong, nearest, shown
+from trayapp.config.problems import InvalidValueError, nearest, shown
 from trayapp.config.yaml.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs, plain_kind
 from trayapp.model.settings import AskMode
 
@@ -34,7 +34,7 @@ def switch(node: Node) -> bool:
     """Read true or false (also yes, no, on, off)."""
     if isinstance(node, Scalar) and kind(node) == "bool":
         return node.text in TRUE
-    raise Wrong(node, "must be true or false", _unquoted(node, "bool"))
+    raise InvalidValueError(node, "must be true or false", _unquoted(node, "bool"))
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
@@ -47,35 +47,35 @@ def _unquoted(node: Node, *kinds: str) -> str:
 def text(node: Node) -> str:
     """Read a text that is not empty. A number or a boolean is not text."""
     if not isinstance(node, Scalar) or kind(node) != "str":
-        raise Wrong(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
+        raise InvalidValueError(node, "must be text", "Put it in quotes" if isinstance(node, Scalar) else "")
     if not node.text.strip():
-        raise Wrong(node, "must not be empty")
+        raise InvalidValueError(node, "must not be empty")
     return whole_text(node)
 
 
 def whole_text(node: Scalar) -> str:
-    """Return the text of a scalar. Raise Wrong for a lone surrogate (JSON's "\\ud800"), which cannot be sent."""
+    """Return the text of a scalar. Raise InvalidValueError for a lone surrogate (`\\ud800`): it cannot be sent."""
     if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
-        raise Wrong(node, "holds half of a letter")
+        raise InvalidValueError(node, "contains a lone surrogate")
     return node.text
 
 
 def written(node: Node) -> str:
     """Read any scalar, as written in the file (`8080`, `true`, `0x10`). An empty value is an error."""
     if not isinstance(node, Scalar) or kind(node) == "other":
-        raise Wrong(node, "must be text")
+        raise InvalidValueError(node, "must be text")
     if kind(node) == "null":
-        raise Wrong(node, "has no value", 'Write "" for an empty one')
+        raise InvalidValueError(node, "has no value", 'Write "" for an empty one')
     return whole_text(node)
 
 
 def number(node: Node) -> float:
     """Read a finite, nonnegative number, in any spelling that YAML allows."""
     if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
-        raise Wrong(node, "must be a number", _unquoted(node, "int", "float"))
+        raise InvalidValueError(node, "must be a number", _unquoted(node, "int", "float"))
     value = _number(node.text.replace("_", "").lower())
     if value is None or not 0 <= value < float("inf"):
-        raise Wrong(node, "must not be negative" if value is not None and value < 0 else "must be a number")
+        raise InvalidValueError(node, "must not be negative" if value is not None and value < 0 else "must be a number")
     return value
 
 
@@ -93,7 +93,7 @@ def whole(least: int, most: int) -> Reader:
     def read(node: Node) -> int:
         value = number(node)
         if value != int(value) or not least <= value <= most:
-            raise Wrong(node, f"must be a whole number from {least} to {most}")
+            raise InvalidValueError(node, f"must be a whole number from {least} to {most}")
         return int(value)
 
     return read
@@ -105,9 +105,9 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
     def read(node: Node) -> float:
         value = _spelled(node, unit) if isinstance(node, Scalar) and kind(node) == "str" else number(node)
         if value * SECONDS[unit] > MAX_TIME_S:
-            raise Wrong(node, "must not be more than a year")
+            raise InvalidValueError(node, "must not be more than a year")
         if value < least or not (value or zero):
-            raise Wrong(node, f"must be at least {least:g} {unit}" if least > 0 else "must be more than 0")
+            raise InvalidValueError(node, f"must be at least {least:g} {unit}" if least > 0 else "must be more than 0")
         return value
 
     return read
@@ -117,7 +117,9 @@ def _spelled(node: Scalar, unit: str) -> float:
     words = node.text.strip().lower()
     parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
     if not parts or any(name not in SECONDS for _, name in parts):
-        raise Wrong(node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h")
+        raise InvalidValueError(
+            node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h"
+        )
     return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
 
 
@@ -127,10 +129,10 @@ def size(least: int, most: int) -> Reader:
     def read(node: Node) -> int:
         found = _SIZE.fullmatch(node.text.strip()) if isinstance(node, Scalar) else None
         if found is None or found[2].lower() not in BYTES:
-            raise Wrong(node, "must be a size", "Write it as 50 MB")
+            raise InvalidValueError(node, "must be a size", "Write it as 50 MB")
         value = int(float(found[1]) * BYTES[found[2].lower()])
         if not least <= value <= most:
-            raise Wrong(node, f"must be from {least // 1_000_000} MB to {most // 1_000_000_000} GB")
+            raise InvalidValueError(node, f"must be from {least // 1_000_000} MB to {most // 1_000_000_000} GB")
         return value
 
     return read
@@ -147,7 +149,7 @@ def choice(options: Iterable[str]) -> Reader:
             return folded
         near = nearest(folded, known)
         hint = f"Did you mean {near}?" if near else ""
-        raise Wrong(node, f"must be one of {', '.join(known)}", hint)
+        raise InvalidValueError(node, f"must be one of {', '.join(known)}", hint)
 
     return read
 
@@ -166,7 +168,7 @@ _ask_word = choice(get_args(AskMode))
 def items(node: Node) -> list[str]:
     """Read a list of scalars, each as written."""
     if not isinstance(node, Sequence):
-        raise Wrong(node, "must be a list", "Write it as [one, two]")
+        raise InvalidValueError(node, "must be a list", "Write it as [one, two]")
     return [_named(f"item {position}", item, written) for position, item in enumerate(node.items, 1)]
 
 
@@ -183,7 +185,7 @@ def split_words(node: Node) -> tuple[str, ...]:
 def mapping_pairs(node: Node) -> list[Pair]:
     """Return the pairs of a mapping, with merge keys resolved."""
     if not isinstance(node, Mapping):
-        raise Wrong(node, "must be a mapping", "Write it as {name: value}")
+        raise InvalidValueError(node, "must be a mapping", "Write it as {name: value}")
     return pairs(node)
 
 
@@ -201,7 +203,7 @@ def environment(node: Node) -> dict[str, str]:
     found = mapping_pairs(node)
     for pair in found:
         if not pair.name or "=" in pair.name or "\0" in pair.name:
-            raise Wrong(pair.key, f"{shown(pair.name) or 'an empty name'} is no name of a variable")
+            raise InvalidValueError(pair.key, f"{shown(pair.name) or 'an empty name'} is not a variable name")
     return strings(node)
 
 
@@ -210,7 +212,9 @@ def variable(node: Node) -> str:
     name = text(node).strip()
     if not _VARIABLE.fullmatch(name):
         its_value = _ITS_VALUE.search(name)
-        raise Wrong(node, "must be the name of a variable alone", f"Write it as {its_value[1]}" if its_value else "")
+        raise InvalidValueError(
+            node, "must be the name of a variable alone", f"Write it as {its_value[1]}" if its_value else ""
+        )
     return name
 
 
@@ -224,5 +228,5 @@ def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> 
     node = follow(node)
     try:
         return reader(node)
-    except Wrong as wrong:
-        raise Wrong(place or wrong.place, f"{name} {wrong.message}", wrong.hint) from None
+    except InvalidValueError as wrong:
+        raise InvalidValueError(place or wrong.place, f"{name} {wrong.message}", wrong.hint) from None

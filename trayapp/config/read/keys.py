@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trayapp.config.problems import Wrong, nearest, shown
+from trayapp.config.problems import InvalidValueError, nearest, shown
 from trayapp.config.read import fields
 from trayapp.config.read.spelling import TIMES, is_extension, spelled
 from trayapp.config.yaml.nodes import Pair, is_null
@@ -15,7 +15,7 @@ def read_keys(
     pairs: list[Pair],
     known: frozenset[str],
     reader_of: Callable[[str, str | None], fields.Reader],
-    wrong: Callable[[Pair, Wrong], None],
+    wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
     """Return values by canonical name, with their source pairs. An empty key counts as absent, except `tools`."""
@@ -30,7 +30,7 @@ def read_keys(
             continue
         try:
             value = reader_of(name, spelling.unit)(pair.value)
-        except Wrong as error:
+        except InvalidValueError as error:
             wrong(pair, error)
             continue
         if name not in found:
@@ -38,7 +38,7 @@ def read_keys(
         elif not pair.merged:
             first = found[name][0]
             message = f"says the same as {shown(first.name)} in line {first.key.line}"
-            wrong(pair, Wrong(pair.key, message, "Keep one of them"))
+            wrong(pair, InvalidValueError(pair.key, message, "Keep one of them"))
     return found
 
 

@@ -9,9 +9,9 @@ import json
 import os
 from typing import Any
 
-from trayapp.config.problems import Report, Unparsable, Wrong, nearest, problem_at, shown
+from trayapp.config.problems import InvalidValueError, Report, UnparsableError, nearest, problem_at, shown
 from trayapp.config.read.command import Exists, path_exists
-from trayapp.config.read.entry import Surroundings, read_entry
+from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.settings import read_settings
 from trayapp.config.read.spelling import is_extension, is_servers_key, snake
 from trayapp.config.read.text import BOM, MAX_BYTES
@@ -20,7 +20,7 @@ from trayapp.config.yaml.nodes import Mapping, Node, Pair, is_null, node_of, pai
 from trayapp.model.plan import Config
 from trayapp.model.settings import Settings
 
-__all__ = ["Unparsable", "parse", "top_level"]
+__all__ = ["UnparsableError", "parse", "top_level"]
 
 EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 
@@ -28,14 +28,14 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> Config:
     """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
-    Raise Unparsable if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file or of
-    `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for unknown keys and
-    invalid settings.
+    Raise UnparsableError if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file
+    or of `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for unknown
+    keys and invalid settings.
     """
     report = Report(file)
     top = read_top(text, file)
     entries = server_pairs(top, file).values()
-    servers = [read_entry(entry, report, Surroundings(exists, windows)) for entry in entries]
+    servers = [read_entry(entry, report, EntryContext(exists, windows)) for entry in entries]
     said = [pair for pair in top if snake(pair.name) == "settings"]
     for pair in said[1:]:
         message = f"{shown(pair.name)} says the same as {shown(said[0].name)} in line {said[0].key.line}"
@@ -49,14 +49,14 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raise Unparsable.
+    """Return the top-level pairs of the file. Raise UnparsableError.
 
     JSON is read as YAML, which is nearly a superset and gives line numbers. Text that only JSON allows
     (`"\\ud83d\\ude00"`, a very long key) is then read as JSON.
     """
     try:
         root = compose(text, file)
-    except Unparsable:
+    except UnparsableError:
         root = _of_json(text) if file.endswith(".json") else None
         if root is None:
             raise
@@ -99,20 +99,20 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """Return each server's unread entry by name. Raise Unparsable for a duplicate name."""
+    """Return each server's unread entry by name. Raise UnparsableError for a duplicate name."""
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):
             continue
         for entry in _pairs(pair.value, pair.name, file):
             if entry.name in found:
-                raise Unparsable(problem_at(file, entry.key, f"{shown(entry.name)} is written twice"))
+                raise UnparsableError(problem_at(file, entry.key, f"{shown(entry.name)} is written twice"))
             found[entry.name] = entry
     return found
 
 
 def top_level(root: Node | None, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raise Unparsable if it is no mapping or has a duplicate key."""
+    """Return the top-level pairs of the file. Raise UnparsableError if it is no mapping or has a duplicate key."""
     if root is None or is_null(root):
         return []
     return _pairs(root, "The file", file)
@@ -120,8 +120,8 @@ def top_level(root: Node | None, file: str) -> list[Pair]:
 
 def _pairs(node: Node, what: str, file: str) -> list[Pair]:
     if not isinstance(node, Mapping):
-        raise Unparsable(problem_at(file, node, f"{what} must be a mapping", EXAMPLE))
+        raise UnparsableError(problem_at(file, node, f"{what} must be a mapping", EXAMPLE))
     try:
         return pairs(node)
-    except Wrong as wrong:
-        raise Unparsable(problem_at(file, wrong.place, f"{what}: {wrong.message}", wrong.hint)) from None
+    except InvalidValueError as wrong:
+        raise UnparsableError(problem_at(file, wrong.place, f"{what}: {wrong.message}", wrong.hint)) from None

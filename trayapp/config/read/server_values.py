@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from trayapp.config.problems import Wrong, shown
+from trayapp.config.problems import InvalidValueError, shown
 from trayapp.config.read import fields
 from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import timed
@@ -40,8 +40,10 @@ def _read_tool(pair: Pair) -> ToolSwitch:
             return ToolSwitch(enabled=fields.switch(pair.value))
         inside = [inner for inner in fields.mapping_pairs(pair.value) if _is_said(inner)]
         said: dict[str, Any] = {inner.name: fields.switch(inner.value) for inner in inside if inner.name != "ask"}
-    except Wrong as wrong:
-        raise Wrong(wrong.place, f"{shown(pair.name)} {wrong.message}", "Write it as {enabled: true}") from None
+    except InvalidValueError as wrong:
+        raise InvalidValueError(
+            wrong.place, f"{shown(pair.name)} {wrong.message}", "Write it as {enabled: true}"
+        ) from None
     for inner in inside:
         if inner.name == "ask":
             said["ask"] = _read_ask(pair, inner)
@@ -51,9 +53,9 @@ def _read_tool(pair: Pair) -> ToolSwitch:
 def _read_ask(tool: Pair, said: Pair) -> AskMode:
     try:
         return fields.ask_mode(said.value)
-    except Wrong as wrong:
+    except InvalidValueError as wrong:
         hint = wrong.hint or "Write it as {ask: true}"
-        raise Wrong(wrong.place, f"{shown(tool.name)}: ask {wrong.message}", hint) from None
+        raise InvalidValueError(wrong.place, f"{shown(tool.name)}: ask {wrong.message}", hint) from None
 
 
 def _is_said(pair: Pair) -> bool:
@@ -77,7 +79,7 @@ def read_url(node: Node) -> str:
     url = fields.text(node).strip()
     fault = None if has_variable(url) else url_fault(url)
     if fault:
-        raise Wrong(node, fault)
+        raise InvalidValueError(node, fault)
     return url
 
 
@@ -87,7 +89,7 @@ def read_command(node: Node) -> str | list[str]:
         return fields.text(node)
     words = fields.items(node)
     if not words or not words[0].strip():
-        raise Wrong(node, "must not be empty")
+        raise InvalidValueError(node, "must not be empty")
     return words
 
 

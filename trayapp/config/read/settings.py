@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args, get_type_hints
 
-from trayapp.config.problems import Report, Wrong, shown
+from trayapp.config.problems import InvalidValueError, Report, shown
 from trayapp.config.read import fields
 from trayapp.config.read.confine import read_confine
 from trayapp.config.read.keys import read_keys, timed
@@ -28,7 +28,7 @@ def read_document_url(node: Node) -> str:
     """Read the https address of a client ID metadata document. It is our client_id (MCP authorization)."""
     url: str = fields.text(node).strip()
     if url_fault(url) or not url.startswith("https://") or url.count("/") < 3 or url.endswith("/"):
-        raise Wrong(node, "must be the https address of a document")
+        raise InvalidValueError(node, "must be the https address of a document")
     return url
 
 
@@ -37,7 +37,7 @@ def read_registry(node: Node) -> str:
     url: str = fields.text(node).strip().rstrip("/")
     fault = unsafe_url(url)
     if fault:
-        raise Wrong(node, f"is no address of a registry: it {fault}")
+        raise InvalidValueError(node, f"is not the address of a registry: it {fault}")
     return url.removesuffix("/v0.1")
 
 
@@ -87,14 +87,14 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 def read_settings(node: Node, report: Report) -> Settings:
     """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default."""
-    options = _Options(report)
+    options = _SettingReader(report)
     found = options.read("settings", node, SETTING_KEYS)
     if options.unread_limit:
         found["confine"] = Confine()
     return Settings(**found)
 
 
-class _Options:
+class _SettingReader:
     """Reads `settings` and its nested mappings. `without`: the consequence of an unreadable value."""
 
     def __init__(self, report: Report, without: str = "") -> None:
@@ -107,10 +107,10 @@ class _Options:
         """Return values by key, or {} if the node is no mapping."""
         try:
             pairs = [] if is_null(node) else fields.mapping_pairs(node)
-        except Wrong as wrong:
+        except InvalidValueError as wrong:
             self.failed = True
             self._report.add(
-                wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults hold"
+                wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults apply"
             )
             return {}
         found = read_keys(pairs, known, self._reader_of(inside), self._wrong, self._unknown)
@@ -140,11 +140,11 @@ class _Options:
 
     def _profile(self, pair: Pair) -> Profile | None:
         """Return the profile, or None if one of its limits is unreadable: without a limit it would show everything."""
-        profile = _Options(self._report, "The profile is left out")
+        profile = _SettingReader(self._report, "The profile is ignored")
         said = profile.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS)
         return None if profile.failed else Profile(**said)
 
-    def _wrong(self, pair: Pair, wrong: Wrong) -> None:
+    def _wrong(self, pair: Pair, wrong: InvalidValueError) -> None:
         is_limit = snake(pair.name) != "expose"
         self.failed |= is_limit
         if snake(pair.name) == "confine":
@@ -153,7 +153,7 @@ class _Options:
             message = f"confine {wrong.message}"
             self._report.add(wrong.place, message, f"{hint}Until then every server is confined")
             return
-        hint = wrong.hint or (self._without if is_limit else "") or "The default holds"
+        hint = wrong.hint or (self._without if is_limit else "") or "The default applies"
         self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:

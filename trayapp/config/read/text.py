@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.model.late import late
 from trayapp.model.status import Problem
 
@@ -22,51 +22,51 @@ _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
-class Spot(NamedTuple):
+class TextPosition(NamedTuple):
     """A position in a text: `line` 1-based, `column` 0-based."""
 
     line: int
     column: int
 
 
-def spot(text: str, index: int) -> Spot:
+def spot(text: str, index: int) -> TextPosition:
     """Return the position of character `index`."""
-    return Spot(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index) - 1)
+    return TextPosition(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index) - 1)
 
 
 def decode(data: bytes, file: str) -> str:
-    """Return the text of a file, with its byte order mark. Raise Unparsable if it is too large or not UTF-8."""
+    """Return the text of a file, with its byte order mark. Raise UnparsableError if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
         raise too_large(file)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Unparsable(Problem(file, line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+        raise UnparsableError(Problem(file, line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
 
 
 def check(text: str, file: str) -> None:
-    """Raise Unparsable for a text that is too large or contains characters not allowed in a configuration."""
+    """Raise UnparsableError for a text that is too large or contains characters not allowed in a configuration."""
     if len(text) > MAX_BYTES:
         raise too_large(file)
     unprintable = _UNPRINTABLE_ASCII if text.isascii() else _UNPRINTABLE
     bad = unprintable.search(text, 1 if text.startswith(BOM) else 0)
     if bad:
         line, column = spot(text, bad.start())
-        message = f"The character U+{ord(bad.group()):04X} may not stand in this file"
-        raise Unparsable(Problem(file, line, message, "Remove it, or write it as an escape", column + 1))
+        message = f"The character U+{ord(bad.group()):04X} is not allowed in this file"
+        raise UnparsableError(Problem(file, line, message, "Remove it, or write it as an escape", column + 1))
 
 
-def too_large(file: str) -> Unparsable:
+def too_large(file: str) -> UnparsableError:
     """Return the error for a file over MAX_BYTES."""
     limit = f"{MAX_BYTES // 1_000_000} MB"
-    return Unparsable(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
+    return UnparsableError(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
 
 
 def read_jsonc(text: str, file: str = "JSON") -> Any:
     """Return the value of a JSON text with `//` and `/* */` comments and trailing commas. An empty text is None.
 
-    Raise Unparsable with line and column, also for a text over MAX_BYTES or nested too deeply for the parser.
+    Raise UnparsableError with line and column, also for a text over MAX_BYTES or nested too deeply for the parser.
     """
     if len(text) > MAX_BYTES:
         raise too_large(file)
@@ -76,9 +76,9 @@ def read_jsonc(text: str, file: str = "JSON") -> Any:
     try:
         return json.loads(plain)
     except json.JSONDecodeError as error:
-        raise Unparsable(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
+        raise UnparsableError(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
     except (RecursionError, ValueError):
-        raise Unparsable(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
 
 
 def without_comments(text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from trayapp.config.problems import Unparsable, problem_at, shown
-from trayapp.config.read.text import BOM, Spot, check
+from trayapp.config.problems import UnparsableError, problem_at, shown
+from trayapp.config.read.text import BOM, TextPosition, check
 from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence
 from trayapp.model.status import Problem
 
@@ -20,7 +20,7 @@ Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     """Return the root node of a text, or None if it is empty.
 
-    Raise Unparsable: not YAML, too large, too deep, an alias without anchor, more than one document.
+    Raise UnparsableError: not YAML, too large, too deep, an alias without anchor, more than one document.
     """
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1
@@ -28,9 +28,9 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     try:
         return _Composer(events, file, shift).document()
     except yaml.MarkedYAMLError as error:
-        raise Unparsable(_marked_problem(file, error, text[shift:])) from None
+        raise UnparsableError(_marked_problem(file, error, text[shift:])) from None
     except yaml.YAMLError:
-        raise Unparsable(Problem(file, 0, "The file is not YAML")) from None
+        raise UnparsableError(Problem(file, 0, "The file is not YAML")) from None
     finally:
         events.close()
 
@@ -39,7 +39,7 @@ def _marked_problem(file: str, error: yaml.MarkedYAMLError, text: str) -> Proble
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     if mark and text[mark.index : mark.index + 1] == "\t":
-        return Problem(file, line, "The file is not YAML: a tab stands here", "Indent with blanks", column)
+        return Problem(file, line, "The file is not YAML: it has a tab here", "Indent with spaces", column)
     words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
     return Problem(file, line, f"The file is not YAML: {words}", "Look at this line and the one above", column)
 
@@ -61,7 +61,9 @@ class _Composer:
         next(self._events)  # the end of the document
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
-            raise self._refused(after, "A second document begins here", "Keep all in one: remove this ---")
+            raise self._refused(
+                after, "A second document begins here", "Keep everything in one document: remove this ---"
+            )
         return root
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -121,9 +123,9 @@ class _Composer:
         start, end = event.start_mark, event.end_mark
         return start.index + self._shift, end.index + self._shift, start.line + 1, start.column, event.anchor
 
-    def _refused(self, event: Any, message: str, hint: str = "") -> Unparsable:
+    def _refused(self, event: Any, message: str, hint: str = "") -> UnparsableError:
         mark = event.start_mark
-        return Unparsable(problem_at(self._file, Spot(mark.line + 1, mark.column), message, hint))
+        return UnparsableError(problem_at(self._file, TextPosition(mark.line + 1, mark.column), message, hint))
 
 
 def _style(event: Any) -> str:

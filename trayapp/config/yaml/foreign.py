@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping as MappingType
 from typing import Any
 
-from trayapp.config.problems import Unparsable, Wrong, problem_at, shown
+from trayapp.config.problems import InvalidValueError, UnparsableError, problem_at, shown
 from trayapp.config.yaml import rendering
 from trayapp.config.yaml.compose import compose
 from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, follow, is_null, kind, pairs, plain_kind
@@ -19,7 +19,7 @@ NAME = "name"  # the key that identifies an item of a list
 
 
 def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
-    """Return the text as plain values; an empty one gives {}. Raise Unparsable.
+    """Return the text as plain values; an empty one gives {}. Raise UnparsableError.
 
     `listed`: a top-level list of named mappings is returned as a mapping by these names.
     """
@@ -27,16 +27,16 @@ def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
     if root is None or is_null(root):
         return {}
     if not isinstance(root, Mapping):
-        raise Unparsable(problem_at(file, root, "The file is no mapping"))
+        raise UnparsableError(problem_at(file, root, "The file is not a mapping"))
     try:
         document = {pair.name: plain(pair.value) for pair in pairs(root)}
-    except Wrong as wrong:
-        raise Unparsable(problem_at(file, wrong.place, f"The file: {wrong.message}", wrong.hint)) from None
+    except InvalidValueError as wrong:
+        raise UnparsableError(problem_at(file, wrong.place, f"The file: {wrong.message}", wrong.hint)) from None
     return {key: _by_name(value) for key, value in document.items()} if listed else document
 
 
 def plain(node: Node) -> Any:
-    """Return a node as dicts, lists, texts, numbers, booleans and None. Raise Wrong for invalid keys."""
+    """Return a node as dicts, lists, texts, numbers, booleans and None. Raise InvalidValueError for invalid keys."""
     node = follow(node)
     if isinstance(node, Mapping):
         return {pair.name: plain(pair.value) for pair in pairs(node)}
@@ -61,7 +61,7 @@ def _by_name(value: Any) -> Any:
 
 
 def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:
-    """Return the text with `value` at `path`. Missing mappings are created. Raise Unparsable, EditRefusedError.
+    """Return the text with `value` at `path`. Missing mappings are created. Raise UnparsableError, EditRefusedError.
 
     `listed`: path[0] is a list, path[1] the name of its item.
     """
@@ -159,7 +159,7 @@ def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
     if index is None:
         _append(editor, holder, items, _item(path, value))
     elif len(path) == 2:
-        editor.refuse(items[index].line, f"{shown(path[1])} is there already")
+        editor.refuse(items[index].line, f"{shown(path[1])} already exists")
     else:
         slots = editor.slots(items[index], (*path[:1], path[1]))
         wanted = put(outline(items[index]), path[2:], outline_of(value))
@@ -182,7 +182,7 @@ def _items(editor: _Editor, holder: Slot) -> list[Node]:
     if is_null(holder.value):
         return []
     if not isinstance(holder.value, Sequence):
-        editor.refuse(holder.value.line, f"{shown(holder.path[-1])} is no list")
+        editor.refuse(holder.value.line, f"{shown(holder.path[-1])} is not a list")
     return holder.value.items
 
 
@@ -237,7 +237,7 @@ def _dash(editor: _Editor, item: Node) -> int:
     start = editor.layout.line_start(item.start)
     dash = editor.text.rfind("-", start, item.start)
     if dash < 0 or editor.text[start:dash].strip(" \ufeff"):
-        editor.refuse(item.line, "a list is written in a way that cannot be edited")
+        editor.refuse(item.line, "a list is written in a form that cannot be edited")
     return dash
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping as Plain
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trayapp.config.problems import Wrong, shown
+from trayapp.config.problems import InvalidValueError, shown
 
 ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
 
@@ -133,10 +133,10 @@ def is_merge_key(node: Node) -> bool:
 
 
 def key_text(key: Node) -> str:
-    """Return a key as text, even if YAML reads another type (`on`, `1`, `null`). Raise Wrong for lists and mappings."""
+    """Return a key as text, even if YAML reads another type (`1`). Raise InvalidValueError for lists, mappings."""
     key = follow(key)
     if not isinstance(key, Scalar):
-        raise Wrong(key, "holds a key that is a list or a mapping")
+        raise InvalidValueError(key, "contains a key that is a list or a mapping")
     return key.text
 
 
@@ -151,7 +151,7 @@ class Pair:
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
-    """Return the pairs of a mapping. Raise Wrong for a duplicate key.
+    """Return the pairs of a mapping. Raise InvalidValueError for a duplicate key.
 
     Merge keys are resolved: own keys win, then the first merged one.
     """
@@ -163,7 +163,9 @@ def pairs(mapping: Mapping) -> list[Pair]:
             continue
         name = key_text(key)
         if name in own:
-            raise Wrong(key, f"{shown(name)} is written twice (first in line {own[name].key.line})", "Keep one of them")
+            raise InvalidValueError(
+                key, f"{shown(name)} is written twice (first in line {own[name].key.line})", "Keep one of them"
+            )
         own[name] = Pair(key, name, follow(value))
     for pair in merged:
         own.setdefault(pair.name, pair)
@@ -175,6 +177,6 @@ def _merged_pairs(node: Node) -> list[Pair]:
     found: list[Pair] = []
     for source in sources:
         if not isinstance(source, Mapping):
-            raise Wrong(node, "merges (<<) something that is no mapping")
+            raise InvalidValueError(node, "merges (<<) something that is not a mapping")
         found += [Pair(pair.key, pair.name, pair.value, merged=True) for pair in pairs(source)]
     return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingType
 from collections.abc import Sequence as SequenceType
 from typing import Any
 
-from trayapp.config.problems import Wrong
+from trayapp.config.problems import InvalidValueError
 from trayapp.config.yaml.nodes import Mapping, Node, Scalar, Sequence, follow, kind, pairs, plain_kind
 
 NOTHING = ("null", "")
@@ -38,7 +38,7 @@ def outline(node: Node | None) -> Any:
 def _mapping(node: Mapping) -> Any:
     try:
         return {pair.name: outline(pair.value) for pair in pairs(node)}
-    except Wrong:
+    except InvalidValueError:
         return [[outline(key), outline(value)] for key, value in node.pairs]
 
 

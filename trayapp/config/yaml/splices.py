@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from trayapp.config.problems import Unparsable, Wrong, shown
+from trayapp.config.problems import InvalidValueError, UnparsableError, shown
 from trayapp.config.yaml import rendering
 from trayapp.config.yaml.compose import compose
 from trayapp.config.yaml.layout import Layout, indent_step
@@ -89,12 +89,12 @@ class Editor:
         if isinstance(node, Alias):
             self.refuse(node.line, f"{_last(path)} is an alias of another entry")
         if not isinstance(node, Mapping):
-            self.refuse(node.line, f"{_last(path)} is no mapping")
+            self.refuse(node.line, f"{_last(path)} is not a mapping")
         try:
             pairs(node)  # a duplicate key would be ambiguous
             own = [(key, value) for key, value in node.pairs if not is_merge_key(key)]
             return [Slot((*path, key_text(key)), key, value, node) for key, value in own]
-        except Wrong as wrong:
+        except InvalidValueError as wrong:
             self.refuse(wrong.place.line, f"{_last(path)}: {wrong.message}")
 
     def top(self) -> list[Slot]:
@@ -138,7 +138,7 @@ class Editor:
             lines = rendering.block(new, step=self._step, depth=depth)
             self._note(at, at, before + "".join(line + newline for line in lines))
         else:
-            self.refuse(self.root.line, "the file is no mapping")
+            self.refuse(self.root.line, "the file is not a mapping")
         for name, value in new.items():
             self._expect((name,), value)
 
@@ -178,18 +178,18 @@ class Editor:
         done = 0
         for splice in sorted(self._splices, key=lambda splice: splice.start):
             if splice.start < done:
-                raise EditRefusedError(f"{self.file}: two changes fall on one place", self.by_hand)
+                raise EditRefusedError(f"{self.file}: two changes affect the same place", self.by_hand)
             parts += [self.text[done : splice.start], splice.new]
             done = splice.end
         text = "".join(parts) + self.text[done:]
         if not self._says_what_was_wanted(text):
-            raise EditRefusedError(f"{self.file} is written in a way that this change could damage", self.by_hand)
+            raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
         return text
 
     def _says_what_was_wanted(self, text: str) -> bool:
         try:
             return same(outline(compose(text, self.file)), self._expected)
-        except Unparsable:
+        except UnparsableError:
             return False
 
     # --- the splices
@@ -288,7 +288,7 @@ class Editor:
         if comma is None:
             self._note(last, last, ",")
         elif comma > end:
-            self.refuse(node.line, "a comma stands on a line of its own")
+            self.refuse(node.line, "a comma is on a line of its own")
         start = self.layout.newline(end) + " " * node.pairs[-1][0].column
         words = [rendering.flow({name: value}, json_like=_json_like(node))[1:-1] for name, value in new.items()]
         self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))

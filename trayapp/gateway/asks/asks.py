@@ -223,7 +223,7 @@ class Asks:
         """End the other asks that the answer to one of them covers."""
         for ask in self:
             if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
-                self._end(ask, "allowed", f"it was allowed by {by}, with another one")
+                self._end(ask, "allowed", f"it was allowed by {by}, together with another one")
 
     def _expire(self, ask: OpenAsk) -> None:
         self._end(ask, "expired", "nobody answered in time")

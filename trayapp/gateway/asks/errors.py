@@ -20,7 +20,7 @@ class NotAllowedError(MultiMcpError):
 
 def denied(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call that the user refused."""
-    hint = "Do not call it again for this; ask the user how to go on"
+    hint = "Do not call it again for this; ask the user how to continue"
     return NotAllowedError(server, tool, "the user refused it", hint, "ask_denied")
 
 
@@ -36,20 +36,18 @@ def nobody(server: str, tool: str) -> NotAllowedError:
         "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
         "then call it again"
     )
-    return NotAllowedError(server, tool, "the user wants to be asked first, and nobody is there", hint, "ask_nobody")
+    return NotAllowedError(server, tool, "the user wants to be asked first, and no user is there", hint, "ask_nobody")
 
 
 def too_many(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call while the user has too many asks to answer."""
-    hint = "Wait until the user has answered; do not call it again and again"
+    hint = "Wait until the user has answered; do not repeat the call"
     return NotAllowedError(server, tool, "too many calls wait for the user's yes", hint, "ask_too_many")
 
 
 def taken_away(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call whose tool was taken away while the user was asked."""
-    return NotAllowedError(
-        server, tool, "it was taken away while the user was asked", "Look which tools there are now", "ask_gone"
-    )
+    return NotAllowedError(server, tool, "it was removed while the user was asked", "List the tools again", "ask_gone")
 
 
 class AskOverError(MultiMcpError):
@@ -60,7 +58,8 @@ class AskOverError(MultiMcpError):
     def __init__(self, ask_id: str, how: str | None) -> None:
         if how is None:
             super().__init__(
-                f"No call waits for a yes as {ask_id}", "It ended, or the gateway was restarted. See: multi-mcp asks"
+                f"No call waits for an answer with the id {ask_id}",
+                "It ended, or the gateway was restarted. See: multi-mcp asks",
             )
         else:
             super().__init__(f"{ask_id} is over: {how}", "This answer changed nothing. See: multi-mcp asks")

@@ -41,7 +41,7 @@ class UserQuestions:
             while not ended.done():
                 await asyncio.wait([ended], timeout=STILL_WANTED_S)
                 if not ended.done() and not is_wanted():
-                    raise RpcError(INVALID_REQUEST, "The call that the question belongs to is over")
+                    raise RpcError(INVALID_REQUEST, "The call of this question has ended")
         finally:
             self._asks.withdraw(ask, "its call has ended")
         ending, content = ended.result()

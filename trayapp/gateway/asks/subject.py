@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trayapp.catalog.tool_class import STRICTNESS, Basis, Classified, ToolClass, classify
+from trayapp.catalog.tool_class import STRICTNESS, Basis, ToolClass, ToolClassification, classify
 from trayapp.model.offer import Item
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import AskMode, Settings
 
-READS = Classified("read", "name")  # of a resource
+READS = ToolClassification("read", "name")  # of a resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
             return tool_class == "destructive" and not listed
 
 
-def strictest(items: list[Item]) -> Classified:
+def strictest(items: list[Item]) -> ToolClassification:
     """Return the strictest class of a tool's definitions: as approved, and as its server lists it now."""
-    return max(map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=Classified("write", "name"))
+    return max(
+        map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
+    )

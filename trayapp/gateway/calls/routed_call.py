@@ -168,7 +168,7 @@ class RoutedCall:
         except JsonError:
             why = f"The answer of {self.connection.name} is not valid JSON"
         except MemoryError:
-            why = f"The gateway has too little memory for the answer of {self.connection.name}"
+            why = f"Not enough memory for the answer of {self.connection.name}"
         if why:
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
         if finished:
@@ -402,7 +402,7 @@ def timed_out(connection: Connection, timeout_s: float) -> RpcError:
 
 def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
     """Return the error of a call whose server went away, or was taken away, before it answered."""
-    name, hint = connection.name, "The call was not repeated, it may have had effects"
+    name, hint = connection.name, "The call was not repeated and may have had effects"
     if connection.server.disabled:
         error = ConnectionLostError(
             name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
@@ -412,4 +412,4 @@ def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
     if connection.retired:
         return ConnectionLostError(name, f"{name} was stopped during the call: {connection.retired}", hint)
     title = f"{name} went away during the call: {why}"
-    return ConnectionLostError(name, title, f"{hint}; the next call starts the server again")
+    return ConnectionLostError(name, title, f"{hint}; the next call restarts the server")

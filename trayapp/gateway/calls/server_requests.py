@@ -27,7 +27,7 @@ from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
-from trayapp.wire.frames import Awaited
+from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -50,11 +50,11 @@ HELD_S = 20.0  # a question whose session is not certain; tools wait for a perso
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
-_NONE = "no client has a call under way there"
-_OVER = "the call that it belongs to is over"
-_SEVERAL = "several sessions have calls under way there, and the server does not say to whose it belongs"
-_OFF = "the tool of its call has been switched off"
-_GIVEN_UP = "another session gave up a call there just now, and the server does not say to whose it belongs"
+_NONE = "no client has a call in progress there"
+_OVER = "its call has ended"
+_SEVERAL = "several sessions have calls in progress there, and the server does not say which one it belongs to"
+_OFF = "the tool of its call was disabled"
+_GIVEN_UP = "another session just canceled a call there, and the server does not say which one it belongs to"
 
 
 class ServerRequests:
@@ -227,14 +227,14 @@ class ServerRequests:
         first = (server, why) not in self._refused
         self._refused.add((server, why))
         level = logging.DEBUG if not first else logging.WARNING if why in (_SEVERAL, _GIVEN_UP) else logging.INFO
-        log.log(level, "%s asked %.100s and was refused: %s", server, method, why)
+        log.log(level, "Refused %.100s from %s: %s", server, method, why)
         return RpcError(INVALID_REQUEST, f"Cannot pass {method[:100]} to a client: {why}")
 
     async def ask(
         self, session: ClientSession, method: str, params: Params, about: RequestId | None = None
     ) -> dict[str, Any]:
         """Ask a client by a request. Raises RpcError if the client refuses or goes away."""
-        waiting = Awaited()
+        waiting = PendingCall()
         number = session.peer.relay(method, params, waiting, about)
         try:
             reply = await waiting.future
@@ -420,7 +420,7 @@ class Questions:
                 future.set_exception(RpcError(INVALID_PARAMS, "The client did not answer"))
         self._open.clear()
         self._asking.pop(self._call, None)
-        self._call.abandon("the client did not come back with an answer")
+        self._call.abandon("the client did not return an answer")
 
     @staticmethod
     def _set_answer(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:

@@ -89,7 +89,7 @@ class UsersYes:
     def _send_progress(self) -> None:
         """Tell the client that the call waits: some give up when they hear nothing."""
         self._beats += 1
-        message = f"Waiting for the user's yes: {self._subject.server}/{self._subject.tool}"
+        message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}
         self._session.peer.send_notification("notifications/progress", params, self._request_id)
         self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._send_progress)
@@ -141,7 +141,7 @@ class CommandsYes:
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))
-        self._note(f"Waits for your yes ({ask.id}): {server}/{tool}")
+        self._note(f"Waits for your answer ({ask.id}): {server}/{tool}")
         try:
             ending = await ended
         finally:

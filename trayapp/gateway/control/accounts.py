@@ -106,7 +106,7 @@ class AccountRequests:
         begun = self._last.get((await self._target(connection)).key)
         if begun is None:
             name = connection.name
-            raise UsageError(f"No sign-in to {name} is under way", f"Start one: multi-mcp auth {name}")
+            raise UsageError(f"No sign-in to {name} is in progress", f"Start one: multi-mcp auth {name}")
         return begun
 
     def _require_accounts(self) -> Accounts:

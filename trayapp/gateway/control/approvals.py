@@ -40,7 +40,7 @@ class ApprovalRequests:
         waiting = self._gateway.services.approvals.waiting(server)
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
-            raise MultiMcpError(f"{server}/{tool} does not wait for approval", "See what does: multi-mcp approve")
+            raise MultiMcpError(f"{server}/{tool} does not wait for approval", "See what waits: multi-mcp approve")
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:

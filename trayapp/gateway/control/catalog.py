@@ -279,7 +279,7 @@ class CatalogRequests:
         """Get a prompt, with its arguments from one line or from words."""
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
-            raise RpcError(INVALID_PARAMS, "words must be a line, or a list of words")
+            raise RpcError(INVALID_PARAMS, "words must be a line or a list of words")
         async with self._session_view(asked, complete=False) as seen_by:
             key = seen_by.exposure.find_prompt(name)
             if key is None and self._gateway.services.pool.discovering:
@@ -370,4 +370,4 @@ def _no_prompt(asked: str, known: list[str]) -> MultiMcpError:
 def _no_project(folder: str, problems: tuple[Any, ...]) -> MultiMcpError:
     if problems:
         return MultiMcpError(problems[0].message, problems[0].hint)
-    return MultiMcpError(f"{folder} belongs to no project", "A project has a .multi-mcp.yaml or a .mcp.json")
+    return MultiMcpError(f"{folder} is not in a project", "A project folder has a .multi-mcp.yaml or a .mcp.json")

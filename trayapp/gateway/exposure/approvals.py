@@ -36,7 +36,7 @@ from trayapp.model.status import Problem
 log = logging.getLogger(__name__)
 
 LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
-DECLINED = "its definition changed, and the user keeps the earlier one, which its server no longer takes"
+DECLINED = "its definition changed. The user keeps the earlier one, which the server no longer accepts"
 LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 

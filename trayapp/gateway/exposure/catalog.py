@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
-from trayapp.catalog.names import NONE_GIVEN, Exposed, Given, Key, expose_names
+from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
 from trayapp.model.errors import LEAVE_IT
@@ -26,14 +26,14 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
-LEFT_OUT = "The user left it out in servers.yaml. Tell them if it is needed, and leave it as it is"
+LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
 WAITS = "Ask them to look at it"  # the error says that it is held back
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
 @lru_cache(maxsize=1)  # a switch or a new description makes a new catalog, but its names stay the same
 def _names_of(
-    keys: tuple[Key, ...], mode: PrefixMode, given: Given, held: frozenset[Key], servers: tuple[str, ...]
+    keys: tuple[Key, ...], mode: PrefixMode, given: SeenNames, held: frozenset[Key], servers: tuple[str, ...]
 ) -> Exposed:
     return expose_names(keys, mode, frozenset({ONE_TOOL}), given, held, servers)
 
@@ -56,7 +56,7 @@ def _skill_resource(skill: Item) -> Item:
     return {
         "uri": skill["uri"],
         "name": str(about.get("name") or ""),
-        "description": f"Skill, to be read before the work that it is about: {about.get('description') or ''}",
+        "description": f"Skill. Read it before you do what it is about: {about.get('description') or ''}",
     }
 
 
@@ -70,7 +70,7 @@ class Catalog:
         self,
         config: Config,
         served: Mapping[str, ServedOffer],
-        given: Callable[[PrefixMode], Given] = lambda mode: NONE_GIVEN,
+        given: Callable[[PrefixMode], SeenNames] = lambda mode: NONE_GIVEN,
     ) -> None:
         self.config = config
         self._given = given
@@ -107,8 +107,8 @@ class Catalog:
             return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
         siblings = self.offers[server].tools
         if not passes(server, name, entry.include_tools, entry.exclude_tools, siblings):
-            left_out = f"include_tools or exclude_tools of {server} leave it out"
-            return HiddenReason(f"{left_out}; multi-mcp enable does not bring it back", LEFT_OUT)
+            left_out = f"include_tools or exclude_tools of {server} exclude it"
+            return HiddenReason(f"{left_out}; multi-mcp enable does not change that", LEFT_OUT)
         if why_hidden(entry, name, siblings) is not None:
             return switched_off(*key)
         if tool.withheld is None:

@@ -30,14 +30,14 @@ INDEX: Item = {
     "description": "What the tools of all servers do, in Markdown",
     "mimeType": "text/markdown",
 }
-_OUTSIDE = "It is not among what this session was started for"  # its --servers, or its --profile
+_OUTSIDE = "This session was started without it"  # its --servers, or its --profile
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
 _UNSEEN = "Its server does not list it for a client of this kind"
 UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
 Unseen = frozenset[tuple[str, str, str]]  # list, server, and name of what a kind of client is not listed
 
 
-class KeptBack(NamedTuple):
+class HiddenCounts(NamedTuple):
     """Counts of the tools of a server that the user disabled (`off`), and that wait for approval."""
 
     off: int
@@ -103,14 +103,14 @@ class Exposure:
         return tuple(key for key in self.catalog.switched_off if self._passes(*key))
 
     @cached_property
-    def kept_back(self) -> dict[str, KeptBack]:
+    def kept_back(self) -> dict[str, HiddenCounts]:
         """Return the counts of disabled and waiting tools by enabled server."""
         off, waiting = Counter[str](), Counter(key[0] for key in self.waiting)
         for key, why in self.catalog.hidden.items():
             if self._passes(*key) and not self.servers[key[0]].disabled:
                 off[key[0]] += why.model not in (WAITS, UNTAKEABLE)
         return {
-            server: KeptBack(off[server], waiting[server])
+            server: HiddenCounts(off[server], waiting[server])
             for server in {**off, **waiting}
             if off[server] or waiting[server]
         }

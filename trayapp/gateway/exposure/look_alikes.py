@@ -21,7 +21,7 @@ class OtherTools:
     """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
 
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
-        self._tools: dict[str, list[Alike]] = {}
+        self._tools: dict[str, list[LookAlike]] = {}
         self._starts: dict[str, set[str]] = {}  # by look: the servers with that prefix to their tools' names
         self._called: dict[str, str] = {}  # by the prefix of their tools' names in calls: the server
         for server, tools in others:
@@ -30,13 +30,13 @@ class OtherTools:
             for start in starts:
                 self._starts.setdefault(start, set()).add(server)
             for tool in tools:
-                self._tools.setdefault(_shape(tool), []).append(Alike(server, tools, tool))
+                self._tools.setdefault(_shape(tool), []).append(LookAlike(server, tools, tool))
 
-    def alike(self, name: str) -> list[Alike]:
+    def alike(self, name: str) -> list[LookAlike]:
         """Return the tools whose own names look like `name`."""
         return self._tools.get(_shape(name), [])
 
-    def read_as(self, name: str) -> Iterator[Alike]:
+    def read_as(self, name: str) -> Iterator[LookAlike]:
         """Yield the tools that `name` reads as, behind their servers' names, in any prefix mode."""
         letters = _letters(name)
         for end in range(1, len(letters)):
@@ -51,7 +51,7 @@ class OtherTools:
         return next((server for start, server in self._called.items() if loose.startswith(start)), None)
 
 
-class Alike(NamedTuple):
+class LookAlike(NamedTuple):
     """Tool of another server, with the names of all tools of that server."""
 
     server: str
@@ -73,7 +73,7 @@ def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: b
         if _comparable(alike) != _comparable(name):
             if clean(name) == name and clean(alike) != alike:
                 continue  # the odd spelling is the imitation, whichever came first
-            return finding("name.look-alike", "high", "name", f"Its name passes for {other}'s {alike}", name)
+            return finding("name.look-alike", "high", "name", f"Its name imitates {other}'s {alike}", name)
         if late:
             return finding(
                 "name.shadows", "high", "name", f"It appeared later with the name of {other}'s {alike}", name

@@ -82,7 +82,7 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
 def _find_misspelled(given: Mapping[str, Any]) -> str:
     for name in given:
         if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
-            return f"{name} is no option; did you mean {near[0]}?"[:200]
+            return f"{name} is not an option; did you mean {near[0]}?"[:200]
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 
-from trayapp.catalog.schema.tool import Repaired, Withheld, allows_others, repair, served_tool
+from trayapp.catalog.schema.tool import RepairedTool, WithheldTool, allows_others, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
 from trayapp.inspection.subjects import INSTRUCTIONS, is_tool, subject_name
 from trayapp.model.offer import Item, Offer
@@ -35,17 +35,19 @@ class ServedTool:
             return self.held_back
         if self._sound:
             return None
-        return self._repaired.reason if isinstance(self._repaired, Withheld) else None
+        return self._repaired.reason if isinstance(self._repaired, WithheldTool) else None
 
     @cached_property
-    def _repaired(self) -> Repaired | Withheld:
+    def _repaired(self) -> RepairedTool | WithheldTool:
         return repair(self.item.get("inputSchema"))
 
     def served(self, exposed: str) -> Item:
         """Return the tool as a client gets it."""
         if self._sound:
             return {**self.item, "name": exposed}
-        return served_tool(self.item, exposed, None if isinstance(self._repaired, Withheld) else self._repaired.schema)
+        return served_tool(
+            self.item, exposed, None if isinstance(self._repaired, WithheldTool) else self._repaired.schema
+        )
 
     @property
     def returns_others(self) -> bool:
@@ -93,7 +95,7 @@ class ServedOffer:
 
     def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
         if not is_tool(name):
-            return ServedTool(item, "its name stands for something else here")
+            return ServedTool(item, "its name already belongs to something else here")
         verdict = self._verdicts.get(name)
         if verdict is None:
             return ServedTool(item, sound=sound)

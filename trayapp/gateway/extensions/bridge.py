@@ -16,7 +16,7 @@ from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.extensions import TASKS, declares
-from trayapp.wire.frames import Awaited
+from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import INTERNAL_ERROR, Reply, Request, RpcError
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28
@@ -162,7 +162,7 @@ class TaskBridge:
         able = self._session.client.capabilities
         extensions = able.get("extensions") if isinstance(able.get("extensions"), dict) else {}
         capabilities = {**able, "extensions": {**(extensions or {}), TASKS: {}}}
-        call = Awaited()
+        call = PendingCall()
         number = live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
         try:
             return await call.future

@@ -26,7 +26,7 @@ LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # lists that are known,
 NO_TASK = "Task not found: its handle names no server that this session has"
 NOBODY = "Method not found: {}. {}"
 NO_SERVER = "None of the enabled servers announces it"
-SEVERAL = "{} servers are enabled, and nothing in the request says which of them is meant"
+SEVERAL = "{} servers are enabled, and the request does not say which one is meant"
 
 
 class Destination(NamedTuple):

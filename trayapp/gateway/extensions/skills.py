@@ -18,8 +18,8 @@ from trayapp.inspection.text import texts_of
 from trayapp.model.settings import Settings
 from trayapp.wire.messages import INVALID_PARAMS, Reply, RpcError
 
-CHANGED = "The file is not the one that its skill lists: it is held back until the user approves it"
-HIDES = "The skill is held back: it holds text that people cannot see. Tell the user"
+CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
+HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
 
 class SkillFile:

@@ -93,7 +93,7 @@ class Streams:
     def drop(self, live: Live, number: int) -> None:
         """Cancel that request."""
         if self._listening.pop((live.channel, number), None) is not None:
-            live.channel.cancel(number, "the client listens no longer")
+            live.channel.cancel(number, "the client no longer listens")
 
     def take(self, connection: Connection, method: str, params: Params, about: Call | None) -> bool:
         """Pass on a notification of a task or an event. Return False for any other."""

@@ -76,7 +76,7 @@ class Guard:
         refusal = refusal or (None if panel else self._without_token(values, scope))
         connection = scope.get("state", {}).get(CONNECTION)
         if refusal is None and connection is not None and not connection.let_in():
-            refusal = 403, "Another user of this machine may not come in"
+            refusal = 403, "Other users of this machine are not allowed"
         length = values.get("content-length", ["0"])[0]
         if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
             refusal = 413, "The body is too large"  # one without a length is counted by its route
@@ -89,7 +89,7 @@ class Guard:
         if shows(given, access.owner):
             return None
         if not shows(given, access.client):
-            return UNAUTHORIZED, f"The token is missing or wrong; it stands in the file {access.place}"
+            return UNAUTHORIZED, f"The token is missing or wrong; it is in the file {access.place}"
         if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
             return (
                 403,
@@ -127,11 +127,11 @@ def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | N
     if len(hosts) != 1 or not is_own_host(hosts[0]):
         return 403, "This Host is not the gateway's"
     if not all(is_own_origin(value, own_port) for value in values.get("origin", [])):
-        return 403, "A foreign Origin may not come in"
+        return 403, "A foreign Origin is not allowed"
     if not all(is_own_referer(value, own_port) for value in values.get("referer", [])):
-        return 403, "A foreign Referer may not come in"
+        return 403, "A foreign Referer is not allowed"
     if own_port is not None and not OWN_FETCH.issuperset(values.get("sec-fetch-site", [])):
-        return 403, "A page of another server may not come in"
+        return 403, "A page of another server is not allowed"
     return None
 
 

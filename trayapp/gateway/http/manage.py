@@ -105,7 +105,7 @@ class Manage:
         """Add a server to servers.yaml."""
         name, entry = _entry(await _body(receive))
         if name in self._gateway.config.servers:
-            raise Refused(409, f"A server is named {name} already")
+            raise Refused(409, f"A server named {name} already exists")
         await anyio.to_thread.run_sync(self._file.add_server, name, entry)
         await self._file.reload()
         return 201, {"name": name}
@@ -114,7 +114,7 @@ class Manage:
         """Remove a server from servers.yaml."""
         config = self._gateway.config
         if name in config.foreign:
-            raise Refused(409, f"{name} stands in {config.foreign[name]}, which settings.imports names")
+            raise Refused(409, f"{name} is defined in {config.foreign[name]}, which settings.imports names")
         if name not in config.servers and not any(problem.server == name for problem in config.problems):
             raise Refused(404, f"No server is named {name}"[:200])
         await anyio.to_thread.run_sync(self._file.remove_server, name)
@@ -128,7 +128,7 @@ def _entry(body: Any) -> tuple[str, dict[str, Any]]:
     name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
     config = _read(name, entry)
     if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
-        raise Refused(403, "Link-local and metadata addresses may not be added this way")
+        raise Refused(403, "Link-local and metadata addresses cannot be added this way")
     faults = [problem.message for problem in config.problems]
     faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _unsafe(one.url)) is not None]
     if faults:

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 REQUEST_CANCELLED = -32800  # the SDKs' code; the stream of a cancelled request needs an answer to end with
 AGAIN = "introduced again"  # the id of a handshake that no client waits for
 INITIALIZED = "notifications/initialized"
-GONE = {"reason": "the client went away"}
+GONE = {"reason": "the client disconnected"}
 
 
 class HttpPeer:
@@ -83,7 +83,7 @@ class HttpPeer:
             stream.answer(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The session has ended")))
         asked, self._asked = self._asked, {}
         for call, _, _ in asked.values():
-            call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
+            call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))
 
     # -- from the client -----------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class HttpPeer:
         """Hand a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
         assert self._on_request is not None
         if request_id in self._open:
-            error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way already")
+            error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")
             stream.answer(request_id, Reply.of_error(error))
             return
         self._open[request_id] = stream
@@ -99,7 +99,9 @@ class HttpPeer:
             self._on_request(Request(request_id, method, params))
         except Exception:  # the boundary at which one request's failure stops
             log.exception("Unexpected error in a request over HTTP")
-            self.respond(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "The request could not be answered")))
+            self.respond(
+                request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"))
+            )
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
         """Hand a notification to the session."""
@@ -158,7 +160,7 @@ class HttpPeer:
         for request_id in requests & self.awaited:
             if self._on_notification is not None:
                 self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
-            self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client went away")))
+            self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))
 
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ HOST = "127.0.0.1"  # never another: who can reach the port can use every server
 PORTS_TRIED = 20  # from the wanted one on, before any free one will do
 
 
-class Bound(NamedTuple):
+class BoundPort(NamedTuple):
     """A listening socket. `taken`: the ports before it that others hold, with the user where that is known."""
 
     sock: socket.socket
@@ -93,7 +93,7 @@ class HttpPort:
     async def _open(self, settings: HttpSettings) -> None:
         bound = bind(settings.port)
         if bound is None:
-            log.warning("No port for HTTP clients is free")
+            log.warning("No free port for HTTP clients")
             return
         with bound.sock:
             token = await anyio.to_thread.run_sync(self._tokens.take, bound.port, settings.port, bound.exposed)
@@ -113,17 +113,17 @@ class HttpPort:
                 self._changed(None)
 
 
-def taken_port(bound: Bound, wanted: int, place: str) -> Problem:
+def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
     """Tell the user who holds the wanted port, what that program may know, and what to do."""
     what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}; HTTP clients find the gateway at "
     what += f"{HOST}:{bound.port}, with the token in {place}"
     if wanted in bound.exposed:
-        what += f". AI tools that still use port {wanted} send their token there, so that one is no longer valid"
+        what += f". AI tools that still use port {wanted} send their token there, so that token is no longer valid"
     hint = "Set settings.http.port to a free port and give AI tools that use HTTP the new address and token, "
-    return Problem("", 0, what, hint + "or let them come without HTTP: multi-mcp connect", fatal=False)
+    return Problem("", 0, what, hint + "or connect them without HTTP: multi-mcp connect", fatal=False)
 
 
-def bind(wanted: int) -> Bound | None:
+def bind(wanted: int) -> BoundPort | None:
     """Listen on the wanted port, else on the next free one; None when there is none at all."""
     taken: dict[int, int | None] = {}
     # The wanted one twice: a program that ends just now, an earlier gateway say, is no reason to move.
@@ -138,7 +138,7 @@ def bind(wanted: int) -> Bound | None:
             continue
         if taken.get(port) is None:
             taken.pop(port, None)
-        return Bound(sock, taken)
+        return BoundPort(sock, taken)
     return None
 
 

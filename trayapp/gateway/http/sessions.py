@@ -156,7 +156,7 @@ class HttpSessions:
             if not self._is_crowded and not oldest.peer.is_closed:
                 self._is_crowded = True
                 log.warning(
-                    "More than %d sessions over HTTP are idle: from now on the oldest of them end", self._idle_most
+                    "More than %d sessions over HTTP are idle. Ending the oldest ones from now on", self._idle_most
                 )
             self.end(oldest)
 

@@ -176,7 +176,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
         if len(told) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
         if text is None and told:
-            raise RpcError(HEADER_MISMATCH, f"The header {name} repeats an argument that is not there")
+            raise RpcError(HEADER_MISMATCH, f"The header {name} repeats an argument that is missing")
         if text is not None and not told:
             raise RpcError(HEADER_MISMATCH, f"The header {name} is missing: it repeats the argument {'.'.join(path)}")
         if text is not None and not _is_same(decoded(told[0]), text, value, kind):

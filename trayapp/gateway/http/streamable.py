@@ -31,8 +31,8 @@ NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a noti
 NO_OBJECT = RpcError(INVALID_PARAMS, "params must be an object")
 NO_BATCH = RpcError(INVALID_REQUEST, "The body is empty, or this revision of MCP has no batches")
 TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may hold {MOST} messages; send the others after them")
-SECOND_STREAM = RpcError(INVALID_REQUEST, "This session has its stream already; only one is allowed")
-NO_EVENT = RpcError(INVALID_REQUEST, "Nothing is known after this Last-Event-ID")
+SECOND_STREAM = RpcError(INVALID_REQUEST, "This session already has a stream; only one is allowed")
+NO_EVENT = RpcError(INVALID_REQUEST, "No events are stored after this Last-Event-ID")
 
 
 class StreamableHttp:

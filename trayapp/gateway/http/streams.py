@@ -24,7 +24,9 @@ PING_S = 30.0  # no proxy is between us and our clients; they give up a silent s
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client which does not read; then it is given up
 RETRY_MS = 1_000  # after which a client should come back for a stream that broke off
 PING = b": ping\r\n\r\n"
-TOO_LARGE = RpcError(CONNECTION_CLOSED, "The stream broke off during an answer that is too large to keep. Ask again")
+TOO_LARGE = RpcError(
+    CONNECTION_CLOSED, "The stream broke off during an answer that is too large to keep. Send the request again"
+)
 
 
 def event(frame: bytes, event_id: str = "") -> bytes:
@@ -142,7 +144,7 @@ class EventStream:
         self._size += len(made)
         self._last = number
         if before > BEHIND_MOST and self._carrier is not None and not self._lost:
-            log.warning("Gave up a client over HTTP that does not read its answers")
+            log.warning("Disconnected an HTTP client that does not read its answers")
             self._lost = True
             self._carrier.cancel()
 

@@ -62,7 +62,7 @@ def read_request(arguments: Any) -> ToolRequest:
     A null field counts as not given; so does an empty text beside another mode.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
-        raise WrongFieldsError("The arguments have to be an object", 'For instance {"search": "what it should do"}')
+        raise WrongFieldsError("The arguments must be an object", 'For instance {"search": "what it should do"}')
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
     _check_known(given)
     values = {name: _value(name, value) for name, value in given.items()}
@@ -88,7 +88,7 @@ def _check_known(given: Mapping[str, Any]) -> None:
     if "tool" in given and "args" not in given and unknown[0] in ALSO_ARGS:
         hint = 'Did you mean args? {"tool": ..., "args": {...}}'
     elif "tool" in given:
-        hint = f'What the tool itself takes goes into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
+        hint = f'Arguments of the tool go into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
     else:
         near = nearest(unknown[0], FIELDS, 1)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FIELDS)}"
@@ -102,12 +102,12 @@ def _value(name: str, value: Any) -> Any:
     if name in SWITCHES:
         value = TRUTH.get(value.strip().lower(), value) if isinstance(value, str) else value
         if not isinstance(value, bool):
-            raise WrongFieldsError(f"{name} is true or false, not {value!r}"[:200])
+            raise WrongFieldsError(f"{name} must be true or false, not {value!r}"[:200])
         return value
     if name in NUMBERS:
         return _number(name, value)
     if not isinstance(value, str):
-        raise WrongFieldsError(f"{name} has to be text, not {value!r}"[:200])
+        raise WrongFieldsError(f"{name} must be text, not {value!r}"[:200])
     return value if name == "search" else value.strip()
 
 
@@ -117,7 +117,7 @@ def _number(name: str, value: Any) -> int:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongFieldsError(f"{name} has to be a whole number, not {value!r}"[:200])
+        raise WrongFieldsError(f"{name} must be a whole number, not {value!r}"[:200])
     return value
 
 
@@ -130,7 +130,7 @@ def _mode(values: dict[str, Any]) -> Mode:
         if mode in values:
             if mode == "search":
                 return mode
-            raise WrongFieldsError(f"{mode} is empty", "Without any field you get the status")
+            raise WrongFieldsError(f"{mode} is empty", "Leave out all fields to get the status")
     return "status"
 
 
@@ -151,7 +151,7 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
         hint = aside if own else 'Say which tool: {"tool": ..., "args": ...}'
         raise WrongFieldsError("args without tool", hint)
     owners = " or ".join(one for one in MODES if name in WITH[one])
-    inside_hint = "; if it is the tool's own, put it into args" if mode == "tool" else ""
+    inside_hint = "; if it is an argument of the tool, put it into args" if mode == "tool" else ""
     raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"Given: {', '.join(values)}")
 
 

@@ -26,7 +26,7 @@ LIST_MOST = 500
 KEPT_NAMED = 2  # servers of tools that the user keeps back; of more, only their number is told
 WHYS_MOST = 6  # servers whose problems a search reports
 WHY_LONGEST = 160  # characters of each problem
-READS_LIKE_AN_ORDER = "Part of this reads like an order: it is the server's text, the user has not asked for it"
+READS_LIKE_AN_ORDER = "Part of this reads like an order. It is the server's text; the user has not asked for it"
 
 AvailabilityOf = Callable[[str], Availability]
 

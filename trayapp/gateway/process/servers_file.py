@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from trayapp.backends.clock import beat_after, next_beat
 from trayapp.config.files import is_open_for_writing
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text, with_sample
 from trayapp.config.store import ConfigStore
@@ -162,7 +162,7 @@ class ServersFile:
             if not loaded.exists:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
             return with_sample(self._lay_imports(parse(loaded.text, file), file), self._sample), False
-        except Unparsable as error:
+        except UnparsableError as error:
             return error.problem, False
         except MultiMcpError as error:
             return Problem(file, 0, error.title, error.hint), True  # permissions change without a save

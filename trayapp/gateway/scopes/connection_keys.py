@@ -58,7 +58,7 @@ class Purpose:
 
 
 @dataclass(slots=True)
-class _Own:
+class _ConnectionKey:
     number: int
     keys: dict[str, str] = field(default_factory=dict)  # the server's key -> the session's own
 
@@ -68,7 +68,7 @@ class ConnectionKeys:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._own: WeakKeyDictionary[Viewer, _Own] = WeakKeyDictionary()
+        self._own: WeakKeyDictionary[Viewer, _ConnectionKey] = WeakKeyDictionary()
         self._used: WeakKeyDictionary[Viewer, dict[str, str]] = WeakKeyDictionary()
         self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
@@ -82,7 +82,7 @@ class ConnectionKeys:
         """Return the key of the session's own connection of a server."""
         own = self._own.get(session)
         if own is None:
-            self._own[session] = own = _Own(next(self._numbers))
+            self._own[session] = own = _ConnectionKey(next(self._numbers))
         if server not in own.keys:
             own.keys[server] = mine = f"{server}#{own.number}"
             self._owners[mine] = server, ref(session)

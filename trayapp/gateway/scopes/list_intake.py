@@ -21,7 +21,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
-class Intake:
+class ListIntake:
     """Intake of lists into the catalog of one gateway."""
 
     def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:

@@ -1,7 +1,7 @@
 """Find the project of each session, and check its file when the session begins and from then on.
 
 An untrusted file gives a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
-Trusted.
+TrustedFile.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class Servers:
         except ServerError as error:
             if not self.sharing.note_failure(connection.key):
                 raise
-            log.info("%s serves clients of the other era by the bridge: %s", connection.name, error)
+            log.info("%s serves clients of the other era through the bridge: %s", connection.name, error)
             return False
         return True
 

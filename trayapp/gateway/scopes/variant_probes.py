@@ -86,7 +86,7 @@ class VariantProbes:
             try:
                 await self._services.pool.refresh(connection, explicit=False)
             except ServerError as error:
-                log.info("What other clients are listed is not known: %s", error)
+                log.info("Cannot read the lists that other clients get: %s", error)
             finally:
                 self._begun.discard(key)
         first = self._services.pool.get(self._services.shared_key(key))

@@ -71,4 +71,4 @@ class PendingRequests:
 
 def already_under_way(request_id: RequestId) -> RpcError:
     """Return the error of a request with the id of another one that has no answer yet."""
-    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already under way")
+    return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")

@@ -141,7 +141,7 @@ class Session:
     def end(self) -> None:
         """Cancel the calls of a client that is gone, and end its subscriptions."""
         for call in list(self.open_calls.values()):
-            call.cancel("the client is gone")
+            call.cancel("the client disconnected")
         self._parts.subscriptions.drop(self)
         if self.lasting:
             self._parts.server_requests.drop(self)

@@ -13,7 +13,7 @@ HOME = "MULTI_MCP_HOME"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartCommand:
     """The command to start at login: absolute program and arguments. `home`: the value of MULTI_MCP_HOME, "" = none."""
 
     argv: tuple[str, ...]
@@ -30,10 +30,10 @@ class AutostartEntry(Protocol):
     def is_on(self) -> bool:
         """Return True if the desktop will start the entry. Raises StorageError."""
 
-    def written(self) -> Start | None:
+    def written(self) -> StartCommand | None:
         """Return the command in the entry, on or off; None if there is none or it cannot be parsed."""
 
-    def write(self, start: Start) -> None:
+    def write(self, start: StartCommand) -> None:
         """Write the entry, switched on. Raises MultiMcpError; nothing has changed then."""
 
     def remove(self) -> None:
@@ -60,7 +60,9 @@ def write_file(path: Path, data: bytes) -> None:
         fresh.write_bytes(data)
         fresh.replace(path)
     except OSError as error:
-        raise StorageError(f"Cannot write {path}: {error.strerror}", "Check the folder's owner and rights") from None
+        raise StorageError(
+            f"Cannot write {path}: {error.strerror}", "Check the folder's owner and permissions"
+        ) from None
 
 
 def remove_file(path: Path) -> None:
@@ -73,4 +75,4 @@ def remove_file(path: Path) -> None:
 
 def unreadable(path: Path, error: OSError) -> StorageError:
     """Return the error for a file that exists and cannot be read."""
-    return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and rights")
+    return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and permissions")

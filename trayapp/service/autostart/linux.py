@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.autostart.entry import APP, HOME, FileEntry, Start, remove_file, unreadable, write_file
+from trayapp.service.autostart.entry import APP, HOME, FileEntry, StartCommand, remove_file, unreadable, write_file
 
 # Characters that no quoting preserves in every desktop: launchers double `$` and `%` or add a backslash.
 UNSAFE = re.compile(r"[$%`\n\r]")
@@ -23,7 +23,7 @@ class XdgEntry(FileEntry):
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
         return "Exec" in keys and not off
 
-    def written(self) -> Start | None:
+    def written(self) -> StartCommand | None:
         """Return the command in the entry (AutostartEntry)."""
         command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
         words = [_unquoted(word) for word in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)]
@@ -31,9 +31,9 @@ class XdgEntry(FileEntry):
         if words[:1] == ["/usr/bin/env"] and words[1:2] and words[1].startswith(f"{HOME}="):
             home = words[1].partition("=")[2]
             words = words[2:]
-        return Start(tuple(words), home) if words else None
+        return StartCommand(tuple(words), home) if words else None
 
-    def write(self, start: Start) -> None:
+    def write(self, start: StartCommand) -> None:
         """Write the entry (AutostartEntry)."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
@@ -66,8 +66,8 @@ def refuse_unsafe(words: list[str]) -> None:
         found = UNSAFE.search(word)
         if found:
             raise MultiMcpError(
-                f"Start at login is not possible: {word!r} holds {found.group()!r}",
-                "Desktops would start something else: use a path without $, % and `",
+                f"Start at login is not possible: {word!r} contains {found.group()!r}",
+                "Desktops would start something else. Use a path without $, % and `",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plistlib
 from xml.parsers.expat import ExpatError
 
-from trayapp.service.autostart.entry import HOME, FileEntry, Start, remove_file, unreadable, write_file
+from trayapp.service.autostart.entry import HOME, FileEntry, StartCommand, remove_file, unreadable, write_file
 
 LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
 
@@ -18,16 +18,16 @@ class LaunchAgent(FileEntry):
         values = self._values()
         return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
 
-    def written(self) -> Start | None:
+    def written(self) -> StartCommand | None:
         """Return the command in the entry (AutostartEntry)."""
         values = self._values()
         words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             return None
         home = environment.get(HOME, "") if isinstance(environment, dict) else ""
-        return Start(tuple(words), str(home))
+        return StartCommand(tuple(words), str(home))
 
-    def write(self, start: Start) -> None:
+    def write(self, start: StartCommand) -> None:
         """Write the entry (AutostartEntry). It is not loaded now, because that would start a second tray."""
         write_file(self._path, plistlib.dumps(launch_agent(start)))
 
@@ -47,7 +47,7 @@ class LaunchAgent(FileEntry):
         return values if isinstance(values, dict) else {}
 
 
-def launch_agent(start: Start) -> dict[str, object]:
+def launch_agent(start: StartCommand) -> dict[str, object]:
     """Return the keys of launchd.plist(5) for a start at login, once, in the graphical session only."""
     values: dict[str, object] = {
         "Label": LABEL,

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from trayapp.service.autostart.entry import APP, HOME, AutostartEntry, Start
+from trayapp.service.autostart.entry import APP, HOME, AutostartEntry, StartCommand
 
 
 class Autostart:
     """The switch for start at login. `start`: the command to start."""
 
-    def __init__(self, entry: AutostartEntry, start: Start) -> None:
+    def __init__(self, entry: AutostartEntry, start: StartCommand) -> None:
         self._entry = entry
         self._start = start
 
@@ -47,7 +47,7 @@ class Autostart:
 
 def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
     """Return the switch of this platform. `argv`: the command to start."""
-    return Autostart(_entry(environ), Start(tuple(argv), absolute_home(environ).get(HOME, "")))
+    return Autostart(_entry(environ), StartCommand(tuple(argv), absolute_home(environ).get(HOME, "")))
 
 
 def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import sys
 from typing import Protocol
 
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart.entry import APP, HOME, Start
+from trayapp.service.autostart.entry import APP, HOME, StartCommand
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # first byte odd = switched off
@@ -43,22 +43,24 @@ class RunKey:
         off = isinstance(switch, bytes) and bool(switch) and switch[0] % 2 == 1
         return isinstance(command, str) and bool(command) and not off
 
-    def written(self) -> Start | None:
+    def written(self) -> StartCommand | None:
         """Return the command in the entry (AutostartEntry)."""
         command = self._get(RUN)
-        return Start(tuple(split_command(command))) if isinstance(command, str) and command else None
+        return StartCommand(tuple(split_command(command))) if isinstance(command, str) and command else None
 
-    def write(self, start: Start) -> None:
+    def write(self, start: StartCommand) -> None:
         """Write the entry (AutostartEntry). Raises MultiMcpError if `start` has a home, too."""
         if start.home:
             raise MultiMcpError(
-                f"Start at login is not possible while {HOME} is set", "Unset it: the Run key carries no variables"
+                f"Start at login is not possible while {HOME} is set", "Unset it: the Run key cannot hold variables"
             )
         try:
             self._registry.set(RUN, APP, windows_command(start))
             self._registry.delete(APPROVED, APP)  # as if Task Manager had never switched it off
         except OSError as error:
-            raise StorageError(f"Cannot write {self.where}: {error.strerror}", "Check the rights of the key") from None
+            raise StorageError(
+                f"Cannot write {self.where}: {error.strerror}", "Check the permissions of the key"
+            ) from None
 
     def remove(self) -> None:
         """Remove the entry (AutostartEntry)."""
@@ -72,10 +74,12 @@ class RunKey:
         try:
             return self._registry.get(key, APP)
         except OSError as error:
-            raise StorageError(f"Cannot read {self.where}: {error.strerror}", "Check the rights of the key") from None
+            raise StorageError(
+                f"Cannot read {self.where}: {error.strerror}", "Check the permissions of the key"
+            ) from None
 
 
-def windows_command(start: Start) -> str:
+def windows_command(start: StartCommand) -> str:
     """Return the command line for the Run key, quoted for CommandLineToArgvW. The program is always in quotes."""
     return " ".join([f'"{start.argv[0]}"', subprocess.list2cmdline(start.argv[1:])]).strip()
 

@@ -23,7 +23,7 @@ PROPERTIES = "org.freedesktop.DBus.Properties"
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package must not import
 TRAY = "org.kde.StatusNotifierWatcher"
 _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
-NO_KEYRING = "New sign-ins are kept in memory only, and are gone when the gateway ends"
+NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 
@@ -34,8 +34,8 @@ def session_bus(world: CheckContext) -> list[CheckResult]:
         return []
     if _has_bus(world.environ):
         return [CheckResult("bus.session", "ok", "There is a session bus")]
-    remedy = "Log in to a desktop, or run it all in: dbus-run-session"
-    return [CheckResult("bus.session", "note", "There is no session bus: no tray icon, no keyring", remedy)]
+    remedy = "Log in to a desktop, or run everything in: dbus-run-session"
+    return [CheckResult("bus.session", "note", "There is no session bus, so no tray icon and no keyring", remedy)]
 
 
 def keyring(world: CheckContext) -> list[CheckResult]:
@@ -55,8 +55,8 @@ def keyring(world: CheckContext) -> list[CheckResult]:
     if answer is None:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer and _is_locked(world.environ):
-        what = "The keyring is locked. Until it is unlocked sign-ins live in memory only"
-        return [CheckResult(code, "note", what, "Unlock it; your password manager or the next login does that")]
+        what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
+        return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
     if answer:
         return [CheckResult(code, "ok", "There is a Secret Service")]
     return [
@@ -79,13 +79,13 @@ def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
 
 def _sealed_file(world: CheckContext, code: str) -> CheckResult:
     """Report where the key of the encrypted file comes from (`token_store: file`)."""
-    said = "Sign-ins and secrets lie in an encrypted file (token_store: file)"
+    said = "Sign-ins and secrets are in an encrypted file (token_store: file)"
     if world.environ.get(PASSPHRASE):
         return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
     if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
-        return CheckResult(code, "ok", f"{said}, whose key lies in the keyring")
+        return CheckResult(code, "ok", f"{said}, whose key is in the keyring")
     return CheckResult(
-        code, "note", f"{said}, but nothing opens it here", f"Set {PASSPHRASE} where the gateway is started"
+        code, "note", f"{said}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
     )
 
 
@@ -109,10 +109,12 @@ def tray_host(world: CheckContext) -> list[CheckResult]:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer:
         return [CheckResult(code, "ok", "There is a panel for tray icons with menus")]
-    remedy = "On GNOME, install the extension AppIndicator; elsewhere add a tray to the panel. All verbs work without"
+    remedy = (
+        "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
+    )
     if world.environ.get("DISPLAY") and not world.environ.get("WAYLAND_DISPLAY"):
         return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
-    return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without one", remedy)]
+    return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:

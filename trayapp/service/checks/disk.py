@@ -29,9 +29,9 @@ def writable(world: CheckContext) -> list[CheckResult]:
     found = [finding for folder in _folders(world) if (finding := _unwritable(folder)) is not None]
     config = world.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
-        what = f"{config} is read-only: new tools cannot be noted in it"
-        found = [CheckResult("disk.writable", "note", what, "Allow its owner to write it")]
-    return found or [CheckResult("disk.writable", "ok", "All folders can be written")]
+        what = f"{config} is read-only: new tools cannot be written to it"
+        found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
+    return found or [CheckResult("disk.writable", "ok", "All folders are writable")]
 
 
 def log_size(world: CheckContext) -> list[CheckResult]:
@@ -40,7 +40,9 @@ def log_size(world: CheckContext) -> list[CheckResult]:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
     said = f"The logs in {folder} take {size / 1e6:.1f} MB"
     if size > LOGS_LARGE:
-        return [CheckResult("log.size", "note", said, "Remove what is not needed; the gateway makes new files")]
+        return [
+            CheckResult("log.size", "note", said, "Delete the logs that you do not need; the gateway creates new ones")
+        ]
     return [CheckResult("log.size", "ok", said)]
 
 
@@ -72,8 +74,8 @@ def _unwritable(folder: Path) -> CheckResult | None:
         if place == folder:
             _try(folder)
     except OSError as error:
-        remedy = "Free some space, or check the owner and the rights of the folder"
-        return CheckResult("disk.writable", "problem", f"{place} cannot be written: {error.strerror}", remedy)
+        remedy = "Free some space, or check the owner and permissions of the folder"
+        return CheckResult("disk.writable", "problem", f"Cannot write to {place}: {error.strerror}", remedy)
     return None
 
 

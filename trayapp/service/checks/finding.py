@@ -86,7 +86,7 @@ class _Run:
             return self._found
         what = f"The check did not end within {limit_s:g} s"
         return [
-            CheckResult(self._check.code, "problem", what, "Look for a disk, a network folder or a program that hangs")
+            CheckResult(self._check.code, "problem", what, "Check for a disk, a network folder or a program that hangs")
         ]
 
     def _look(self) -> None:
@@ -98,8 +98,8 @@ class _Run:
             self._found = [CheckResult(code, "problem", error.title, error.hint)]
         except OSError as error:
             what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-            self._found = [CheckResult(code, "problem", what, "Check the owner and the rights of that place")]
+            self._found = [CheckResult(code, "problem", what, "Check the owner and permissions of that path")]
         except Exception as error:  # a bug in one check must not hide the results of the others
-            log.debug("The check %s failed in a way that we do not know", code, exc_info=True)
+            log.debug("Unexpected error in the check %s", code, exc_info=True)
             what = f"The check failed: {type(error).__name__}"
-            self._found = [CheckResult(code, "problem", what, "Please report this with the version of multi-mcp")]
+            self._found = [CheckResult(code, "problem", what, "Report this with the version of multi-mcp")]

@@ -31,8 +31,8 @@ PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
-    "A tray changes to the new one once you start multi-mcp again, a gateway without one after ten minutes without a "
-    "call; at once: multi-mcp stop, then multi-mcp start --detach"
+    "A tray changes to the new one once you start multi-mcp again, a gateway without a tray after ten minutes without "
+    "a call. To change at once: multi-mcp stop, then multi-mcp start --detach"
 )
 WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"
@@ -44,19 +44,19 @@ def home_short(world: CheckContext) -> list[CheckResult]:
     code, folder = "home.short", socket_folder(world.run)
     if world.platform == "win32" or folder == world.run:
         return [CheckResult(code, "ok", f"The runtime folder is {world.run}")]
-    what = f"The path of {world.run} is too long for a socket, which lies in {folder} instead"
-    return [CheckResult(code, "note", what, "Set MULTI_MCP_HOME to a shorter path if that is not wanted")]
+    what = f"The path of {world.run} is too long for a socket, which is in {folder} instead"
+    return [CheckResult(code, "note", what, "To avoid that, set MULTI_MCP_HOME to a shorter path")]
 
 
 def socket_mode(world: CheckContext) -> list[CheckResult]:
     """Report whether only this user can access the runtime folder and its files."""
     code = "socket.mode"
     if world.platform == "win32":
-        return [CheckResult(code, "ok", "Only this user reaches the gateway")]
+        return [CheckResult(code, "ok", "Only this user can reach the gateway")]
     folders = list(dict.fromkeys((Path(world.run), Path(socket_folder(world.run)))))
     files = [Path(world.run, LOCK), endpoint_file(world.run), folders[-1] / "gateway.sock"]
     found = [finding for path in (*folders, *files) if (finding := _not_private(path)) is not None]
-    return found or [CheckResult(code, "ok", "Only this user reaches the gateway")]
+    return found or [CheckResult(code, "ok", "Only this user can reach the gateway")]
 
 
 def socket_answers(world: CheckContext) -> list[CheckResult]:
@@ -68,7 +68,12 @@ def socket_answers(world: CheckContext) -> list[CheckResult]:
         return [_no_answer(world)]
     except PermissionError as error:
         return [
-            CheckResult(code, "problem", f"{error.filename} is not this user's alone", "Remove it, or ask its owner to")
+            CheckResult(
+                code,
+                "problem",
+                f"{error.filename} does not belong to this user alone",
+                "Remove it, or ask its owner to remove it",
+            )
         ]
     try:
         with client:
@@ -108,12 +113,12 @@ def stale_processes(world: CheckContext) -> list[CheckResult]:
     left = [pid for path in registries for pid in _left(path)]
     if left:
         pids = " ".join(map(str, left))
-        what = f"A gateway that is gone left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
+        what = f"A gateway that ended left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
         return [CheckResult(code, "problem", what, f"Start the gateway, which ends them, or: kill {pids}")]
     if registries:
-        what = f"A gateway was killed; its registry is left ({registries[0].name})"
-        return [CheckResult(code, "note", what, "The next start of the gateway removes it")]
-    return [CheckResult(code, "ok", "Nothing is left of earlier gateways")]
+        what = f"A killed gateway left its registry behind ({registries[0].name})"
+        return [CheckResult(code, "note", what, "The next gateway removes it")]
+    return [CheckResult(code, "ok", "Earlier gateways left nothing behind")]
 
 
 def _not_private(path: Path) -> CheckResult | None:
@@ -129,22 +134,24 @@ def _not_private(path: Path) -> CheckResult | None:
     if mode & 0o077 == 0:
         return None
     wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
-    what = f"Other users may reach {path} (mode {mode:03o})"
-    return CheckResult("socket.mode", "problem", what, f"Close it with: chmod {wanted} {path}")
+    what = f"Other users can reach {path} (mode {mode:03o})"
+    return CheckResult("socket.mode", "problem", what, f"Restrict it with: chmod {wanted} {path}")
 
 
 def _no_answer(world: CheckContext) -> CheckResult:
     """Return the result for a socket without listener: no gateway runs, or one runs and does not listen."""
     code, holder = "socket.answers", _holder(world)
     if holder and time.time() - Path(world.run, LOCK).stat().st_mtime < STARTING_S:
-        return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Look again in a few seconds")
+        return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Check again in a few seconds")
     if holder:
-        return CheckResult(code, "problem", f"The gateway (process {holder}) runs, but does not listen", _end(holder))
+        return CheckResult(code, "problem", f"The gateway (process {holder}) runs but does not listen", _end(holder))
     if FileLock(world.run, PAUSE_LOCK).is_held():
         return CheckResult(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
     is_left = world.platform != "win32" and Path(socket_path(world.run)).exists()
-    what = "The gateway was killed and does not run" if is_left else "The gateway does not run"
-    return CheckResult(code, "note", what, "Nothing to do: AI tools start it. Or: multi-mcp start --detach")
+    what = "The gateway was killed and is not running" if is_left else "The gateway is not running"
+    return CheckResult(
+        code, "note", what, "Nothing to do: AI tools start it. To start it now: multi-mcp start --detach"
+    )
 
 
 def _holder(world: CheckContext) -> int:
@@ -177,12 +184,12 @@ def _version(world: CheckContext, running: dict[str, Any]) -> CheckResult:
     """Report whether the gateway has this program's version, and was not started before its installation."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
-        what = f"The gateway that runs is version {version}, this program is {__version__}"
-        return CheckResult(code, "problem", what, "Start it anew: multi-mcp stop, multi-mcp start --detach")
+        what = f"The running gateway is version {version}, this program is {__version__}"
+        return CheckResult(code, "problem", what, "Restart it: multi-mcp stop, then multi-mcp start --detach")
     if Update(world.run).replaced_gateway(running["pid"]):
-        what = "The gateway that runs was started before this program was installed"
+        what = "The running gateway was started before this program was installed"
         return CheckResult(code, "note", what, SUCCESSION_HINT)
-    return CheckResult(code, "ok", f"The gateway is version {version}, as this program")
+    return CheckResult(code, "ok", f"The gateway is version {version}, the same as this program")
 
 
 def _of_server(server: dict[str, Any]) -> CheckResult:
@@ -199,9 +206,8 @@ def _of_server(server: dict[str, Any]) -> CheckResult:
 def _of_approvals(server: dict[str, Any]) -> CheckResult:
     name, waiting = server["name"], server["approvals"]
     tools, looks, wait = ("tool", "looks", "waits") if len(waiting) == 1 else ("tools", "look", "wait")
-    what = (
-        f"{len(waiting)} {tools} of {name} changed, or {looks} suspicious, and {wait} for you: {', '.join(waiting[:5])}"
-    )
+    state = f"changed, or {looks} suspicious, and {wait} for approval"
+    what = f"{len(waiting)} {tools} of {name} {state}: {', '.join(waiting[:5])}"
     return CheckResult("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
 
 

@@ -25,12 +25,12 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
         return []
     if config.settings.token_store != "file":
         what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
-        remedy = "To use them set token_store: file in servers.yaml; else remove that file"
+        remedy = "To use them, set token_store: file in servers.yaml; otherwise remove that file"
         return [CheckResult(CODE, "note", what, remedy)]
     made_with = _key_of(path)
     if made_with is None:
         return [
-            CheckResult(CODE, "problem", f"{path} is damaged", "Put back a copy of it; or remove it and sign in again")
+            CheckResult(CODE, "problem", f"{path} is damaged", "Restore a copy of it, or remove it and sign in again")
         ]
     answer = gateways_keyring(world)
     if answer is not None:
@@ -42,7 +42,10 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
         do = "Set" if made_with == "passphrase" else "Unset"
         return [
             CheckResult(
-                CODE, "note", f"{path} was made {how} a passphrase", f"{do} {PASSPHRASE} where the gateway is started"
+                CODE,
+                "note",
+                f"{path} was created {how} a passphrase",
+                f"{do} {PASSPHRASE} in the environment of the gateway",
             )
         ]
     if made_with == "passphrase":

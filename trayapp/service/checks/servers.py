@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 
 from trayapp.config.interpolate import resolve
-from trayapp.config.problems import Unparsable
+from trayapp.config.problems import UnparsableError
 from trayapp.config.programs import found_elsewhere
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
@@ -51,7 +51,7 @@ def config_parses(world: CheckContext) -> list[CheckResult]:
         return [CheckResult(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
     try:
         config = world.lay(parse(loaded.text, str(path)), str(path))
-    except Unparsable as error:
+    except UnparsableError as error:
         return [CheckResult(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
     return [CheckResult(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
@@ -63,7 +63,7 @@ def config_servers(world: CheckContext) -> list[CheckResult]:
     if config is None:
         return []
     found = [_of_problem(problem, world) for problem in config.problems]
-    return found or [CheckResult("config.servers", "ok", "All entries are sound")]
+    return found or [CheckResult("config.servers", "ok", "All entries are valid")]
 
 
 def launches(world: CheckContext) -> list[CheckResult]:
@@ -73,7 +73,7 @@ def launches(world: CheckContext) -> list[CheckResult]:
     told = {program for program in _wanted(config) if _missing(program, world)} if config else set()
     found = [finding for server in servers if server.command not in told for finding in _launch(server, world)]
     if servers and not found and not told:
-        found = [CheckResult("server.launch", "ok", "Variables, folders and programs of all servers are there")]
+        found = [CheckResult("server.launch", "ok", "Variables, folders and programs of all servers exist")]
     return found
 
 
@@ -109,7 +109,7 @@ def read_config(world: CheckContext) -> Config | None:
     path = world.paths.config_file
     try:
         return with_sample(world.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
-    except (Unparsable, StorageError):
+    except (UnparsableError, StorageError):
         return None
 
 
@@ -146,7 +146,7 @@ def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
         yield CheckResult("server.variables", "problem", error.title, error.hint)
         return
     for name in kept:
-        yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not looked at")
+        yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not checked")
     if ready.command is not None:
         yield from _program_of(server, ready, world)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
@@ -163,7 +163,7 @@ def _program_of(server: ServerConfig, ready: ServerConfig, world: CheckContext) 
     home = world.environ.get("HOME") or str(Path.home())
     folder = Path(home, ready.cwd or "")
     if ready.cwd is not None and not folder.is_dir():
-        where = "Make it, or correct cwd in servers.yaml"
+        where = "Create it, or correct cwd in servers.yaml"
         yield CheckResult("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
         return
     path = ready.env.get("PATH", world.environ.get("PATH"))

@@ -140,7 +140,7 @@ class SessionBus:
         thread, which would wait for itself.
         """
         if threading.current_thread() is self._thread:
-            raise RuntimeError("the thread that reads the bus must not wait for it")
+            raise RuntimeError("the thread that reads the bus must not block on it")
         answered, answer = threading.Event(), list[Body | None]()
 
         def on_reply(reply: Message | None) -> None:
@@ -212,7 +212,7 @@ class SessionBus:
             while True:
                 self._take(self._connection.receive())
         except (ReceiveStopped, OSError, EOFError, ValueError) as error:
-            log.debug("the session bus ended: %r", error)
+            log.debug("The session bus ended: %r", error)
         finally:
             self._end()
 
@@ -242,14 +242,14 @@ class SessionBus:
         try:
             job()
         except Exception:  # the boundary of a message: the next one must still be read
-            log.exception("a message of the session bus could not be taken")
+            log.exception("Unexpected error in a message of the session bus")
 
     def _answer(self, message: Message) -> None:
         fields = message.header.fields
         try:
             reply = self._reply(message)
         except Exception:  # the boundary of a call: the caller gets an error, and the next call its answer
-            log.exception("%s could not be answered", fields.get(HeaderFields.member))
+            log.exception("Unexpected error in %s", fields.get(HeaderFields.member))
             reply = new_error(message, f"{ERROR}.Failed")
         if not message.header.flags & MessageFlag.no_reply_expected:
             self._send(reply)
@@ -302,7 +302,7 @@ def connect(quietly: bool = False) -> SessionBus | None:
     try:
         return SessionBus.open()
     except NoBusError as error:
-        log.log(logging.DEBUG if quietly else logging.INFO, "no session bus: %s", error)
+        log.log(logging.DEBUG if quietly else logging.INFO, "No session bus: %s", error)
         return None
 
 

@@ -13,7 +13,7 @@ STARTED_WAIT_S = 3.0  # the same if a person started the tray, or a window manag
 DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """The next step of the search.
 
     - `way`: the kind of host to use; None: none yet.
@@ -26,7 +26,7 @@ class Step(NamedTuple):
     wait_s: float | None
 
 
-class Search:
+class HostSearch:
     """Decides by the hosts that exist, and by how long none has existed. It never asks or waits itself.
 
     `now` is the seconds of any clock that only goes forward.
@@ -40,18 +40,18 @@ class Search:
         self._xembed_after_s = panel_wait_s if bus else 0.0
         self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
 
-    def step(self, watcher: bool, now: float) -> Step:
+    def step(self, watcher: bool, now: float) -> SearchStep:
         """Return the next step; `watcher`: True if there is a panel that supports StatusNotifierItem."""
         if self._watcher and not watcher:  # the panel is restarting, which takes some seconds
             self._alone_since = now
             self._xembed_after_s, self._told_after_s = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
         self._watcher = watcher
         if watcher:
-            return Step("sni", False, None)
+            return SearchStep("sni", False, None)
         alone_s = now - self._alone_since
         way: Kind | None = "xembed" if self._display and alone_s >= self._xembed_after_s else None
         left = [mark - alone_s for mark in (self._xembed_after_s, self._told_after_s) if mark > alone_s]
-        return Step(way, alone_s >= self._told_after_s, min(left, default=None))
+        return SearchStep(way, alone_s >= self._told_after_s, min(left, default=None))
 
 
 def may_have_xembed(environ: Mapping[str, str]) -> bool:

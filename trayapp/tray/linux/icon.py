@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from trayapp.tray.linux.bus import SessionBus, connect
-from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, Kind, Search, may_have_xembed
-from trayapp.tray.linux.sni import Face
+from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, HostSearch, Kind, may_have_xembed
+from trayapp.tray.linux.sni import StatusNotifierIcon
 from trayapp.tray.toolkit import BaseIcon, Menu
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         super().__init__(name, icon, title, menu)
         self._bus, self._own_bus, self._on_no_host = bus, bus is None, on_no_host
         self._panel_wait_s, self._bus_wait_s, self._on_bus = panel_wait_s, bus_wait_s, on_bus
-        self._sni: Face | None = None
+        self._sni: StatusNotifierIcon | None = None
         self._xembed: Any = None
         self._attention = self._watcher = self._docked = self._ended = False
         self._changed = threading.Condition()
@@ -128,10 +128,10 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._sni.menu(self._menu)
 
     def _notify(self, message: str, title: str | None = None) -> None:
-        raise NotImplementedError("trayapp.tray.linux.notifications does that")
+        raise NotImplementedError("use trayapp.tray.linux.notifications")
 
     def _remove_notification(self) -> None:
-        raise NotImplementedError("trayapp.tray.linux.notifications does that")
+        raise NotImplementedError("use trayapp.tray.linux.notifications")
 
     # -- clicks ----------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         if self._bus is not None:
             self._bus.on_gone(self._end)
             clicks = (self._activated, self._clicked, self._watcher_is, self._opened)
-            self._sni = Face(self._bus, self.name, Menu.SEPARATOR, *clicks)
+            self._sni = StatusNotifierIcon(self._bus, self.name, Menu.SEPARATOR, *clicks)
 
     def _find_late_bus(self) -> None:
         """Look for a bus again. If there is one now, show on it what is already shown elsewhere."""
@@ -192,7 +192,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     def _follow_hosts(self) -> None:
         """Use the best host after every change, until the end."""
-        search = Search(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
+        search = HostSearch(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
         while not self._ended:
             watcher = self._watcher
             step = search.step(watcher, time.monotonic())

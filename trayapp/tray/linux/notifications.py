@@ -29,7 +29,7 @@ OnAction = Callable[[str], object]
 
 
 @dataclass(slots=True)
-class _Shown:
+class _ShownNotice:
     """A notification that the server shows, or was just asked to show."""
 
     number: int
@@ -54,7 +54,7 @@ class Notifier:
         self._app_name, self._picture = app_name, picture
         self._server: str = ""
         self._capabilities: frozenset[str] | None = None
-        self._shown: dict[str, _Shown] = {}
+        self._shown: dict[str, _ShownNotice] = {}
         self._one_at_a_time = threading.Lock()
         if bus is not None:
             self.join(bus)
@@ -95,7 +95,7 @@ class Notifier:
             offered = actions if on_action else ()
             body = self._body(key, title, text, offered, capabilities, urgent, clickable)
             first = offered[0][0] if offered and clickable else ""
-            return self._show(self._bus, key, body, lambda number: _Shown(number, on_action, first))
+            return self._show(self._bus, key, body, lambda number: _ShownNotice(number, on_action, first))
 
     def close(self, key: str) -> None:
         """Withdraw the notification, if it is still shown."""
@@ -149,7 +149,7 @@ class Notifier:
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
         return hints
 
-    def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _Shown]) -> bool:
+    def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _ShownNotice]) -> bool:
         """Send Notify and wait. The id is stored on the bus's thread: a click may follow there at once."""
 
         def note(answer: Body) -> None:
@@ -176,7 +176,7 @@ class Notifier:
         if gone is not None:
             self._shown.pop(gone[0], None)
 
-    def _by_number(self, message: Message, number: int) -> tuple[str, _Shown] | None:
+    def _by_number(self, message: Message, number: int) -> tuple[str, _ShownNotice] | None:
         if message.header.fields.get(HeaderFields.sender) != self._server:
             return None
         return next(((key, shown) for key, shown in list(self._shown.items()) if shown.number == number), None)

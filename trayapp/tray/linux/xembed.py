@@ -113,10 +113,10 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         try:
             self._mainloop()
         except X_ERRORS as error:
-            log.info("the display is gone: %s", repr(error))
+            log.info("The display is gone: %s", repr(error))
             gone = True
         except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app goes on without the icon
-            log.exception("the icon in the XEmbed tray is lost")
+            log.exception("Lost the icon in the XEmbed tray")
         self._end()
         self._tell(False)
         if gone:
@@ -290,7 +290,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
                 self._window.clear_area(0, 0, width, height, False)
                 raw = self._window.get_image(0, 0, width, height, Xlib.X.ZPixmap, ALL_PLANES)
         except (_xorg.XError, Xlib.error.XError) as error:
-            log.debug("the tray's background cannot be read: %r", error)
+            log.debug("Cannot read the tray's background: %r", error)
             return Image.new("RGB", (width, height))
         if raw.depth != DEPTH or len(raw.data) != width * height * BYTES_A_PIXEL:
             return Image.new("RGB", (width, height))

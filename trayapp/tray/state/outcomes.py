@@ -27,38 +27,38 @@ FAILURES: dict[Verb, str] = {
     Verb.SIGN_IN: "Sign-in failed",
     Verb.SIGN_OUT: "Sign-out failed",
     Verb.UNLOCK: "Not unlocked",
-    Verb.ENABLE: "Not switched on",
-    Verb.DISABLE: "Not switched off",
-    Verb.SHOW_LOG: "The log cannot be shown",
-    Verb.SHOW_CHANGES: "What changed cannot be shown",
+    Verb.ENABLE: "Not enabled",
+    Verb.DISABLE: "Not disabled",
+    Verb.SHOW_LOG: "Cannot show the log",
+    Verb.SHOW_CHANGES: "Cannot show what changed",
     Verb.APPROVE: "Not approved",
     Verb.ALLOW: "Not allowed",
     Verb.ALLOW_SESSION: "Not allowed",
     Verb.ALLOW_ALWAYS: "Not allowed",
     Verb.DENY: "Not denied",
     Verb.OPEN_ASKED: "Not opened",
-    Verb.OPEN_PANEL: "The panel cannot be opened",
-    Verb.OPEN_FILE: "The file cannot be opened",
+    Verb.OPEN_PANEL: "Cannot open the panel",
+    Verb.OPEN_FILE: "Cannot open the file",
     Verb.CONNECT_CLIENT: "Not connected",
     Verb.DISCONNECT_CLIENT: "Not disconnected",
     Verb.COPY_COMMAND: "Not copied",
-    Verb.SHOW_OFFER: "They cannot be shown",
-    Verb.TAKE_OVER: "Not taken over",
-    Verb.TAKE_OVER_HIDDEN: "Not taken over",
-    Verb.LEAVE_SERVERS: "Not noted",
-    Verb.TAKE_OUT: "Not taken out",
-    Verb.SHOW_LOGS: "The logs cannot be shown",
-    Verb.LOG_FOLDER: "The folder cannot be opened",
+    Verb.SHOW_OFFER: "Cannot show the servers",
+    Verb.TAKE_OVER: "Not imported",
+    Verb.TAKE_OVER_HIDDEN: "Not imported",
+    Verb.LEAVE_SERVERS: "Not saved",
+    Verb.TAKE_OUT: "Not removed",
+    Verb.SHOW_LOGS: "Cannot show the logs",
+    Verb.LOG_FOLDER: "Cannot open the folder",
     Verb.CHECK: "Not checked",
     Verb.COPY_DIAGNOSTICS: "Not copied",
     Verb.PAUSE: "Not paused",
     Verb.RESUME: "Not resumed",
     Verb.RESTART: "Not restarted",
     Verb.RETRY: "Not started",
-    Verb.AUTOSTART_ON: "Start at login was not switched on",
-    Verb.AUTOSTART_OFF: "Start at login was not switched off",
-    Verb.SHOW_STATE: "The state cannot be shown",
-    Verb.ABOUT: "It cannot be shown",
+    Verb.AUTOSTART_ON: "Start at login not turned on",
+    Verb.AUTOSTART_OFF: "Start at login not turned off",
+    Verb.SHOW_STATE: "Cannot show the state",
+    Verb.ABOUT: "Cannot show it",
     Verb.QUIT: "Not quit",
 }
 
@@ -83,13 +83,13 @@ def failed(action: Action, error: MultiMcpError) -> Notice:
 
 def unknown(action: Action, error: Exception) -> Notice:
     """Return a notice of an unexpected error."""
-    return said(FAILURES[action.verb], f"Unexpected: {type(error).__name__}", "The tray's log says more: tray.log")
+    return said(FAILURES[action.verb], f"Unexpected error: {type(error).__name__}", "See tray.log")
 
 
 def reconnected(servers: Mapping[str, Outcome]) -> Notice:
     """Return the notice after Reconnect or Reconnect all."""
     if not servers:
-        return said("Nothing to reconnect", "No server is in use. Each starts with its next call.")
+        return said("Nothing to reconnect", "No server is in use. Each one starts with its next call.")
     return _summed(servers, "reconnected", "Reconnected", _state)
 
 
@@ -138,13 +138,13 @@ def _change(outcome: Outcome) -> str:
 
 def switched(server: str, on: bool) -> Notice:
     """Return the notice after Enabled."""
-    after = "Clients see its tools again." if on else "Clients see its tools no more."
-    return said(f"{texts.name(server)} is switched {'on' if on else 'off'}", after)
+    after = "Clients see its tools again." if on else "Clients no longer see its tools."
+    return said(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
 
 def copied(command: str) -> Notice:
     """Return the notice after Copy stdio command."""
-    return said("Copied", "Paste it where your AI tool wants a command:", command)
+    return said("Copied", "Paste it where your AI tool expects a command:", command)
 
 
 def not_copied(command: str) -> Notice:
@@ -155,19 +155,17 @@ def not_copied(command: str) -> Notice:
 def autostart(on: bool) -> Notice:
     """Return the notice after Start at login."""
     if on:
-        return said("multi-mcp starts at login", "From the next login on.")
-    return said(
-        "multi-mcp does not start at login any more", "Your AI tools still start the gateway when they need it."
-    )
+        return said("multi-mcp starts at login", "Starting with the next login.")
+    return said("multi-mcp no longer starts at login", "Your AI tools still start the gateway when they need it.")
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
     """Return the notice after a click on an AI tool; `done` is its row of `multi-mcp connect NAME --json`."""
     if not done["changed"]:
-        return said(f"{title} is {'already' if on else 'not'} connected", "There was nothing to change.")
+        return said(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
     if on:
-        return said(f"{title} is connected", str(done["needs"]) or "It sees its new entry by itself.")
-    after = "Its configuration is as it was before." if done["restores"] else "What else was changed there stays."
+        return said(f"{title} is connected", str(done["needs"]) or "It reads the new entry by itself.")
+    after = "Its configuration is as it was before." if done["restores"] else "Other changes in its file are kept."
     return said(f"{title} is disconnected", after)
 
 
@@ -175,24 +173,24 @@ def taken_over(servers: int, secrets: int) -> Notice:
     """Return the notice after `Use them`."""
     lines = [
         "Now connect your AI tools, in the menu.",
-        "They still have their own: its menu AI tools takes those out.",
+        "They still start their own copies: remove those in the menu AI tools.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
     return _instead(
-        NoticeKind.OFFER, said(f"{count(servers, 'server')} taken over", *([clear] if secrets else []), *lines)
+        NoticeKind.OFFER, said(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
     )
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
     """Return the notice after `Take them out`."""
     titles = list(dict.fromkeys(server.title for server in servers))
-    title = texts.listed(titles, f" {'has' if len(titles) == 1 else 'have'} multi-mcp alone now")
-    return said(title, "Restart what runs. To put them back: multi-mcp import --undo")
+    title = texts.listed(titles, f" now {'uses' if len(titles) == 1 else 'use'} only multi-mcp")
+    return said(title, "Restart running AI tools. To undo: multi-mcp import --undo")
 
 
 def left() -> Notice:
     """Return the notice after `Leave them where they are`."""
-    after = "To take them over later, on a terminal: multi-mcp import"
+    after = "To import them later, on a terminal: multi-mcp import"
     return _instead(NoticeKind.OFFER, said("They stay where they are", after))
 
 
@@ -204,14 +202,19 @@ def _instead(kind: NoticeKind, notice: Notice) -> Notice:
 def offer_text(servers: Sequence[Offered]) -> str:
     """Return a text that lists the offered servers with what each starts."""
     rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
-    after = "None of them is started by multi-mcp before you take it over: in its menu, or with: multi-mcp import"
-    return "\n".join(["Servers that your AI tools have, and multi-mcp has not:", "", *rows, "", after, ""])
+    after = "multi-mcp starts none of them before you import it: in the menu, or with: multi-mcp import"
+    return "\n".join(["Servers that your AI tools have and multi-mcp does not:", "", *rows, "", after, ""])
 
 
 def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a text about a server's tools that changed or are suspicious. Tools with findings come first."""
-    head = f"Tools of {texts.plain(server)} that changed, or look suspicious. Lines with - were approved, + is new."
-    lines = [head, "To approve them: the menu of multi-mcp, or on a terminal: multi-mcp approve", ""]
+    head = f"Tools of {texts.plain(server)} that changed or look suspicious."
+    lines = [
+        head,
+        "Lines with - were approved, lines with + are new.",
+        "To approve them, use the menu of multi-mcp, or on a terminal: multi-mcp approve",
+        "",
+    ]
     for row in sorted(rows, key=lambda row: not row["findings"]):
         findings = row["findings"]
         title = texts.alarm([str(found["code"]) for found in findings]) or texts.plain(str(row["reason"]))
@@ -232,17 +235,17 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
     """Return the notice after Approve."""
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
-        again = f"{count(missed, 'tool')} changed meanwhile. Look again."
+        again = f"{count(missed, 'tool')} changed in the meantime. Look again."
         return said(f"Not all approved: {texts.name(server)}", again)
     unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
-    after = f"Until the gateway ends only: {unsaved[0]}" if unsaved else "Clients see them from now on."
+    after = f"Only until the gateway ends: {unsaved[0]}" if unsaved else "Clients see them from now on."
     return said(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:
     """Return the notice after Sign in; `outcome` is the result of the request (wire/control)."""
     error, auth = outcome.get("error"), outcome.get("auth") or {}
-    lines = [texts.reason(error) if error else "Its tools answer now."]
+    lines = [texts.reason(error) if error else "Its tools can be called now."]
     if auth.get("kept") is False:
         lines.append(texts.SIGN_IN_NOT_KEPT)
     return said(f"Signed in to {texts.name(server)}", *lines)
@@ -250,12 +253,12 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
 
 def signed_out(server: str) -> Notice:
     """Return the notice after Sign out."""
-    return said(f"Signed out of {texts.name(server)}", "Its tokens are deleted on this computer.")
+    return said(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
 
 def unlocked() -> Notice:
     """Return the notice after Unlock the keyring."""
-    return said("The keyring is open", "Sign-ins are kept there.")
+    return said("The keyring is unlocked", "Sign-ins are kept there.")
 
 
 def about(version: str, config: str, logs: str) -> Notice:
@@ -278,12 +281,14 @@ def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
 
 def diagnostics_copied() -> Notice:
     """Return the notice after Copy diagnostics."""
-    return said("Diagnostics copied", "Versions and what doctor finds, without secrets. Paste them where you ask.")
+    return said(
+        "Diagnostics copied", "Versions and the findings of doctor, without secrets. Paste them where you ask for help."
+    )
 
 
 def diagnostics_in(file: str) -> Notice:
     """Return the notice after Copy diagnostics on a system where this app cannot copy."""
-    return said("Nothing here copies", f"The diagnostics are in {file}")
+    return said("Cannot copy here", f"The diagnostics are in {file}")
 
 
 def no_host() -> Notice:
@@ -291,7 +296,7 @@ def no_host() -> Notice:
     return Notice(
         "no-host",
         "multi-mcp runs without an icon",
-        "Nothing here shows tray icons. It appears as soon as something does: on GNOME, install the extension "
-        "AppIndicator. Without one: multi-mcp status, and multi-mcp quit to end it.",
+        "Nothing here shows tray icons. The icon appears as soon as something does: on GNOME, install the extension "
+        "AppIndicator. Without an icon: multi-mcp status, and multi-mcp quit to end it.",
         ((texts.OPEN_FILE, Action(Verb.OPEN_FILE)), (texts.QUIT, Action(Verb.QUIT))),
     )

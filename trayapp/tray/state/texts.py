@@ -130,12 +130,12 @@ STARTING = "The gateway is starting"
 STOPPING = "The gateway is stopping"
 HANGS = "The gateway does not answer"
 HANGS_HINT = "Choose Restart gateway in the menu, or wait"
-UNREADABLE = "The gateway's state cannot be read"
-RESTARTING = "The gateway stopped and is started again"
+UNREADABLE = "Cannot read the gateway's state"
+RESTARTING = "The gateway stopped and is restarting"
 CRASH_LOOP = "The gateway keeps crashing"
 CRASH_LOOP_HINT = "Choose Retry in the menu, or look at the logs"
 PAUSED = "Paused, no server can be reached"
-PAUSED_HINT = "Choose Resume in the menu to go on"
+PAUSED_HINT = "Choose Resume in the menu to continue"
 NO_SERVERS = "No servers yet"
 ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
@@ -175,8 +175,8 @@ def permissions_wanted(names: Sequence[str]) -> str:
 
 
 def approval_wanted(names: Sequence[str]) -> str:
-    """Return `github: changed tools wait for you`."""
-    return listed(names, ": changed tools wait for you")
+    """Return `github: changed tools wait for approval`."""
+    return listed(names, ": changed tools wait for approval")
 
 
 def alarm(codes: Sequence[str]) -> str:
@@ -264,19 +264,19 @@ GATEWAY_LOG = "Gateway log"
 LOG_FOLDER = "Log folder"
 CHECK = "Check everything"
 DIAGNOSTICS = "Copy diagnostics"
-NOTHING_LOGGED = "It has written nothing itself. What the gateway's log says of it:"
+NOTHING_LOGGED = "It has written nothing itself. The gateway's log has this about it:"
 SWITCH_OFF = "Switch off"
 OPEN_ENTRY = "Open its entry"
 PAUSE = "Pause"
 RESUME = "Resume"
-RETRY = "! Retry: start the gateway again"
+RETRY = "! Retry: restart the gateway"
 RESTART = "Restart gateway"
 RESTART_FOREIGN = "Restart gateway (started by another program)"
 AUTOSTART = "Start at login"
 AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
 ABOUT = "About multi-mcp ..."
 QUIT = "Quit"
-QUIT_ATTACHED = "Quit (the gateway goes on)"
+QUIT_ATTACHED = "Quit (the gateway keeps running)"
 
 
 def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
@@ -331,8 +331,8 @@ def quit_text(names: Sequence[str]) -> str:
 
 
 def removal(number: int) -> str:
-    """Return `Take 5 servers out of them ...`: AI tools have these servers, and multi-mcp has them too."""
-    return f"Take {count(number, 'server')} out of them ..."
+    """Return `Remove 5 servers from them ...`: AI tools have these servers, and multi-mcp has them too."""
+    return f"Remove {count(number, 'server')} from them ..."
 
 
 def only_in(project: str) -> str:
@@ -388,13 +388,13 @@ def more(way: str, number: int, thing: str = "server") -> str:
     return way.format(count(number, f"more {thing}"))
 
 
-TAKE_OUT = "Take them out, with a backup of each file"
+TAKE_OUT = "Remove them, with a backup of each file"
 TAKE_OVER = "Use them"
 TAKE_OVER_HIDDEN = "Use them, secrets into the keyring"
 TAKE_OVER_CLEAR = "Use them as they are"
 LEAVE = "Leave them where they are"
 SHOW_OFFER = "Show them"
-OFFER_TEXT = "Nothing is started until you say yes."
+OFFER_TEXT = "Nothing starts until you choose."
 
 
 def offer(servers: Sequence[Offered]) -> str:
@@ -430,36 +430,36 @@ def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
 
 def client(title: str, drift: str | None) -> str:
     """Return the entry of an AI tool. `drift`: a click rewrites the tool's entry, for this reason."""
-    return fit(f"{name(title)}: renew its entry ({fit(drift)})") if drift else name(title)
+    return fit(f"{name(title)}: update its entry ({fit(drift)})") if drift else name(title)
 
 
 # -- notifications (notices) ------------------------------------------------------------------------------------------
 
 FILE_MENDED = "servers.yaml is fine again"
 FILE_MENDED_TEXT = "Its changes are applied."
-FILE_BROKEN_TEXT = "Until it is mended, the servers run as before."
+FILE_BROKEN_TEXT = "Until it is fixed, the servers run as before."
 ENTRY_BROKEN_TEXT = "All other servers run."
 CRASHED = "The gateway stopped unexpectedly and runs again"
-CRASHED_TEXT = "Calls that were under way got an error. Its log says why it stopped."
-CRASH_LOOP_TEXT = "It is not started again until you choose Retry. Its log says why it ends."
-HANGS_TEXT = "AI tools wait for it. Restart it, or wait: one of this app's own is restarted by itself."
+CRASHED_TEXT = "Calls in progress got an error. See its log for the reason."
+CRASH_LOOP_TEXT = "It stays stopped until you choose Retry. See its log for the reason."
+HANGS_TEXT = "AI tools wait for it. Restart it, or wait: a gateway that this app started restarts by itself."
 RETRY_NOW = "Retry"
-SIGN_IN_NOT_KEPT = "No keyring keeps it: after a restart, sign in again."
+SIGN_IN_NOT_KEPT = "No keyring keeps it: sign in again after a restart."
 NOT_KEPT = "Sign-ins are not kept"
-NOT_KEPT_TEXT = "Until then they end with the gateway."
-UNLOCK_TEXT = "Sign-ins and secrets are in it. Until it is open, servers that need them wait."
+NOT_KEPT_TEXT = "Until then, they are lost when the gateway ends."
+UNLOCK_TEXT = "It holds sign-ins and secrets. Servers that need them wait until you unlock it."
 INSTALL_KEYRING = "There is no keyring. Install one to keep them."
 SIGN_IN_NOW = "Sign in"
-SIGN_IN_TEXT = "Its tools answer once you have signed in."
-SIGN_IN_TEXT_MANY = "Their tools answer once you have signed in."
+SIGN_IN_TEXT = "Its tools can be called once you have signed in."
+SIGN_IN_TEXT_MANY = "Their tools can be called once you have signed in."
 GRANT_NOW = "Sign in again"
 GRANT_TEXT = "A call was refused. Sign in again to allow it."
 GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
 SHOW_CHANGES = "Show what changed"
 APPROVE_SHOWN = "Approve what was shown"
-APPROVE_TEXT = "What changed is held back until you have looked at it."
+APPROVE_TEXT = "The changes are held back until you approve them."
 TRY_AGAIN = "Try again once the gateway runs."
-ALARM_TEXT = "Its new words are held back. Look at them before you approve."
+ALARM_TEXT = "Its new text is held back. Read it before you approve."
 
 
 def servers_failed(number: int) -> str:
@@ -597,4 +597,4 @@ def _is_cut(row: str) -> bool:
     return row.endswith(ELLIPSIS) or " characters)..." in row
 
 
-ALL_OF_IT = "All of it: multi-mcp asks"
+ALL_OF_IT = "Show all: multi-mcp asks"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from trayapp.tray.linux.sni.tree import (
     REMEMBERED,
     ROOT,
-    Difference,
+    EntryNumbers,
+    MenuDifference,
     MenuEntry,
     MenuNode,
-    Numbers,
     difference,
     entries,
     numbered,
@@ -68,7 +68,7 @@ def paths(node: MenuNode, menu: tuple[MenuEntry, ...], above: tuple[Any, ...] = 
 @pytest.mark.requirement("tray-menu-steady")
 @given(st.lists(menus(), min_size=1, max_size=8))
 def test_a_number_means_the_same_thing_in_every_menu_that_follows(shown: list[tuple[MenuEntry, ...]]) -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     meaning: dict[int, tuple[Any, ...]] = {}
     for menu in shown:
         root, _ = numbered(menu, numbers)
@@ -79,13 +79,13 @@ def test_a_number_means_the_same_thing_in_every_menu_that_follows(shown: list[tu
 
 @given(menus())
 def test_the_entries_by_number_are_those_that_the_tree_shows(menu: tuple[MenuEntry, ...]) -> None:
-    root, shown = numbered(menu, Numbers())
+    root, shown = numbered(menu, EntryNumbers())
     assert {node.number for node in walk(root)} - {ROOT} == shown.keys()
     assert all(shown[node.number].properties == node.properties for node in walk(root) if node.number != ROOT)
 
 
 def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_used_twice() -> None:
-    numbers, given_out = Numbers(), set()
+    numbers, given_out = EntryNumbers(), set()
     for count in range(3 * REMEMBERED):
         root, _ = numbered((entry("quit"), entry(f"{count} calls")), numbers)
         given_out.add(root.children[1].number)
@@ -97,7 +97,7 @@ def test_texts_that_hold_counters_do_not_fill_the_memory_and_numbers_are_never_u
 # -- differences -------------------------------------------------------------------------------------------------------
 
 
-def told(old: MenuNode, new: MenuNode, change: Difference) -> MenuNode:
+def told(old: MenuNode, new: MenuNode, change: MenuDifference) -> MenuNode:
     """Return what KDE's panel shows that showed `old`, was told of the change, and reads again what it was told to.
 
     It reads one level. What it knows below stays as it is; what is new it reads when it is opened.
@@ -121,7 +121,7 @@ def told(old: MenuNode, new: MenuNode, change: Difference) -> MenuNode:
 def test_what_panels_are_told_is_enough_to_show_the_new_menu(
     before: tuple[MenuEntry, ...], after: tuple[MenuEntry, ...]
 ) -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     old, _ = numbered(before, numbers)
     new, _ = numbered(after, numbers)
     assert told(old, new, difference(old, new)) == new
@@ -129,12 +129,12 @@ def test_what_panels_are_told_is_enough_to_show_the_new_menu(
 
 @given(menus())
 def test_nothing_is_told_of_a_menu_that_is_the_same(menu: tuple[MenuEntry, ...]) -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     assert difference(numbered(menu, numbers)[0], numbered(menu, numbers)[0]) == ([], [], [])
 
 
 def test_a_change_inside_a_submenu_leaves_the_rest_alone() -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     old, _ = numbered((entry("quit"), entry("servers", "", entry("git"))), numbers)
     new, _ = numbered((entry("quit"), entry("servers", "", entry("git"), entry("linear"))), numbers)
     assert difference(old, new) == ([2], [], [])
@@ -142,7 +142,7 @@ def test_a_change_inside_a_submenu_leaves_the_rest_alone() -> None:
 
 @pytest.mark.requirement("tray-submenus")
 def test_each_submenu_that_changed_is_told_not_only_what_is_around_them() -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     servers = (
         entry("git", "", entry("sign in")),
         entry("linear", "", entry("sign in")),
@@ -158,7 +158,7 @@ def test_each_submenu_that_changed_is_told_not_only_what_is_around_them() -> Non
 @pytest.mark.requirement("tray-submenus")
 @pytest.mark.parametrize("more", [{"toggle-type": ("s", "checkmark")}, {"children-display": ("s", "submenu")}])
 def test_an_entry_that_becomes_another_kind_of_entry_is_a_new_one_for_the_panel(more: dict[str, Any]) -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     plain, _ = numbered((entry("servers"),), numbers)
     other, _ = numbered((entry("servers", **more),), numbers)
     assert plain.children[0].number != other.children[0].number
@@ -166,7 +166,7 @@ def test_an_entry_that_becomes_another_kind_of_entry_is_a_new_one_for_the_panel(
 
 
 def test_another_text_is_no_change_of_layout() -> None:
-    numbers = Numbers()
+    numbers = EntryNumbers()
     old, _ = numbered((entry("git", "starting"),), numbers)
     new, _ = numbered((entry("git", "ready"),), numbers)
     assert difference(old, new) == ([], [(1, {"label": ("s", "ready")})], [])

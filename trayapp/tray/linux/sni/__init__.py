@@ -3,6 +3,6 @@
 Rules: freedesktop.org "Status Notifier Item"; libdbusmenu's dbus-menu.xml. Never here: pystray's classes, X.
 """
 
-from trayapp.tray.linux.sni.face import WATCHER, Face
+from trayapp.tray.linux.sni.face import WATCHER, StatusNotifierIcon
 
-__all__ = ["WATCHER", "Face"]
+__all__ = ["WATCHER", "StatusNotifierIcon"]

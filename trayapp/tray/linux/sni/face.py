@@ -22,7 +22,7 @@ ITEM_PATH = "/StatusNotifierItem"
 MENU_PATH = "/StatusNotifierItem/Menu"
 
 
-class Face:
+class StatusNotifierIcon:
     """An icon for panels that support StatusNotifierItem. All methods may be called from any thread.
 
     The callbacks run on the thread that reads the bus:
@@ -104,4 +104,4 @@ class Face:
 
 def _registered(reply: Message | None) -> None:
     if reply is not None and values(reply) is None:
-        log.warning("the panel refused the icon: %s", reply.header.fields)
+        log.warning("The panel refused the icon: %s", reply.header.fields)

@@ -19,7 +19,7 @@ PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ItemLook:
     """The visible state of the item. `title`: lines, with the headline first."""
 
     pixmaps: tuple[Pixmap, ...] = ()
@@ -42,11 +42,11 @@ class ItemService:
     def __init__(self, bus: SessionBus, path: str, menu_path: str, name: str, on_activate: Callable[[], None]) -> None:
         self._bus, self._path, self._menu_path, self._name = bus, path, menu_path, name
         self._on_activate = on_activate
-        self._look = Look()
+        self._look = ItemLook()
         self._lock = threading.Lock()
 
     def show(self, **changes: Any) -> None:
-        """Change fields of the Look, and signal the differences to panels. Call this from any thread."""
+        """Change fields of the ItemLook, and signal the differences to panels. Call this from any thread."""
         with self._lock:
             before, self._look = self._look, replace(self._look, **changes)
             for member, signature, body in _signals(before, self._look):
@@ -95,7 +95,7 @@ def _nothing(*arguments: object) -> Answer:
     return "", ()
 
 
-def _signals(before: Look, after: Look) -> list[tuple[str, str | None, tuple[str, ...]]]:
+def _signals(before: ItemLook, after: ItemLook) -> list[tuple[str, str | None, tuple[str, ...]]]:
     told: list[tuple[str, str | None, tuple[str, ...]]] = []
     if before.pixmaps != after.pixmaps:
         told += [("NewIcon", None, ()), ("NewAttentionIcon", None, ())]

@@ -11,9 +11,9 @@ from trayapp.tray.linux.bus import Answer, Method, SessionBus
 from trayapp.tray.linux.sni import description
 from trayapp.tray.linux.sni.tree import (
     ROOT,
-    Difference,
+    EntryNumbers,
+    MenuDifference,
     MenuNode,
-    Numbers,
     Properties,
     difference,
     entries,
@@ -26,7 +26,7 @@ MENU = "com.canonical.dbusmenu"
 ALL_LEVELS = -1
 VERSION = 3  # of the protocol, as in libdbusmenu
 REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
-NOTHING = Difference([], [], [])
+NOTHING = MenuDifference([], [], [])
 
 
 class MenuService:
@@ -50,7 +50,7 @@ class MenuService:
         self._on_open = on_open
         self._lock = threading.Lock()
         self._tickets, self._shown_ticket = itertools.count(1), 0
-        self._numbers, self._revision = Numbers(), 1
+        self._numbers, self._revision = EntryNumbers(), 1
         self._root, self._shown = numbered((), self._numbers)
         self._unread: set[int] = set()  # parents whose children changed since a panel last read them
         self._repeat: threading.Timer | None = None
@@ -79,7 +79,7 @@ class MenuService:
             if self._repeat is not None:
                 self._repeat.cancel()
 
-    def _tell(self, told: Difference) -> None:
+    def _tell(self, told: MenuDifference) -> None:
         """Signal each submenu that changed: KDE reads only one level, from the parent in the signal."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
@@ -103,7 +103,7 @@ class MenuService:
         with self._lock:
             known = self._known()
             nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
-            self._tell(Difference([number for number in known if number in self._unread], nodes, []))
+            self._tell(MenuDifference([number for number in known if number in self._unread], nodes, []))
 
     # -- the panels' requests --------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class MenuNode:
     children: tuple[MenuNode, ...] = ()
 
 
-class Numbers:
+class EntryNumbers:
     """Gives each key its number: always the same one, and never one number to two keys."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def _entry(item: Any, separator: Any) -> MenuEntry:
     return MenuEntry(getattr(item, "key", text), properties, item, entries(submenu or (), separator))
 
 
-def numbered(menu: tuple[MenuEntry, ...], numbers: Numbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
+def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
     """Return the tree below ROOT, and the entries by number."""
     shown: dict[int, MenuEntry] = {}
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
@@ -99,7 +99,7 @@ def numbered(menu: tuple[MenuEntry, ...], numbers: Numbers) -> tuple[MenuNode, d
 
 
 def _nodes(
-    menu: tuple[MenuEntry, ...], parent: Key, numbers: Numbers, shown: dict[int, MenuEntry]
+    menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers, shown: dict[int, MenuEntry]
 ) -> tuple[MenuNode, ...]:
     seen: dict[str, int] = {}
     nodes = []
@@ -125,7 +125,7 @@ def without_kind(properties: Properties) -> Properties:
     return {name: value for name, value in properties.items() if name not in KIND}
 
 
-class Difference(NamedTuple):
+class MenuDifference(NamedTuple):
     """The changes to report to panels.
 
     `parents`: nodes of both trees whose own children were added, removed, or moved, outermost first. `changed` and
@@ -137,7 +137,7 @@ class Difference(NamedTuple):
     removed: list[tuple[int, list[str]]]
 
 
-def difference(old: MenuNode, new: MenuNode) -> Difference:
+def difference(old: MenuNode, new: MenuNode) -> MenuDifference:
     """Compare two trees. Nodes with the same number are the same item."""
     before = {node.number: node for node in walk(old)}
     parents, changed, removed = [], [], []
@@ -151,4 +151,4 @@ def difference(old: MenuNode, new: MenuNode) -> Difference:
             changed.append((node.number, fresh))
         if lost := [name for name in known.properties if name not in node.properties]:
             removed.append((node.number, lost))
-    return Difference(parents, changed, removed)
+    return MenuDifference(parents, changed, removed)

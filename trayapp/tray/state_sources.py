@@ -11,7 +11,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
 from trayapp.service.autostart.switch import Autostart
-from trayapp.service.supervision import Seen
+from trayapp.service.supervision import SupervisorView
 from trayapp.tray.state.state import ClientState, Offered, TrayState
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def no_offer() -> tuple[Offered, ...]:
     return ()
 
 
-class Desk:
+class StateSources:
     """Holds the sources of the newest TrayState.
 
     - `clients`: finds the AI tools. It may block.
@@ -46,14 +46,14 @@ class Desk:
         self._autostart = autostart
         self._look = clients
         self._lock = threading.Lock()
-        self._seen = Seen(ChildState.STARTING)
+        self._seen = SupervisorView(ChildState.STARTING)
         self._clients: tuple[ClientState, ...] | None = None
         self._look_for_offer, self._offer_told = offer, offer_told
         self._offered: tuple[Offered, ...] | None = None
         self._look_for_doubled = doubled
         self._doubled: tuple[Offered, ...] = ()
         self._is_on = self._start_at_login()
-        self._read: tuple[Seen, TrayState] | None = None
+        self._read: tuple[SupervisorView, TrayState] | None = None
 
     def look_around(self) -> None:
         """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
@@ -71,7 +71,7 @@ class Desk:
             log.warning("%s", error)
             return None
 
-    def see(self, seen: Seen) -> bool:
+    def see(self, seen: SupervisorView) -> bool:
         """Take what the supervisor sees. Return True if the state of the gateway's process changed."""
         with self._lock:
             before, self._seen = self._seen, seen
@@ -91,7 +91,7 @@ class Desk:
         return replace(state, doubled=doubled)
 
 
-def state_of(seen: Seen) -> TrayState:
+def state_of(seen: SupervisorView) -> TrayState:
     """Return a TrayState of what the supervisor sees. An unreadable snapshot becomes the state's error."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     if seen.snapshot is None:
