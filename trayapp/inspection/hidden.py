@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from trayapp.model.late import late
@@ -145,6 +146,7 @@ def _invisible(text: str) -> Iterator[Hidden]:
         yield Hidden("hidden.zero-width", serious, f"It has {sum(map(len, runs))} invisible characters: {kinds}")
 
 
+@lru_cache(maxsize=2)  # a definition's longest text is read twice: for what hides in it, and for orders
 def bared(text: str) -> str:
     """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
     if text.isascii():

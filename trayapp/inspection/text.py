@@ -28,6 +28,8 @@ class Sentence(NamedTuple):
 
 def sentences(text: str) -> list[Sentence]:
     """Return the sentences of a text that was bared of what hides in it."""
+    if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
+        return [Sentence(text, text.lower())]  # a name or a value, of which some definitions have hundreds
     lines = text[:READ_MOST].splitlines()
     parts = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
     return [Sentence(said, said.lower().replace("’", "'")) for part in parts for said in _cut(part)]
@@ -37,8 +39,12 @@ def _cut(line: str) -> Iterator[str]:
     """Yield the sentences of a line."""
     begin = 0
     for end in _END.finditer(line):
-        yield from _parts(line[begin : end.start() + 1])
+        said = line[begin : end.start() + 1]
         begin = end.end()
+        if len(said) <= TOGETHER:
+            yield said
+        else:
+            yield from _parts(said)
     if begin < len(line):
         yield from _parts(line[begin:])
 
