@@ -32,7 +32,7 @@ _TAKE = (
     r"print|grab|copy|include|attach|append)(?:s|es|ed|d|ing|ting|ping|bing)?(?:_\w+)?"
 )
 _FILE_WORD = (
-    r"\b(?:id_rsa|id_ed25519|authorized_keys|kubeconfig|mcp(?:_config)?\.json|shell history|cookies\.sqlite|"
+    r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|kubeconfig|mcp(?:_config)?\.json|shell history|cookies\.sqlite|"
     r"login data\b|keychain\b|credentials?\.(?:json|csv|txt|ya?ml)|ssh (?:private )?keys?\b|"
     r"private (?:ssh )?keys?\b|browser (?:cookies|history)\b|claude_desktop_config|wallet\.dat|"
     r"(?:documents|downloads) folder\b)"
@@ -45,7 +45,8 @@ _PATH = r"/(?:etc/(?:passwd|shadow|sudoers)|proc/self/environ|gh/hosts\.yml|keyc
 _SECRET_FILE = rf"(?:{_FILE_WORD}|{_DOT_FILE}|{_PATH})"
 _DOT_ENV = r"\.(?<![\w.]\.)env\b(?!\.|[- ](?:example|template|sample))"
 _SECRET_FILE_HINTS = (
-    ".ssh|id_rsa|id_ed|authorized_keys|.aws/|.netrc|.pgpass|.git-cred|.kube|kubeconfig|.docker|.gnupg|"
+    ".ssh|id_rsa|id_ed|id rsa|id ed25519|authorized_keys|.aws/|.netrc|.pgpass|.git-cred|.kube|kubeconfig|.docker|"
+    ".gnupg|"
     "/etc/|/proc/self|.npmrc|.pypirc|.vault-token|.config/gcloud|.azure/|"
     ".cursor|mcp.json|mcp_config|claude_desktop|.codex|_history|shell history|wallet.dat|cookies.sqlite|login data|"
     "keychain|credential|ssh |private key|.env|hosts.yml|default/cookies|documents folder|downloads folder|"
