@@ -34,7 +34,7 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
     address = os.environ.get(RELEASES, "")
     if address:
         (work / "releases").write_text(address + "\n", encoding="ascii")
-    say("packaging with PyInstaller; this takes half a minute")
+    say("packaging with PyInstaller (half a minute)")
     options = ["--noconfirm", "--log-level=ERROR", f"--distpath={work / 'out'}", f"--workpath={work / 'cache'}"]
     try:
         run([python, "-m", "PyInstaller", *options, SPEC], env=environment)

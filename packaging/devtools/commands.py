@@ -20,15 +20,15 @@ usage: python3 packaging/dev.py COMMAND
 
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
   test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
-  build [FOLDER]          make the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
+  build [FOLDER]          build the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
                           the wheel, its list of what is inside (SBOM) and checksums, too;
-                          with --twice once more elsewhere, and fail unless both are the same
+                          with --twice again in another folder, and fail if the two differ
   manifests HOME [FOLDER] make the manifests of AUR, Homebrew and winget (into build/manifests) for the packages in
                           FOLDER (dist), as released at HOME, the address of the repository
   icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
-  guide                   write the pages of packaging/guide that the program makes: verbs, AI tools
+  guide                   write the generated pages of packaging/guide: verbs, AI tools
   pictures                make the README's pictures from the real program; needs what the tests need
-  lock [UV_ARG ...]       write the lock files anew (--upgrade: with the newest versions)
+  lock [UV_ARG ...]       write the lock files again (--upgrade: with the newest versions)
 """
 TWICE = "--twice"
 INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
@@ -59,7 +59,7 @@ def _run(args: list[str]) -> int:
     except StepFailed as failure:  # without a network, for instance
         if not has_program():
             raise
-        say(f"not renewed: {failure}; going on with what is in .venv")
+        say(f"not updated: {failure}; continuing with the present .venv")
     program = str(script(VENV, "multi-mcp"))
     if os.name != "nt":
         os.execv(program, [program, *args])

@@ -142,7 +142,7 @@ def newest_glibc(bundle: Path) -> str:
     versions = {word.strip("()")[6:] for word in done.stdout.split() if word.strip("()").startswith("GLIBC_2")}
     numbers = [tuple(map(int, version.split("."))) for version in versions if version.replace(".", "").isdecimal()]
     if not numbers:
-        raise StepFailed("objdump tells no version of glibc", "Install binutils.")
+        raise StepFailed("objdump shows no glibc version", "Install binutils.")
     return ".".join(map(str, max(numbers)))
 
 

@@ -83,7 +83,7 @@ def ensure_debian_packages() -> None:
     except StepFailed as failure:
         if in_ci():
             raise
-        say(f"they could not be installed ({failure}); the tests that need them skip")
+        say(f"cannot install them ({failure}); the tests that need them skip")
 
 
 def _missing() -> dict[str, str]:

@@ -25,7 +25,7 @@ def ensure_app() -> None:
     with installing():
         if is_stamped(VENV, "app", wanted):  # another process was quicker
             return
-        say("installing into .venv; this is done once and takes a minute or two")
+        say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
         say("1 of 3: a virtual environment")
         make_venv(beside)
@@ -62,7 +62,9 @@ def _swap(new: Path, old: Path) -> None:
         if new.exists():
             new.rename(VENV)
     except OSError as error:
-        raise StepFailed(f".venv could not be replaced: {error}", "End what runs from it: multi-mcp quit") from error
+        raise StepFailed(
+            f"cannot replace .venv: {error}", "Stop the programs that run from it: multi-mcp quit"
+        ) from error
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
@@ -93,7 +95,7 @@ def ensure_test_requirements() -> None:
 def make_venv(folder: Path) -> None:
     """Make a new, empty virtual environment in place of whatever was there; raises StepFailed with the remedy."""
     if not can_make_venv():
-        raise StepFailed("this Python cannot make virtual environments (ensurepip is missing)", venv_remedy())
+        raise StepFailed("this Python cannot create virtual environments (ensurepip is missing)", venv_remedy())
     run([sys.executable, "-m", "venv", "--clear", "--prompt", ".venv", folder])
 
 

@@ -60,7 +60,7 @@ def _compile(uv: str, target: Path, extra: Sequence[str], args: Sequence[str]) -
     command = [uv, *UV_COMPILE, *args, "-", "-o", str(target.relative_to(ROOT))]
     done = subprocess.run(command, input="\n".join(extra), text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise StepFailed(f"uv could not lock {target.relative_to(ROOT)}")
+        raise StepFailed(f"uv cannot lock {target.relative_to(ROOT)}")
 
 
 def _uv() -> str:

@@ -54,8 +54,8 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
     missing = [name for name, value in ((IDENTITY, identity), (PROFILE, profile)) if not value]
     if missing:
         raise StepFailed(
-            f"nothing is there to sign with: {' and '.join(missing)}",
-            f"Set them, or {UNSIGNED}=1 for a build that macOS refuses to open without being told to.",
+            f"nothing to sign with: {' and '.join(missing)}",
+            f"Set them, or {UNSIGNED}=1 for a build that macOS opens only after an explicit permission.",
         )
     sign = ["codesign", "--force", "--timestamp", "--sign", identity]
     archive = app.with_suffix(".zip")  # a folder cannot be submitted

@@ -42,8 +42,8 @@ def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
     pairs = zip(made, again, strict=True)
     unlike += [one.name for one, second in pairs if one.read_bytes() != second.read_bytes()]
     if unlike:
-        raise StepFailed(f"a second build gave other files: {listed(unlike)}", f"Compare {work} and {other}.")
-    say("a second build gave the same files and the same bytes")
+        raise StepFailed(f"a second build differs: {listed(unlike)}", f"Compare {work} and {other}.")
+    say("a second build is identical")
     return made
 
 

@@ -42,7 +42,7 @@ def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str
     try:
         done = subprocess.run(command, cwd=cwd, env=env or clean_environment(), stdout=sys.stderr, check=False)
     except OSError as error:
-        raise StepFailed(f"{command[0]} could not be started: {error.strerror}") from error
+        raise StepFailed(f"{command[0]} cannot be started: {error.strerror}") from error
     if done.returncode != 0:
         raise StepFailed(
             f"exit code {done.returncode} from: {' '.join(command[:6])}{' ...' if len(command) > 6 else ''}"

@@ -32,8 +32,8 @@ def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> l
     if environ.get(UNSIGNED) == "1":
         return told
     raise StepFailed(
-        "nothing is there to sign the installer with",
-        f"Set {SIGN} to the command that signs $f, or {UNSIGNED}=1 for a build that Windows will warn of.",
+        "nothing to sign the installer with",
+        f"Set {SIGN} to the command that signs $f, or {UNSIGNED}=1 for a build that Windows warns about.",
     )
 
 

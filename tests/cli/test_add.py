@@ -237,7 +237,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
     ("words", "says"),
     [
         (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
-        (["fs"], "This names no server that can be told"),
+        (["fs"], "This names no known kind of server"),
         (["fs", "--url", "https://a.test", "--", "x"], "one of them"),
         (["a/b", "--", "x"], "cannot contain /"),
         (["fs", "--url", "nonsense"], "url"),

@@ -86,7 +86,7 @@ def test_run_goes_on_with_what_there_is(
     with pytest.raises(SystemExit):
         commands.main(["run", "status"])
     assert started == [[str(venv / "bin" / "multi-mcp"), "status"]]
-    assert "going on with what is in .venv" in capsys.readouterr().err
+    assert "continuing with the present .venv" in capsys.readouterr().err
 
 
 def test_without_a_program_the_failure_is_told(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,14 +56,14 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.argument("name", metavar="[NAME | WHAT]", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
-@click.option("--account", metavar="NAME", help="With --url: a sign-in of its own, beside others at that address.")
-@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable that its process gets.")
-@click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header that goes with each request.")
+@click.option("--account", metavar="NAME", help="With --url: use a separate sign-in at that address.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for its environment.")
+@click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header to send with each request.")
 @click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
 @click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what WHAT would run.")
-@click.option("--form", is_flag=True, hidden=True, help="WHAT and the answers stand on stdin, as JSON.")
+@click.option("--form", is_flag=True, hidden=True, help="Read WHAT and the answers from stdin, as JSON.")
 @click.option("--confine", is_flag=True, help="Keep its program to its own folders; see multi-mcp confine.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
 @click.option(
@@ -265,7 +265,7 @@ def _entry(
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     entry |= more
-    fault = name_fault(name) or ("A server's name holds no blanks" if len(name.split()) != 1 else None)
+    fault = name_fault(name) or ("A server's name cannot contain spaces" if len(name.split()) != 1 else None)
     _, problems = read_one(name, entry, in_project=True)
     if fault or problems:
         raise UsageError(fault or problems[0].message, "See: multi-mcp add --help")
@@ -279,7 +279,7 @@ def _entry(
 
 @click.command("remove", epilog=examples("multi-mcp remove files", "multi-mcp remove files --scope project"))
 @click.argument("name")
-@click.option("--scope", type=click.Choice(SCOPES), help="Where to remove it, when more than one file has it.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where to remove it, if more than one file has it.")
 @json_option
 def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     """Remove a server from servers.yaml, or from the project's own .multi-mcp.yaml.
@@ -337,7 +337,7 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     in_own = name in written and name not in config.foreign
     in_project = project_file.has_server(project, name)
     if in_own and in_project:
-        raise UsageError(f"{shown(name)} is in {own} and in {project}", "Say which: --scope global or --scope project")
+        raise UsageError(f"{shown(name)} is in {own} and in {project}", "Choose one: --scope global or --scope project")
     if in_own:
         return "global"
     if in_project and project.suffix != ".json":

@@ -34,7 +34,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """
     text = " ".join(words)
     if not text.strip():
-        raise UsageError("Give words to look for", "For example: multi-mcp find github")
+        raise UsageError("Give words to search for", "For example: multi-mcp find github")
     with waiting("Asking the registry", quiet=as_json):
         found = own_registry().find(text)
     shown = found.entries[:limit]
@@ -50,7 +50,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         return
     note_old(found)
     if not shown:
-        say(one_line(f"The registry has no server named like {text}"))
+        say(one_line(f"The registry has no server with a name like {text}"))
         return
     lines = []
     for one in shown:
@@ -65,7 +65,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 def note_old(answer: RegistryAnswer) -> None:
     """Note that an answer is an earlier, cached one."""
     if answer.old_s is not None:
-        note(one_line(f"The registry cannot be asked ({answer.why}): this is its answer of {ago(answer.old_s)}"))
+        note(one_line(f"Cannot ask the registry ({answer.why}): this is its answer from {ago(answer.old_s)}"))
 
 
 def own_registry() -> ServerRegistry:

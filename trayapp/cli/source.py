@@ -126,7 +126,7 @@ def read_form(text: str) -> tuple[str, Answers]:
         )
         return str(form["what"]), answers
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError("This is no form of the panel", "Reload the page and try again") from None
+        raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
 
 
 def proposals(text: str) -> tuple[list[Proposal], bool]:
@@ -188,7 +188,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
         raise UsageError(f"{name} needs {names}", f"Give each value: --set {missing[0].name}=...")
-    if not answers.yes and not agreed("Add it? It is started once to see its tools."):
+    if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
         (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return
     add(name, _filled(name, source, answers))
@@ -220,7 +220,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
         why = f": {one.description}" if one.description else ""
         tell("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
-        tell("  " + one_line(f"without {', '.join(source.left_out)}, which mean nothing here"))
+        tell("  " + one_line(f"without {', '.join(source.left_out)}, which have no meaning here"))
 
 
 def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:

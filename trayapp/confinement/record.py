@@ -144,7 +144,7 @@ class Record:
         what = shorten(refusal.what, self.home)
         verb = {"read": "reading ", "write": "writing ", "network": "reaching ", "sockets": "using "}[refusal.access]
         allow = written(refusal.allowed_in(self.confine, self.home))
-        doubt = " (a secret: what the server says is no reason to allow it)" if self.is_secret(refusal) else ""
+        doubt = " (a secret: do not allow it only because the server asks)" if self.is_secret(refusal) else ""
         return f"Refused {verb}{what}{doubt}. To allow it: {allow}"
 
     def status(self) -> ConfinementStatus:

@@ -31,7 +31,7 @@ def choose(network: bool | tuple[str, ...], sockets: bool) -> Way:
             return "sandbox-exec"
         raise NoWayError(f"{SANDBOX_EXEC} is missing", "Run it in a container")
     if sys.platform != "linux":
-        raise NoWayError("this system has nothing that multi-mcp can confine a program with", "Run it in a container")
+        raise NoWayError("this system offers no way to confine a program", "Run it in a container")
     if not seccomp.machine():
         raise NoWayError(f"multi-mcp does not know the system calls of {os.uname().machine}", "Run it in a container")
     version = landlock.abi()
@@ -39,7 +39,7 @@ def choose(network: bool | tuple[str, ...], sockets: bool) -> Way:
         return "landlock"
     lacks = f"this kernel has {f'Landlock {version}' if version else 'no Landlock'}, not 6 (Linux 6.12)"
     if isinstance(network, tuple) and sockets:
-        raise NoWayError("a list of hosts and Unix sockets cannot be had together", "Remove sockets")
+        raise NoWayError("a list of hosts and Unix sockets cannot be combined", "Remove sockets")
     if sockets and network and version < landlock.LEAST_ABI:
         raise NoWayError(f"{lacks}: Unix sockets would lead to the desktop", "Remove sockets, or write network: false")
     fault = bubblewrap.fault()

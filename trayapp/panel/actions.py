@@ -47,7 +47,7 @@ class Form:
         """Return a value. Raises UsageError if it is missing or empty."""
         found = self._values.get(name, [""])[-1]
         if not found:
-            raise UsageError(f"The form lacks {name}", "Reload the page and try again")
+            raise UsageError(f"The form has no {name}", "Reload the page and try again")
         return found
 
     def get(self, name: str, default: str = "") -> str:
@@ -140,7 +140,7 @@ async def approve(host: PanelHost, form: Form) -> Said:
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
-        return Said(f"{tool['tool']} changed again meanwhile", "Look at the new difference", wrong=True)
+        return Said(f"{tool['tool']} changed again in the meantime", "Look at the new difference", wrong=True)
     problems = done.get("problems") or []
     return Said(
         f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}",
@@ -169,7 +169,7 @@ async def call(host: PanelHost, form: Form) -> Said:
     try:
         args = json.loads(raw) if raw else {}
     except ValueError as error:
-        raise UsageError(f"The arguments are no JSON: {error}", 'Write them as {"name": "value"}') from None
+        raise UsageError(f"The arguments are not JSON: {error}", 'Write them as {"name": "value"}') from None
     if not isinstance(args, dict):
         raise UsageError("The arguments must be an object", 'Write them as {"name": "value"}')
     asked = {"tool": form.text("tool"), "server": form.text("server"), "args": args, "typed": form.below("arg.")}

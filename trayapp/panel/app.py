@@ -78,7 +78,7 @@ class Panel:
         except Exception:
             log.exception("Unexpected error in the panel")
             if not reply.begun:
-                said = Said("The page could not be made", "See the gateway's log: multi-mcp logs", wrong=True)
+                said = Said("Cannot build the page", "See the gateway's log: multi-mcp logs", wrong=True)
                 await reply.html(render("error.html", said=said), 500)
 
     async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
@@ -96,7 +96,7 @@ class Panel:
         elif method == "POST":
             await self._change(path, cookie, scope, receive, reply)
         elif method not in ("GET", "HEAD"):
-            await reply.html(render("error.html", said=Said("This page takes GET and POST only", wrong=True)), 405)
+            await reply.html(render("error.html", said=Said("This page accepts only GET and POST", wrong=True)), 405)
         elif path == "events":
             await self._send_events(receive, reply)
         else:
@@ -129,7 +129,7 @@ class Panel:
         own = f"http://{headers.get(b'host', '')}"
         if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
             await reply.html(
-                render("said.html", said=Said("This change was not asked for by the panel", wrong=True)), 403
+                render("said.html", said=Said("This request did not come from the panel", wrong=True)), 403
             )
             return
         action = ACTIONS.get(path) or ADD_ACTIONS.get(path) or SETUP_ACTIONS.get(path)

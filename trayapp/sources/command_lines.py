@@ -37,7 +37,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     words = _words(_with_variables(lines[0]))
     if re.fullmatch(r"/[\w-]+", words[0]):
-        raise UnclearSourceError(f"{words[0]} is a command of a chat", "Paste the command that starts the server")
+        raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
     adder = _ADDERS.get(_program(words[0]))
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:

@@ -30,7 +30,7 @@ def read_document(text: str, kind: str, home: Path, *, windows: bool) -> list[So
     document, family = _parsed(text)
     found = list(_servers(document, family))
     if not found:
-        raise UnclearSourceError("No server stands in this text", "Paste the whole snippet, with its command or url")
+        raise UnclearSourceError("This text defines no server", "Paste the whole snippet, with its command or url")
     inputs = inputs_of(document) or inputs_of(document.get("mcp") or {})
     return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
 
@@ -43,7 +43,9 @@ def _source(
     except ValueError as error:
         raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
     if made is None:
-        raise UnclearSourceError(f"{name} is a part of the program that it was written for", "It is no MCP server")
+        raise UnclearSourceError(
+            f"{name} is built into the program that this was written for", "It is not an MCP server"
+        )
     entry = made.entry if windows else without_cmd(made.entry)
     if client == "cursor":  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}

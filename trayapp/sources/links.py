@@ -46,7 +46,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
     if "config" in query:
         found = read_document(_decoded(query["config"][0]), kind, home, windows=windows)
     elif parts.scheme == "multi-mcp" and "what" in query:
-        raise UnclearSourceError("This link names a source by words", "Paste the words themselves")
+        raise UnclearSourceError("This link describes a server in words", "Paste the text itself")
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
     elif "url" in query:

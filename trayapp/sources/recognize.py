@@ -26,7 +26,7 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
-        raise UnclearSourceError("This has characters that show a text in another order", "Type it by hand")
+        raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
     text = _COMMENTS.sub("", text)
@@ -44,9 +44,7 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
         return read_command_line(text, home, windows=windows)
     if ":" in text and "\n" in text:
         return read_document(text, "a snippet", home, windows=windows)
-    raise UnclearSourceError(
-        "This names no server that can be told", "Paste a snippet, a command, a link or an address"
-    )
+    raise UnclearSourceError("This names no known kind of server", "Paste a snippet, a command, a link or an address")
 
 
 def is_registry_name(text: str) -> bool:

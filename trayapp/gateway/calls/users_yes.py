@@ -111,7 +111,7 @@ class CommandsYes:
     def is_allowed(self, subject: Subject, allowed: Any, *, here: bool) -> bool:
         """Return True if the call may be sent. `allowed`: the hash of the definition that was just allowed.
 
-        `here`: whoever calls asks the user itself, so that somebody is there. Raises NotAllowedError.
+        `here`: the caller asks the user itself, so a user is present. Raises NotAllowedError.
         """
         if not subject.callable:
             raise taken_away(subject.server, subject.tool)
@@ -119,7 +119,7 @@ class CommandsYes:
         return granted or subject.hash == allowed
 
     def row(self, subject: Subject) -> dict[str, Any]:
-        """Return what the user is asked, for whoever asks itself."""
+        """Return what the user is asked, for a caller that asks itself."""
         shown = [one._asdict() for one in self._arguments]
         told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
         return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}

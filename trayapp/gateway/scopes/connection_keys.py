@@ -42,7 +42,7 @@ class Viewer(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a connection is for: a server, by its key, and an era or one session. Both None: whoever comes."""
+    """A connection's purpose: a server, by its key, and an era or one session. Both None: any client."""
 
     server: str
     newer: bool | None = None
@@ -64,7 +64,7 @@ class _ConnectionKey:
 
 
 class ConnectionKeys:
-    """Keys of one gateway's connections: `NAME` of the one that serves whoever comes first, others by a suffix."""
+    """Keys of one gateway's connections: `NAME` of the one that serves the first session, others by a suffix."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
