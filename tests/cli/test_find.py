@@ -61,7 +61,7 @@ def test_what_is_found_is_listed_with_its_status(person: Person) -> None:
             ("com.acme/wiki-mcp", ["npm", "remote"], "active")
         ]
         assert found["found"] == 2
-        assert "named like nothing-such" in person.says("find", "nothing-such").stdout
+        assert "a name like nothing-such" in person.says("find", "nothing-such").stdout
     assert "Connection refused" in person.says("find", "other").stderr
     assert person.says("find", "  ").returncode == 2
 
