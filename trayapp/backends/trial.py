@@ -16,7 +16,7 @@ class _IgnoredInbound:
     """An Inbound that ignores notifications and refuses requests."""
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        raise RpcError(METHOD_NOT_FOUND, "Nobody is there to answer")
+        raise RpcError(METHOD_NOT_FOUND, "No user is there to answer")
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """Ignore the notification."""

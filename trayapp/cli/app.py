@@ -39,7 +39,7 @@ VERBS: dict[str, VerbEntry] = {
     "start": VerbEntry("start", "Start the gateway, here or in the background."),
     "stop": VerbEntry("stop", "Stop the gateway and all its servers."),
     "quit": VerbEntry("tray", "Quit the tray app and the gateway that it started."),
-    "stdio": VerbEntry("stdio", "Connect an AI tool: what its configuration runs."),
+    "stdio": VerbEntry("stdio", "Connect an AI tool: its configuration runs this."),
     "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
     "list": VerbEntry("listing", "List the tools of all servers, or of one."),
     "search": VerbEntry("search", "Find tools by what they do."),

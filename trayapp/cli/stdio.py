@@ -17,7 +17,7 @@ from trayapp.cli.options import examples
 @click.option("--servers", metavar="A,B", help="Show only these servers.")
 @click.option("--profile", metavar="NAME", help="Show only this profile of servers.yaml.")
 def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> None:
-    """Connect an AI tool: what its configuration runs.
+    """Connect an AI tool: its configuration runs this.
 
     Speaks MCP on stdin and stdout. Starts the gateway when none runs.
     """

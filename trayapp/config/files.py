@@ -39,8 +39,8 @@ _HINTS = {
     errno.EACCES: "Check who owns the file and its folder, and their permissions",
     errno.EPERM: "Check who owns the file and its folder, and their permissions",
     errno.ELOOP: "It is a link that leads back to itself",
-    errno.EISDIR: "A folder is in its place: move it away",
-    errno.ENOTDIR: "A file is in the place of one of its folders: move it away",
+    errno.EISDIR: "It is a folder: move it away",
+    errno.ENOTDIR: "One of its folders is a file: move it away",
 }
 
 
