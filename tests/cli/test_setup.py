@@ -44,6 +44,7 @@ def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path
     states = person.gets("connect")["clients"]
     assert {state["name"] for state in states if state["state"] == "connected"} == set(TOOLS)
     assert "and ask: which MCP servers do you have?" in done.stdout
+    assert "connect --all" not in done.stdout  # the hints of `import` are the next step here
     undone = person.says("setup", "--undo")
     assert undone.returncode == 0, undone.stderr
     assert now(files) == files

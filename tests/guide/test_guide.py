@@ -13,9 +13,13 @@ import pytest
 
 from devtools import commands, guide
 from tests import pictures
+from tests.cli.running import run_cli
+from tests.e2e.gateway import gateway_in
+from tests.patience import stretched
 from trayapp.cli.app import PROGRAM, VERBS, program
 from trayapp.config.read.parse import parse
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
+from trayapp.service.command_line import own_command
 from trayapp.service.guide import page, topics
 
 pytestmark = pytest.mark.requirement("guide")
@@ -25,6 +29,12 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "packaging" / "guide").glob("*.md"))]
 OWN_VARIABLES = {"MULTI_MCP_BACKEND", "MULTI_MCP_RESOLVING_ENVIRONMENT"}  # set by the program for its children
 MOST_WORDS = 25  # in a sentence of the README
+ELSEWHERE = {
+    "multi-mcp setup",  # asks: tests/cli/test_setup answers
+    "multi-mcp find github",  # asks the registry: tests/cli/test_find
+    "multi-mcp add npm:@modelcontextprotocol/server-memory",  # asks npm: tests/sources
+    "multi-mcp panel",  # opens a browser: tests/panel
+}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -102,6 +112,27 @@ def check_verb(words: list[str]) -> None:
     verb = program.get_command(click.Context(program), words[0]) if isinstance(program, click.Group) else None
     assert verb is not None, words
     verb.make_context(words[0], words[1:])
+
+
+def runs_anywhere(line: str) -> bool:
+    """True if a command line needs no value of the reader's and nothing that ELSEWHERE names."""
+    return line.startswith(f"{PROGRAM} ") and line not in ELSEWHERE and not re.search(r"\b[A-Z]{4,}\b", line)
+
+
+@pytest.mark.timeout(stretched(120.0))
+def test_every_command_of_the_readme_that_needs_nothing_else_runs(home: Path) -> None:
+    lines = list(dict.fromkeys(filter(runs_anywhere, commands_in(README))))
+    assert len(lines) >= 10
+    with gateway_in(home) as gateway:
+        gateway.write({"sample": {"command": [*own_command(), "sample-server"]}})
+        gateway.start()
+        env = {**gateway.env, "HOME": str(home), "USERPROFILE": str(home)}
+        for line in lines:
+            done = run_cli(home, *shlex.split(line)[1:], env=env)
+            assert done.returncode == 0 or line == "multi-mcp doctor", (line, done.stderr)  # it tells what it finds
+            assert "Error" not in done.stderr, (line, done.stderr)
+            shown = text_of(README).partition(f"\n$ {line}\n")[2].partition("\n")[0]
+            assert shown in done.stdout, line
 
 
 def test_every_servers_yaml_that_is_shown_can_be_read() -> None:

@@ -47,6 +47,8 @@ from trayapp.model.redact import redacted
 from trayapp.model.status import Problem, problem_json
 from trayapp.service.secrets import secret_names
 
+FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
+
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
 @click.argument("client", metavar="[CLIENT]", required=False)
@@ -432,6 +434,8 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
         say(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
+    if click.get_current_context().meta.get(FLOW):
+        return
     if taken and not moved:
         say("The AI tools still start their own copies; to remove those: multi-mcp import --move")
     say("Connect your AI tools to multi-mcp with: multi-mcp connect --all")

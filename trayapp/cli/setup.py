@@ -10,7 +10,7 @@ import sys
 import click
 
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
-from trayapp.cli.import_servers import asked_numbers, import_verb
+from trayapp.cli.import_servers import FLOW, asked_numbers, import_verb
 from trayapp.cli.options import examples
 from trayapp.cli.output import Table, is_terminal, print_table, say
 from trayapp.cli.text import count, one_line
@@ -38,6 +38,7 @@ def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> 
         return _undo(context, dry_run)
     if not (yes or dry_run or is_terminal(sys.stdin)):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    context.meta[FLOW] = True
     say("1 of 3: the servers that your AI tools have")
     context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
     say("", "2 of 3: your AI tools")
@@ -74,7 +75,7 @@ def _next_steps(world: ClientsContext) -> list[str]:
     tool = connected[0] if connected else "your AI tool"
     return [
         f"Restart {tool} and ask: {QUESTION}",
-        "See it here: multi-mcp status, or multi-mcp panel",
+        "See it here: multi-mcp panel",
         "Start it at login: multi-mcp autostart on",
         "To undo it all: multi-mcp setup --undo",
     ]
