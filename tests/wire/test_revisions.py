@@ -289,6 +289,9 @@ def test_a_newer_servers_answer_without_a_result_type_gets_one_and_any_other_sta
         reply = Reply(whole, place, place + 1)
         assert with_result_type(reply, "tools/call") is reply
     assert with_result_type(Reply.of_result({"x": 1}), "prompts/get").result() == {"resultType": "complete", "x": 1}
+    inside = b'{"jsonrpc":"2.0","id":7,"result":{"structuredContent":{"resultType":"x"}}}'
+    parsed = with_result_type(Reply(inside, place, place + 1, loads(inside)), "tools/call")
+    assert parsed.result() == {"resultType": "complete", "structuredContent": {"resultType": "x"}}
 
 
 @pytest.mark.requirement("answers-of-each-era")

@@ -137,9 +137,10 @@ def error_as_modern(reply: Reply) -> Reply:
 def with_result_type(reply: Reply, method: str) -> Reply:
     """Return a 2026-07-28 server's answer for a client of the same era, with `resultType`.
 
-    Some servers leave `resultType` out, and clients reject such answers.
+    Some servers leave `resultType` out, and clients reject such answers. A large answer that has the word anywhere
+    passes unparsed.
     """
-    if reply.frame:
+    if reply.is_large:
         return reply if b'"resultType"' in reply.frame or b'"result"' not in reply.frame else as_modern(reply, method)
     result = reply.message.get("result")
     return as_modern(reply, method) if isinstance(result, dict) and "resultType" not in result else reply
