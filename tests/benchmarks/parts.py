@@ -21,6 +21,7 @@ from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
 from tests.benchmarks.listed import measure_listed
 from tests.benchmarks.memory import measure_memory
+from tests.benchmarks.panel import measure_panel
 from tests.benchmarks.run import Measured
 from tests.benchmarks.searched import measure_searches
 from tests.benchmarks.sharing import measure_sharing, reached
@@ -79,6 +80,11 @@ def starts_part(setup: Setup) -> Iterator[Measured]:
 def confined_part(setup: Setup) -> Iterator[Measured]:
     """What confinement costs."""
     yield from measure_confined(setup.of(30, 10))
+
+
+def panel_part(setup: Setup) -> Iterator[Measured]:
+    """The panel in a browser, and the history behind it."""
+    yield from measure_panel(setup.of(9, 3), setup.of(10_000, 1_000), setup.data)
 
 
 def sharing_part(setup: Setup) -> Iterator[Measured]:
@@ -143,6 +149,7 @@ PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),
     "confined": Part("Confined servers", confined_part),
+    "panel": Part("The panel and the history", panel_part),
     PEERS: Part("Beside other gateways", peers_part),
     "sharing": Part("Many clients", sharing_part),
     "tools": Part("Lists and search", tools_part),

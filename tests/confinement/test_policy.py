@@ -89,6 +89,17 @@ def test_a_programs_text_is_read_with_its_project_and_a_file_of_data_is_written_
     assert may(made, home / "docs/else") == ""
 
 
+@pytest.mark.requirement("confine-policy")
+def test_what_an_interpreter_runs_is_read_whatever_its_name(home: Path) -> None:
+    for name in ("server.txt", "data.txt"):
+        (home / "docs" / name).write_text("")
+    made = policy(home, "python3", "-u", f"{home}/docs/server.txt", f"{home}/src/other")
+    assert may(made, home / "docs/server.txt") == "read"
+    assert may(made, home / "src/other/x") == "write"
+    made = policy(home, "python3", "-c", "pass", f"{home}/docs/data.txt")
+    assert may(made, home / "docs/data.txt") == "write"
+
+
 @pytest.mark.requirement("confine-links")
 def test_a_link_in_a_folder_that_the_server_writes_leads_to_nothing_more(home: Path) -> None:
     (home / "src/mine/data").symlink_to(home / "src/other")

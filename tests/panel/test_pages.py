@@ -32,7 +32,8 @@ def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
     def listen(listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    return PanelHost(ask, listen, listen, none, nullcontext, list, PanelAccess(tmp_path / "c"), paths(tmp_path), {})
+    access = PanelAccess(tmp_path / "c")
+    return PanelHost(ask, listen, listen, lambda: (0, 0), none, nullcontext, list, access, paths(tmp_path), {})
 
 
 def paths(tmp_path: Path) -> Paths:

@@ -18,6 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trayapp.config.programs import script_of
 from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
 from trayapp.model.confine import Confine
 
@@ -188,7 +189,12 @@ class _Grants:
 
 def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
     """Yield the files and folders that the arguments name, and whether each is source code."""
+    run = script_of(program.argv, lambda word: os.path.isfile(_at(word, program)))
+    if run is not None:
+        yield _at(run, program), True
     for word in program.argv[1:]:
+        if word == run:
+            continue
         for part in {word, *_PARTS.split(word)}:
             path = _at(part.removeprefix("file://"), program)
             if len(part) < 2 and part not in (".", "/"):

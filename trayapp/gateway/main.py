@@ -314,6 +314,7 @@ class GatewayHost:
             ask=control.answer,
             changes=services.changes.listen,
             calls=services.history.listen,
+            seen=lambda: (services.changes.revision, services.history.batches),
             per_minute=services.history.per_minute,
             watched=self._gateway.asks.watched,
             profiles=lambda: list(self._gateway.config.settings.profiles),

@@ -98,6 +98,7 @@ class Recorder:
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
+        self.batches = 0  # that were written
         self.today: Today | None = None  # None: not counted yet
         self.problem: Problem | None = None
 
@@ -194,6 +195,7 @@ class Recorder:
         self._tell()
 
     def _tell(self) -> None:
+        self.batches += 1
         for listener in list(self._listeners):
             listener()
 

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -21,6 +20,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, Form, Said
 from trayapp.panel.add import ADD_ACTIONS, add_page
+from trayapp.panel.files import FILES
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import PAGES, Context, Page, render
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 
 ROOT = "/panel"
 COOKIE = "multi_mcp_panel"
-STATIC = Path(__file__).with_name("static")
-TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
 REST = 4  # times as long as the last page took: frequent changes cost at most a fifth of a core
@@ -51,6 +49,8 @@ HEADERS = (
 )
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
+FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
+NEWS = ("change", "calls")  # as `PanelHost.seen` counts them
 HTML = "text/html; charset=utf-8"
 
 Line = tuple[bytes, bytes]
@@ -61,7 +61,6 @@ class Panel:
 
     def __init__(self, host: PanelHost) -> None:
         self._host = host
-        self._static: dict[str, bytes] = {}
         self._page_s = 0.0  # how long the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -84,7 +83,7 @@ class Panel:
     async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
         path, method = scope["path"].removeprefix(ROOT).strip("/"), scope["method"]
         if path.startswith("static/") and method in ("GET", "HEAD"):
-            await self._send_static(path.removeprefix("static/"), reply)
+            await self._send_static(path.removeprefix("static/"), scope["query_string"], reply)
             return
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         if path == "enter":
@@ -98,7 +97,7 @@ class Panel:
         elif method not in ("GET", "HEAD"):
             await reply.html(render("error.html", said=Said("This page accepts only GET and POST", wrong=True)), 405)
         elif path == "events":
-            await self._send_events(receive, reply)
+            await self._send_events(query.get("seen", ""), receive, reply)
         else:
             await self._send_page(path, query, cookie, reply)
 
@@ -116,10 +115,10 @@ class Panel:
         if page is None:
             await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
             return
-        began = time.perf_counter()
+        began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         context = await page(Page(self._host, unquote(rest), query))
         token = self._host.access.token(cookie)
-        text = await anyio.to_thread.run_sync(lambda: render(token=token, page=name, **context))
+        text = await anyio.to_thread.run_sync(lambda: render(token=token, page=name, seen=seen, **context))
         self._page_s = time.perf_counter() - began
         await reply.html(text)
 
@@ -147,19 +146,19 @@ class Panel:
             render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")] if said.changed else []
         )
 
-    async def _send_static(self, name: str, reply: PanelResponse) -> None:
-        known = self._static.get(name)
-        path = STATIC / name
-        if known is None and path.parent == STATIC and path.suffix in TYPES and path.is_file():
-            known = self._static[name] = await anyio.to_thread.run_sync(path.read_bytes)
-        if known is None:
+    async def _send_static(self, name: str, query: bytes, reply: PanelResponse) -> None:
+        file = FILES.get(name)
+        if file is None:
             await reply.send(b"Not Found", 404, "text/plain")
         else:
-            await reply.send(known, 200, TYPES[path.suffix], [FRESH])
+            is_newest = file.address.endswith(f"?{query.decode('latin-1')}")
+            await reply.send(file.content, 200, file.kind, [FOR_EVER if is_newest else FRESH])
 
-    async def _send_events(self, receive: Any, reply: PanelResponse) -> None:
-        """Tell the page when to reload, until the client disconnects."""
-        news, names = anyio.Event(), set[str]()
+    async def _send_events(self, seen: str, receive: Any, reply: PanelResponse) -> None:
+        """Tell the page when to reload, until the client disconnects. `seen`: the news that the page contains."""
+        news = anyio.Event()
+        current = zip(NEWS, self._host.seen(), seen.split("-"), strict=False)
+        names = {name for name, number, known in current if known != str(number)}
 
         def hear(name: str) -> None:
             names.add(name)
@@ -178,7 +177,7 @@ class Panel:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
                     while True:
-                        with anyio.move_on_after(KEEP_ALIVE_S):
+                        with anyio.move_on_after(0 if names else KEEP_ALIVE_S):
                             await news.wait()
                         news = anyio.Event()
                         told, names = names, set()

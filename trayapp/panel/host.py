@@ -20,6 +20,7 @@ class PanelHost:
     - `ask`: run a control request. Raises MultiMcpError, RpcError.
     - `changes`, `calls`: call a listener after each state change, or after calls were recorded. Both return a function
       that removes the listener.
+    - `seen`: return how many state changes there were, and how often calls were recorded.
     - `per_minute`: return the number of calls in each of the last minutes.
     - `watched`: while its context lasts, count one person who can answer questions.
     - `profiles`: return the names of the profiles in servers.yaml.
@@ -28,6 +29,7 @@ class PanelHost:
     ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
     changes: Listen
     calls: Listen
+    seen: Callable[[], tuple[int, int]]
     per_minute: Callable[[int], Awaitable[list[int]]]
     watched: Callable[[], AbstractContextManager[None]]
     profiles: Callable[[], list[str]]

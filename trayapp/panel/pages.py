@@ -24,6 +24,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import redacted
 from trayapp.model.text import ago, clean, count, one_line
+from trayapp.panel.files import FILES
 from trayapp.panel.host import PanelHost
 from trayapp.service.verb import run_verb
 from trayapp.wire import control
@@ -102,12 +103,16 @@ def clock(seconds: float) -> str:
 
 
 def environment() -> Environment:
-    """Return the template environment. It escapes all values: templates show text, never HTML."""
+    """Return the template environment, with all templates compiled: no page waits for that.
+
+    It escapes all values: templates show text, never HTML.
+    """
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters.update(
         shown=shown, line=line, pretty=pretty, took=took, size=size, clock=clock, ago=ago, path=partial(quote, safe=""),
@@ -117,7 +122,10 @@ def environment() -> Environment:
         nav=NAV, version=__version__, count=count, urlencode=urlencode,
         state_word=lambda state: STATE_WORDS.get(state, state), tone=lambda state: TONES.get(state, "warn"),
         outcome_tone=lambda outcome: OUTCOME_TONES.get(outcome, "bad"),
+        static=lambda name: f"/panel/{FILES[name].address}",
     )  # fmt: skip
+    for name in made.list_templates():
+        made.get_template(name)
     return made
 
 

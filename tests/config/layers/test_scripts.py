@@ -77,6 +77,11 @@ def test_a_changed_program_makes_the_project_a_stranger_again(tmp_path: Path, en
             {"command": "uv run --env-file dev.env.local --with-requirements requirements-dev.txt x"},
             ["dev.env.local", "requirements-dev.txt"],
         ),
+        ({"command": "python3", "args": ["-u", "conf.txt", "data.txt"]}, ["conf.txt"]),
+        ({"command": "sh -e conf.txt"}, ["conf.txt"]),
+        ({"command": "env A=b /usr/bin/python3.11 ./conf.txt"}, ["conf.txt"]),
+        ({"command": "python3", "args": ["-m", "srv.main", "conf.txt"]}, ["srv/main.py"]),
+        ({"command": "python3 conf.txt", "cwd": "srv"}, ["conf.txt"]),
         ({"command": "srv"}, []),
         ({"url": "https://a.test/srv/main.py"}, []),
     ],
@@ -84,7 +89,7 @@ def test_a_changed_program_makes_the_project_a_stranger_again(tmp_path: Path, en
 def test_programs_are_followed_and_data_is_not(tmp_path: Path, entry: object, files: list[str]) -> None:
     (tmp_path / "srv").mkdir()
     some = ("srv/main.py", "package.json", "Makefile", "compose.yaml", "data.db", "conf.json")
-    for name in (*some, ".env", "dev.env.local", "requirements-dev.txt"):
+    for name in (*some, "conf.txt", "data.txt", ".env", "dev.env.local", "requirements-dev.txt"):
         (tmp_path / name).write_text("x")
     assert named(project(tmp_path, entry)) == [str(Path(name)) for name in files]
 

@@ -189,7 +189,7 @@ def test_json_is_yaml() -> None:
 def test_a_byte_order_mark_and_windows_line_ends_are_fine() -> None:
     config = read("\ufeffservers:\r\n  a:\r\n    command: x\r\n  b:\r\n    comand: x\r\n")
     assert list(config.servers) == ["a"]
-    assert [problem.line for problem in config.problems] == [4, 5]
+    assert [problem.line for problem in config.problems] == [5]
 
 
 # --- names
@@ -603,6 +603,14 @@ def test_reading_does_not_load_the_editing_library() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_an_entry_whose_command_is_misspelt_is_told_what_was_meant() -> None:
-    (fatal,) = [problem for problem in problems_of("servers:\n  db: {comand: x}\n") if problem.fatal]
-    assert (fatal.message, fatal.hint) == ("db has neither command nor url", "Did you mean command?")
+def test_an_entry_whose_command_is_misspelt_is_told_once_what_was_meant() -> None:
+    (only,) = problems_of("servers:\n  db:\n    comand: x\n")
+    assert (only.message, only.hint) == ("db has neither command nor url", "Did you mean command?")
+    assert (only.fatal, only.line) == (True, 3)
+
+
+@pytest.mark.parametrize("others", ["command: x", "type: nonsense"])
+def test_a_misspelt_command_beside_another_one_or_another_mistake_is_told_too(others: str) -> None:
+    found = problems_of(f"servers:\n  db:\n    comand: x\n    {others}\n")
+    assert ("Unknown key comand", "Did you mean command?") in [(one.message, one.hint) for one in found]
+    assert not any("neither" in one.message for one in found)

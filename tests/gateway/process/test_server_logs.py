@@ -54,6 +54,17 @@ def test_a_log_that_turns_to_utf_16_holds_no_secret_either(tmp_path: Path) -> No
     assert "plum-tree" not in read(tmp_path / "x.log").replace("\0", "")
 
 
+@pytest.mark.requirement("log-redacted")
+def test_latin_1_is_read_as_such_beside_utf_8(tmp_path: Path) -> None:
+    KNOWN.note(["plüm-tree-4-lantern", "lantern-4-träumen-ß"])
+    sink = StderrSink(RotatedFile(tmp_path / "x.log"))
+    said = ["plüm-tree-4-lantern is wrong: Größe", "lantern-4-träumen-ß\tGröße"]
+    for byte in b"".join(f"{line}\n".encode(encoding) for encoding in ("latin-1", "utf-8") for line in said):
+        sink(bytes([byte]))
+    sink(b"")
+    assert read(tmp_path / "x.log") == "[redacted] is wrong: Größe\n[redacted]\tGröße\n" * 2
+
+
 def test_an_unfinished_line_waits_for_its_end_or_for_the_end_of_the_process(tmp_path: Path) -> None:
     files = StderrFiles(tmp_path)
     files.sink("github")(b"one\ntwo")

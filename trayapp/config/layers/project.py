@@ -95,6 +95,10 @@ def read_project(path: Path) -> ProjectFile | None:
     )
 
     watched = {name: watched_paths(entry, file.folder) for name, entry in entries.items()}
-    found = {each: read_script(name, each, file.folder) for name, paths in watched.items() for each in paths}
+    found = {
+        each: read_script(name, each, file.folder, run=run)
+        for name, paths in watched.items()
+        for each, run in paths.items()
+    }
     scripts = sorted((script for script in found.values() if script), key=lambda script: script.name)
     return replace(file, scripts=tuple(scripts), watched=tuple(found))

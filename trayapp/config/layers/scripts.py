@@ -11,11 +11,13 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 from trayapp.config.interpolate import expand
 from trayapp.config.layers.raw_entries import field_of
 from trayapp.config.problems import InvalidValueError
+from trayapp.config.programs import script_of
 from trayapp.config.read.relative_paths import is_relative
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, pairs
 
@@ -55,24 +57,33 @@ class Script:
     digest: str
 
 
-def watched_paths(entry: Pair, folder: Path) -> list[Path]:
-    """Return the paths in a project that one server's entry may run, existing or not; bounded. Blocks."""
+def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
+    """Return the paths in a project that one server's entry may run, existing or not; bounded. Blocks.
+
+    True: an interpreter runs it, whatever its name.
+    """
     words, cwd = _words(entry)
     bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
-    found: dict[Path, None] = {}
+    found: dict[Path, bool] = {}
     for base in bases:
+        run = script_of(_pieces(words), partial(_is_file_in_project, base, folder))
+        if run is not None and (path := _in_project(run, base, folder)) is not None:
+            found[path] = True
         for part in _named(words):
             path = _in_project(part, base, folder)
             if path is not None and len(found) < MOST:
-                found.setdefault(path)
-    return list(found)
+                found.setdefault(path, False)
+    return found
 
 
-def read_script(server: str, path: Path, folder: Path) -> Script | None:
-    """Return the program at a path, or None if nothing is there, or only data. Blocks."""
+def read_script(server: str, path: Path, folder: Path, *, run: bool = False) -> Script | None:
+    """Return the program at a path, or None if nothing is there, or only data. Blocks.
+
+    `run`: an interpreter runs it, whatever its name.
+    """
     try:
         facts = path.stat()
-        program = bool(_CODE.fullmatch(path.name)) or path.name in _ALL_MANIFESTS
+        program = run or bool(_CODE.fullmatch(path.name)) or path.name in _ALL_MANIFESTS
         if not path.is_file() or not (program or (os.name != "nt" and facts.st_mode & 0o111)):
             return None
         content = path.read_bytes() if facts.st_size <= LARGEST else f"{facts.st_size} {facts.st_mtime_ns}".encode()
@@ -117,7 +128,7 @@ def _expanded(text: str) -> str:
 
 def _named(words: list[str]) -> Iterator[str]:
     """Yield the paths that these words may mean."""
-    pieces = [piece for word in words for piece in (word, *_SEPARATORS.split(word)) if piece]
+    pieces = _pieces(words)
     for piece in pieces:
         yield from {piece, piece.rpartition("=")[2]}
     for before, module in itertools.pairwise(pieces):
@@ -128,6 +139,18 @@ def _named(words: list[str]) -> Iterator[str]:
     for program in programs & _MANIFESTS.keys():
         if program not in _ONLY_WITH or not _ONLY_WITH[program].isdisjoint(pieces):
             yield from _MANIFESTS[program]
+
+
+def _pieces(words: list[str]) -> list[str]:
+    return [piece for word in words for piece in dict.fromkeys((word, *_SEPARATORS.split(word))) if piece]
+
+
+def _is_file_in_project(base: Path, folder: Path, part: str) -> bool:
+    path = _in_project(part, base, folder)
+    try:
+        return path is not None and path.is_file()
+    except OSError:
+        return False
 
 
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:

@@ -81,7 +81,7 @@ class _Entry:
         self._surroundings = surroundings
         self._values: dict[str, tuple[Pair, Any]] = {}
         self._usable = True
-        self._meant = ""  # the hint for a misspelled `command` or `url`
+        self._meant: tuple[Pair, str] | None = None  # a misspelled `command` or `url`, and the hint
 
     def read(self) -> ServerConfig | None:
         try:
@@ -110,9 +110,10 @@ class _Entry:
         self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:
-        if hint in MEANT:
-            self._meant = hint
-        self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
+        if hint in MEANT and self._meant is None:
+            self._meant = pair, hint  # reported by _check_transport, once
+        else:
+            self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
 
     def _get(self, key: str) -> Any:
         return self._values[key][1] if key in self._values else None
@@ -127,8 +128,12 @@ class _Entry:
         name = shown(self._pair.name)
         if has_command and has_url:
             self._fail(self._place("command", "url"), f"{name} has both command and url", "Keep one of them")
-        elif not has_command and not has_url and self._usable:
-            self._fail(self._pair.key, f"{name} has neither command nor url", self._meant or "Give it one of them")
+        if not has_command and not has_url and self._usable:
+            pair, hint = self._meant or (self._pair, "Give it one of them")
+            self._fail(pair.key, f"{name} has neither command nor url", hint)
+        elif self._meant is not None:
+            pair, hint = self._meant
+            self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
         wanted = self._get("type")
         if wanted and self._usable and (wanted == "stdio") != has_command:
             needs = "command" if wanted == "stdio" else "url"

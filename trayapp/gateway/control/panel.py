@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import Any
+
+import anyio.to_thread
 
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire import control
+
+PANEL = "trayapp.panel.app"
 
 
 class PanelRequests:
@@ -21,4 +26,5 @@ class PanelRequests:
         url = self._gateway.http_url
         if url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
+        await anyio.to_thread.run_sync(import_module, PANEL)  # whoever asks for a link will ask for a page
         return {"url": f"{url.removesuffix('/mcp')}/panel/enter?code={self._gateway.panel_access.code()}"}

@@ -1,13 +1,37 @@
 // The panel's own script: what htmx leaves to the page.
 "use strict";
-Idiomorph.defaults.ignoreActiveValue = true;
-// What somebody is filling in, or has opened, is not touched by news.
-Idiomorph.defaults.callbacks.beforeNodeMorphed = (old, fresh) => {
-  if (!(old instanceof Element)) return true;
-  if (old instanceof HTMLDetailsElement && fresh instanceof Element) fresh.toggleAttribute("open", old.open);
-  if (old instanceof HTMLElement && old.scrollTop && old.matches("pre")) return old.textContent !== fresh.textContent;
-  return !old.matches("form[data-keep], [data-own]");
+// The libraries come after the first paint. What somebody did before that is done once they are there.
+const libraries = document.currentScript.dataset.then.split(" ");
+let early = null;
+const keep = (event) => {
+  if (!event.target.hasAttribute("hx-post")) return;
+  event.preventDefault();
+  early = event;
 };
+const start = () => {
+  Idiomorph.defaults.ignoreActiveValue = true;
+  // What somebody is filling in, or has opened, is not touched by news.
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (old, fresh) => {
+    if (!(old instanceof Element)) return true;
+    if (old instanceof HTMLDetailsElement && fresh instanceof Element) fresh.toggleAttribute("open", old.open);
+    if (old instanceof HTMLElement && old.scrollTop && old.matches("pre")) return old.textContent !== fresh.textContent;
+    return !old.matches("form[data-keep], [data-own]");
+  };
+  document.removeEventListener("submit", keep);
+  document.body.removeAttribute("hx-disable");
+  htmx.process(document.body);
+  if (early) early.target.requestSubmit(early.submitter);
+  for (const one of document.querySelectorAll('[role="search"] input'))
+    if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
+};
+const load = () => {
+  const scripts = libraries.map((address) => Object.assign(document.createElement("script"), { src: address, async: false }));
+  scripts.at(-1).addEventListener("load", start);
+  document.head.append(...scripts);
+};
+document.addEventListener("submit", keep);
+// htmx wants a page that is complete. A page that nobody looks at is never painted.
+window.addEventListener("load", () => document.hidden ? load() : requestAnimationFrame(() => setTimeout(load)));
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="panel-token"]');
   if (token) event.detail.headers["X-Panel-Token"] = token.content;
