@@ -33,7 +33,7 @@ from trayapp.wire.messages import RpcError
 LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
-ROWS = 100
+ROWS = 60
 TOOLS_SHOWN = 60  # of a search; more words narrow it
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
