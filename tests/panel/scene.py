@@ -52,15 +52,17 @@ class Scene:
         return cookie, page.text.partition('name="panel-token" content="')[2].partition('"')[0]
 
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:
-        """A page of the panel in a browser's own session."""
+        """A page of the panel in a browser's own session, which hears of news."""
         context = await browser.new_context(**more)
         page = await context.new_page()
         page.set_default_timeout(stretched(10.0) * 1000)
         page.on("request", lambda one: self.elsewhere.append(one.url) if not one.url.startswith(self.root) else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        await page.goto(await self.link())
+        async with page.expect_response(f"{self.root}/panel/events*"):
+            await page.goto(await self.link())
         if path:
-            await page.goto(f"{self.root}/panel/{path}")
+            async with page.expect_response(f"{self.root}/panel/events*"):
+                await page.goto(f"{self.root}/panel/{path}")
         return page
 
 

@@ -15,6 +15,7 @@ from trayapp.model.redact import redacted
 from trayapp.panel.host import PanelHost
 from trayapp.service.verb import run_verb
 from trayapp.wire import control
+from trayapp.wire.jsonio import JsonError, loads
 
 VERB_S = 60.0
 BY = "the panel"
@@ -65,6 +66,19 @@ class Form:
             for name, values in self._values.items()
             if name.startswith(prefix) and values[-1] != ""
         }
+
+
+def parsed(typed: dict[str, str]) -> dict[str, Any]:
+    """Return a form's values, parsed where they are JSON. Where a schema wants text, the gateway takes the text."""
+    return {name: _value_of(text) for name, text in typed.items()}
+
+
+def _value_of(text: str) -> Any:
+    try:
+        value = loads(text.encode())
+    except JsonError:
+        return text
+    return text if isinstance(value, str) else value  # quotes that somebody typed stay
 
 
 Action = Callable[[PanelHost, Form], Awaitable[Said]]
@@ -158,7 +172,7 @@ async def answer(host: PanelHost, form: Form) -> Said:
     asked: dict[str, Any] = {"id": form.text("id"), "answer": given, "by": BY}
     if form.get("form"):
         typed = form.below("arg.")
-        asked |= {"content": {}, "typed": typed}
+        asked |= {"content": parsed(typed), "typed": typed}
     await host.ask(control.ALLOW, asked)
     return Said("Allowed" if not form.get("form") else "Answered")
 
@@ -172,7 +186,8 @@ async def call(host: PanelHost, form: Form) -> Said:
         raise UsageError(f"The arguments are not JSON: {error}", 'Write them as {"name": "value"}') from None
     if not isinstance(args, dict):
         raise UsageError("The arguments must be an object", 'Write them as {"name": "value"}')
-    asked = {"tool": form.text("tool"), "server": form.text("server"), "args": args, "typed": form.below("arg.")}
+    typed = {name: text for name, text in form.below("arg.").items() if name not in args}
+    asked = {"tool": form.text("tool"), "server": form.text("server"), "args": parsed(typed) | args, "typed": typed}
     done = await host.ask(control.CALL, {**asked, "panel": True})
     result = done["result"]
     failed = isinstance(result, dict) and result.get("isError") is True

@@ -293,6 +293,10 @@ async def activity(page: Page) -> Context:
 async def approvals(page: Page) -> Context:
     """Show changed or suspicious tools, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
+    tools = await page.host.ask(control.LIST, {}) if rows else []
+    off = {(one["server"], one["name"]) for one in tools if not one["enabled"]}
+    for row in rows:
+        row["off"] = (row["server"], row["tool"]) in off
     return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}
 
 
