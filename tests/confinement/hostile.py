@@ -236,8 +236,23 @@ def connects(name: str) -> None:
     way(connect)
 
 
-for _name in ("session_bus", "keyring_over_dbus", "x11", "wayland", "ssh_agent", "our_socket"):
+for _name in ("session_bus", "keyring_over_dbus", "x11", "wayland", "ssh_agent", "our_socket", "systemd"):
     connects(_name)
+
+
+@way
+def transient_unit_of_systemd(facts: Facts) -> None:
+    """Have the user's systemd start a program, which nothing confines: over the session bus, by a child."""
+    code = (
+        "import socket,sys\n"
+        "with socket.socket(socket.AF_UNIX) as bus:\n"
+        "    bus.settimeout(5)\n"
+        "    bus.connect(sys.argv[1])\n"
+        "    bus.sendall(b'\\0AUTH EXTERNAL 30\\r\\nBEGIN\\r\\norg.freedesktop.systemd1.Manager.StartTransientUnit')\n"
+        "    assert bus.recv(4) == b'hush'\n"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, facts["sockets"]["session_bus"]]
+    subprocess.run(command, capture_output=True, check=True)
 
 
 @way

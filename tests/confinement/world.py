@@ -61,6 +61,7 @@ SOCKETS = {
     "wayland": "run/wayland-0",
     "ssh_agent": "tmp/ssh-x/agent.1",
     "our_socket": "ours/run/gateway.sock",
+    "systemd": "run/systemd/private",
 }
 
 
