@@ -15,11 +15,12 @@ import pytest
 
 from tests.e2e.cell import MODERN
 from tests.e2e.client import RawClient
-from tests.e2e.gateway import Gateway
+from tests.e2e.gateway import END_S, Gateway
 from tests.e2e.test_one_name import noted
 from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people
 from tests.faults.world import LONG
 from tests.fixtures.odd import until
+from tests.patience import stretched
 from trayapp.model.errors import NoGatewayError
 from trayapp.wire.control import STOP
 
@@ -32,10 +33,14 @@ FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
-    """All its processes. Everybody may go on."""
+    """All its processes, until the gateway has noticed. Everybody may go on."""
+    killed = []
     for pid in noted(notes, "started"):
         with suppress(psutil.NoSuchProcess):  # those that only read lists have ended
-            psutil.Process(pid).kill()
+            killed.append(psutil.Process(pid))
+            killed[-1].kill()
+    _, left = psutil.wait_procs(killed, stretched(END_S))
+    assert left == []  # a call that is sent before that is lost, and told so
     return everybody
 
 
@@ -113,6 +118,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
     try:
         for number in range(ROUNDS):
             kill = kill_server if number % 2 else kill_gateway
+            await until(lambda: gateway.snapshot()["gateway"]["http_url"])
             async with people(gateway, [way], FEW) as everybody, anyio.create_task_group() as tasks:
                 async with anyio.create_task_group() as calls:
                     for person in everybody:
