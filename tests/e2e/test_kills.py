@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.m
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
 BEGUN = 60  # calls that have their answer when somebody dies
-ROUNDS = 25 if LONG else 2  # of each way; every other time the gateway dies, else the server
+# Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
+ROUNDS = 13 if LONG else 2
 FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
