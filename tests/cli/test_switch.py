@@ -107,7 +107,7 @@ def test_a_tool_that_is_switched_on_and_hidden_nonetheless_says_where_to_look(ho
     with FakeGateway(home, {LIST: rows}):
         done = run_cli(home, "enable", "github/search_code")
     assert done.stdout == "Nothing to change\n"
-    assert done.stderr.startswith("Clients still do not see search_code: look at include_tools, exclude_tools")
+    assert done.stderr.startswith("Clients still do not see search_code: check include_tools, exclude_tools")
 
 
 @pytest.mark.parametrize("words", [["enable", "github/search_code"], ["enable", "github"], ["disable", "github/del*"]])

@@ -90,7 +90,7 @@ async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_ad
             asked.status = 503
             await page.goto(f"{made.root}/panel/add?find=unheard")
             await expect(page.locator("#found")).to_contain_text(
-                "cannot be asked: It answers with HTTP status 503", timeout=STARTED_MS
+                ": It answers with HTTP status 503", timeout=STARTED_MS
             )
             assert (made.elsewhere, made.errors) == ([], [])
 
