@@ -26,5 +26,5 @@ class PanelRequests:
         url = self._gateway.http_url
         if url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
-        await anyio.to_thread.run_sync(import_module, PANEL)  # whoever asks for a link will ask for a page
+        await anyio.to_thread.run_sync(import_module, PANEL)  # a request for a page follows one for a link
         return {"url": f"{url.removesuffix('/mcp')}/panel/enter?code={self._gateway.panel_access.code()}"}
