@@ -54,6 +54,7 @@ ROOMS: dict[str, set[str]] = {
         "clients",
         "sources",
         "packages",
+        "catalog.tool_class",  # shown before a server is added
         "samples",
     },  # the last by name, for another process
     "samples": set(),

@@ -62,6 +62,8 @@ def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
         (root / "usr" / "bin" / program).symlink_to(f"../lib/{NAME}/{program}")
     shutil.copytree(work / "icons" / "hicolor", share / "icons" / "hicolor")
     copy(LINUX / "multi-mcp.desktop", share / "applications" / "multi-mcp.desktop")
+    copy(LINUX / "multi-mcp-add.desktop", share / "applications" / "multi-mcp-add.desktop")
+    copy(LINUX / "multi-mcp.xml", share / "mime" / "packages" / "multi-mcp.xml")
     copy(LINUX / "lintian-overrides", share / "lintian" / "overrides" / NAME)
     copy(texts / "completion.bash", share / "bash-completion" / "completions" / NAME)
     copy(texts / "completion.zsh", share / "zsh" / "vendor-completions" / f"_{NAME}")

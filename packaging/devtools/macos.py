@@ -12,6 +12,7 @@ from devtools.places import PACKAGING
 from devtools.steps import StepFailed, run
 
 BUNDLE_ID = "dev.multimcp.tray"  # also of the LaunchAgent (service/autostart/macos)
+BUNDLE_TYPE = "dev.multimcp.mcpb"
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
 IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
 PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # of `xcrun notarytool store-credentials`
@@ -25,6 +26,27 @@ INFO: dict[str, object] = {
     "LSMinimumSystemVersion": "12.0",
     "NSHighResolutionCapable": True,
     "NSHumanReadableCopyright": "MIT licence",
+    # install links and bundles: the tray hears of them as Apple events (trayapp/tray/darwin) and opens the panel
+    "CFBundleURLTypes": [{"CFBundleURLName": BUNDLE_ID, "CFBundleURLSchemes": [NAME]}],
+    "CFBundleDocumentTypes": [
+        {
+            "CFBundleTypeName": "MCP bundle",
+            "CFBundleTypeRole": "Viewer",
+            "LSHandlerRank": "Alternate",  # another program may be the usual one
+            "LSItemContentTypes": [BUNDLE_TYPE],
+        }
+    ],
+    "UTImportedTypeDeclarations": [
+        {
+            "UTTypeIdentifier": BUNDLE_TYPE,
+            "UTTypeDescription": "MCP bundle",
+            "UTTypeConformsTo": ["public.zip-archive"],
+            "UTTypeTagSpecification": {
+                "public.filename-extension": ["mcpb"],
+                "public.mime-type": ["application/x-mcpb"],
+            },
+        }
+    ],
 }
 
 

@@ -59,6 +59,14 @@ Source: "..\..\LICENSE"; DestDir: "{app}"
 Name: "{userprograms}\multi-mcp"; Filename: "{app}\multi-mcp-tray.exe"; AppUserModelID: "dev.multimcp.tray"
 
 [Registry]
+; Install links open the panel. Bundles, too, where the user chooses us: another program may be the usual one.
+Root: HKCU; Subkey: "Software\Classes\multi-mcp"; ValueType: string; ValueData: "URL:multi-mcp"; Flags: uninsdeletekey
+Root: HKCU; Subkey: "Software\Classes\multi-mcp"; ValueType: string; ValueName: "URL Protocol"; ValueData: ""
+Root: HKCU; Subkey: "Software\Classes\multi-mcp\shell\open\command"; ValueType: string; ValueData: """{app}\multi-mcp.exe"" panel -- ""%1"""
+Root: HKCU; Subkey: "Software\Classes\.mcpb\OpenWithProgids"; ValueType: string; ValueName: "multi-mcp.bundle"; ValueData: ""; Flags: uninsdeletevalue uninsdeletekeyifempty
+Root: HKCU; Subkey: "Software\Classes\multi-mcp.bundle"; ValueType: string; ValueData: "MCP bundle"; Flags: uninsdeletekey
+Root: HKCU; Subkey: "Software\Classes\multi-mcp.bundle\DefaultIcon"; ValueType: string; ValueData: "{app}\multi-mcp-tray.exe,0"
+Root: HKCU; Subkey: "Software\Classes\multi-mcp.bundle\shell\open\command"; ValueType: string; ValueData: """{app}\multi-mcp.exe"" panel -- ""%1"""
 Root: HKCU; Subkey: "Environment"; ValueType: expandsz; ValueName: "Path"; ValueData: "{code:PathWithUs}"; Tasks: path; Check: IsNotOnPath
 
 [Run]

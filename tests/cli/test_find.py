@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.persons import Person
 from tests.fixtures.registry import FakeRegistry, entry, registry
+from tests.packages.bundles import make_bundle, manifest
+from tests.packages.loopback import running
 from trayapp.config.read.parse import parse
 
 PACKAGE = {
@@ -101,6 +106,28 @@ def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_head
     assert TOKEN not in text
 
 
+@pytest.mark.requirement("registry-add")
+def test_one_of_several_ways_is_chosen_by_an_option_or_a_question(person: Person) -> None:
+    values = ("--set", "tenant=eu", "--set", f"token={TOKEN}")
+    with registry(WIKI) as server:
+        use(person, server)
+        said = person.says("add", "com.acme/wiki-mcp", "--yes").stderr
+        assert "2: https://{tenant}.acme.example/mcp" in said
+        assert "Choose another one with: --way NUMBER" in said
+        for way in ("0", "3"):
+            done = person.says("add", "com.acme/wiki-mcp", "--yes", "--way", way, *values)
+            assert (done.returncode, "There are 2 ways" in done.stderr) == (2, True)
+        assert person.says("add", "com.acme/wiki-mcp", "--yes", "--way", "2", "--as", "far", *values).returncode == 0
+        if os.name == "posix":
+            shown = person.answers("add", "com.acme/wiki-mcp", "--as", "asked", *values, typed="2\ny\n")
+            assert "Which one" in shown
+    assert person.says("add", "npx x-mcp", "--yes", "--way", "1").returncode == 2
+    servers = parse(person.servers.read_text(), "f").servers
+    assert {name: one.url for name, one in servers.items()} == dict.fromkeys(
+        ("far", "asked") if os.name == "posix" else ("far",), "https://eu.acme.example/mcp"
+    )
+
+
 @pytest.mark.requirement("registry-status", "registry-hostile")
 @pytest.mark.parametrize(
     ("row", "said"),
@@ -129,3 +156,43 @@ def test_a_deprecated_one_says_so_before_the_question(person: Person) -> None:
     with registry(entry("com.acme/x", status="deprecated", why="Use y")) as server:
         use(person, server)
         assert "Its author calls it deprecated: Use y" in person.says("add", "com.acme/x").stdout
+
+
+class Files:
+    """One file on loopback."""
+
+    def __init__(self, data: bytes) -> None:
+        self.url = ""
+        self.data = data
+
+    def answer(self, path: str) -> tuple[str, bytes] | None:
+        return ("application/zip", self.data) if path == "/demo.mcpb" else None
+
+
+@pytest.mark.requirement("bundle-exact", "registry-add")
+def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: Person, tmp_path: Path) -> None:
+    data = make_bundle(tmp_path / "demo.mcpb", manifest()).read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    with running(Files(data)) as files:
+        package = {"registryType": "mcpb", "identifier": f"{files.url}/demo.mcpb", "fileSha256": digest}
+        bare = {name: value for name, value in package.items() if name != "fileSha256"}
+        gone = package | {"identifier": f"{files.url}/gone.mcpb", "fileSha256": "0" * 64}
+        rows = [
+            entry("com.acme/wiki-bundle", packages=[package]),
+            entry("com.acme/no-hash", packages=[bare]),
+            entry("com.acme/gone", packages=[gone]),
+        ]
+        with registry(*rows) as server:
+            use(person, server)
+            shown = person.says("add", "com.acme/wiki-bundle", "--dry-run")
+            assert f"a bundle, demo-bundle 1.2.3 by An Author (sha256 {digest[:16]})" in shown.stdout
+            assert not (person.home / "state" / "packages").exists()
+            for name, why in (("no-hash", "it offers mcpb"), ("gone", "Cannot fetch")):
+                refused = person.says("add", f"com.acme/{name}", "--yes")
+                assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
+            files.data = data + b"more"
+            assert person.says("add", "com.acme/wiki-bundle", "--yes").returncode == 0  # what was shown is here still
+            assert "  wiki-bundle:" in person.servers.read_text("utf-8")
+            rows[0]["server"]["packages"][0]["fileSha256"] = "1" * 64
+            refused = person.says("add", "com.acme/wiki-bundle", "--yes", "--as", "other")
+            assert "is not the file that the registry names" in refused.stderr

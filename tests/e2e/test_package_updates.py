@@ -87,8 +87,10 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
 
             made = Packaging(["npx", "-y", "demo"], "1.0.0", "1.1.0", release)
         elif request.param == "pypi":
-            require("uv")
             pypi = stack.enter_context(running(PypiRegistry()))
+            if shutil.which("uv") is None:
+                pypi.install_uv(tmp_path)
+                gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
             gateway.env |= {
                 "UV_DEFAULT_INDEX": f"{pypi.url}/simple", "UV_CACHE_DIR": str(tmp_path / "uv"),
                 "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1",

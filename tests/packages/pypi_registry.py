@@ -1,4 +1,7 @@
-"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700). Never here: what uv makes of it."""
+"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and a stand-in for machines without uv.
+
+Never here: what the real uv makes of it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,51 @@ import base64
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 
+# What we use of uv: the newest version of one package with its hash, an environment, a wheel in it.
+UV = r"""#!{python}
+import hashlib, io, json, os, re, sys, urllib.request, venv, zipfile
+from pathlib import Path
+
+words = sys.argv[1:]
+
+def value(option, default=""):
+    return words[words.index(option) + 1] if option in words else default
+
+def files(name):
+    with urllib.request.urlopen(os.environ["UV_DEFAULT_INDEX"] + "/" + name + "/", timeout=10) as answer:
+        return json.load(answer)["files"]
+
+if words[:2] == ["pip", "compile"]:
+    name, _, version = Path(words[2]).read_text().strip().partition("==")
+    until = value("--exclude-newer", "9")
+    found = [one for one in files(name) if one["upload-time"] < until]
+    found = [one for one in found if not version or one["filename"].split("-")[1] == version]
+    if not found:
+        sys.exit("No solution found")
+    best = max(found, key=lambda one: one["filename"])
+    print(name + "==" + best["filename"].split("-")[1] + " \\\n    --hash=sha256:" + best["hashes"]["sha256"])
+elif words[0] == "venv":
+    venv.create(words[-1], symlinks=True)
+elif words[:2] == ["pip", "install"]:
+    text = Path(value("-r")).read_text()
+    name, version, digest = re.search(r"(\S+)==(\S+) .*sha256:(\w+)", text, re.DOTALL).groups()
+    (one,) = [one for one in files(name) if one["filename"].split("-")[1] == version]
+    with urllib.request.urlopen(one["url"], timeout=10) as answer:
+        data = answer.read()
+    if hashlib.sha256(data).hexdigest() != digest:
+        sys.exit("Hash mismatch for " + name)
+    python = Path(value("--python"))
+    (place,) = python.parent.parent.glob("lib/python*/site-packages")
+    zipfile.ZipFile(io.BytesIO(data)).extractall(place)
+    program = python.parent / name
+    program.write_text("#!" + str(python) + "\nfrom " + name + " import main\nmain()\n")
+    program.chmod(0o755)
+"""
 SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
@@ -26,6 +71,12 @@ class PypiRegistry:
     def withdraw(self, name: str, version: str) -> None:
         """Have a version no longer."""
         del self._wheels[f"{name}-{version}-py3-none-any.whl"]
+
+    def install_uv(self, folder: Path) -> None:
+        """Write a stand-in for uv into a folder."""
+        program = folder / "uv"
+        program.write_text(UV.replace("{python}", sys.executable), "utf-8")
+        program.chmod(0o755)
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return a package's page or one of its wheels."""

@@ -104,8 +104,52 @@ def main() -> MainThread:
 
 @pytest.fixture
 def mac(main: MainThread) -> Any:
-    kind = darwin.mended(FakeDarwin, main.call_after, main.catch, lambda png, size: (png[:4], size))
+    heard: list[Any] = []
+    kind = darwin.mended(
+        FakeDarwin, main.call_after, main.catch, lambda png, size: (png[:4], size), lambda opened: heard.append(opened)
+    )
+    kind.heard = heard
     return kind("multi-mcp", Image.new("RGBA", (44, 44)), "title", Menu(MenuItem("a", lambda: None)))
+
+
+class AppleEvent:
+    """An Apple event, or a descriptor in one."""
+
+    def __init__(self, name: int = 0, text: str = "", parts: tuple[AppleEvent, ...] = ()) -> None:
+        self.name, self.text, self.parts = name, text, parts
+
+    def eventID(self) -> int:
+        return self.name
+
+    def paramDescriptorForKeyword_(self, keyword: int) -> AppleEvent | None:
+        return self.parts[0] if keyword == int.from_bytes(b"----", "big") and self.parts else None
+
+    def stringValue(self) -> str:
+        return self.text
+
+    def numberOfItems(self) -> int:
+        return len(self.parts)
+
+    def descriptorAtIndex_(self, at: int) -> AppleEvent:
+        return self.parts[at - 1]  # from one
+
+    def coerceToDescriptorType_(self, kind: int) -> AppleEvent | None:
+        return self if self.text and kind == int.from_bytes(b"furl", "big") else None
+
+    def fileURLValue(self) -> AppleEvent:
+        return self
+
+    def path(self) -> str:
+        return self.text
+
+
+@pytest.mark.requirement("link-registered")
+def test_links_and_files_that_macos_opens_are_read_from_its_events() -> None:
+    url = AppleEvent(darwin.GET_URL, parts=(AppleEvent(text="multi-mcp://add?what=npm:x"),))
+    files = AppleEvent(text="", parts=(AppleEvent(text="/a b/x.mcpb"), AppleEvent(), AppleEvent(text="/y.mcpb")))
+    assert darwin.opened_texts(url) == ["multi-mcp://add?what=npm:x"]
+    assert darwin.opened_texts(AppleEvent(darwin.OPEN_DOCUMENTS, parts=(files,))) == ["/a b/x.mcpb", "/y.mcpb"]
+    assert darwin.opened_texts(AppleEvent(darwin.OPEN_DOCUMENTS)) == []
 
 
 def test_nothing_of_appkit_is_touched_but_on_the_main_thread(mac: Any, main: MainThread) -> None:
@@ -172,6 +216,7 @@ def test_signals_end_it_through_us(mac: Any, main: MainThread) -> None:
     main.handlers[signal.SIGTERM](signal.SIGTERM)
     assert ended == [1]
     assert mac._app.calls[0] == ("setActivationPolicy_", darwin.ACCESSORY)
+    assert mac.heard == [darwin.open_in_panel]
     assert mac._bar.calls[-1][0] == "removeStatusItem_"
 
 

@@ -12,7 +12,7 @@ from trayapp.model.errors import UsageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.packages.locked import Locked, PackageRequest
-from trayapp.packages.locks import Locks, read_package
+from trayapp.packages.locks import Locks, read_package, runs_package
 from trayapp.packages.tools import Tools
 
 DAY_S = 86_400.0
@@ -39,6 +39,17 @@ class PackageUpdates:
             return None
         request = read_package((server.command, *server.args))
         return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
+
+    def bundle(self, server: ServerConfig) -> Locked | None:
+        """Return the bundle that a server runs, or None if it runs none. Raises UnreadableLockError."""
+        if server.command is None:
+            return None
+        found = (versions[0] for name, _, versions in self._locks().file.all() if name == server.name)
+        return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
+
+    def may_change(self, server: ServerConfig) -> bool:
+        """Return True if a server runs a package that may be another one at its next start."""
+        return server.command is not None and runs_package((server.command, *server.args))
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
         """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""

@@ -61,6 +61,7 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header to send with each request.")
 @click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
+@click.option("--way", type=int, metavar="NUMBER", help="Which of several ways to run it; see --dry-run.")
 @click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what WHAT would run.")
 @click.option("--form", is_flag=True, hidden=True, help="Read WHAT and the answers from stdin, as JSON.")
@@ -79,6 +80,7 @@ def add_verb(
     header: tuple[str, ...],
     called: str | None,
     values: tuple[str, ...],
+    way: int | None,
     yes: bool,
     dry_run: bool,
     form: bool,
@@ -91,8 +93,8 @@ def add_verb(
 
     WHAT is anything that names a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp
     add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name of the registry (see
-    multi-mcp find), a file with one of these, or - for what is pasted. What it would run is shown first; nothing starts
-    before a yes.
+    multi-mcp find), a bundle (.mcpb), a file with one of these, or - for what is pasted. What it would run is shown
+    first; nothing starts before a yes.
 
     NAME may be left out with --url: it is then taken from the address. The server runs in the folder that you are in.
     With --scope global it is written into servers.yaml; with --scope project into the file of the project that you are
@@ -115,7 +117,7 @@ def add_verb(
     if name and not command and not url:
         add_source(
             name,
-            Answers(_pairs(values, "=", "--set"), yes, called, hide, as_json=as_json),
+            Answers(_pairs(values, "=", "--set"), yes, called, hide, way=way, as_json=as_json),
             partial(_add, scope, hide, as_json, confine),
         )
         return

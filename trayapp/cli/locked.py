@@ -51,6 +51,8 @@ def _state(row: dict[str, Any]) -> str:
     said = f"{row['package']} {row['version']}"
     if row["error"] is not None:
         return f"{said}; {row['error']['title']}"
+    if row["kind"] == "mcpb":
+        return f"{said}, a bundle: to update it, remove it and add its newer file"
     if row["newest"] is None:
         return f"{said}, the newest" if not row["pinned"] else f"{said}, as its command says"
     return f"{said} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")

@@ -6,23 +6,35 @@ Never here: the pages (trayapp/panel).
 from __future__ import annotations
 
 import os
+import shlex
+from contextlib import suppress
+from pathlib import Path
 
 import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say
+from trayapp.cli.text import one_line
+from trayapp.model.errors import UsageError
 from trayapp.service.opener import open_url
 from trayapp.wire.control import PANEL
 
+LONGEST = 8000  # characters; browsers and desktops pass longer addresses on, but not all do
 OPENED_S = 0.5  # an opener that still runs after this time has found a browser
 
 
 @click.command("panel", epilog=examples("multi-mcp panel", "multi-mcp panel --no-browser"))
+@click.argument("what", required=False)
 @click.option("--no-browser", is_flag=True, help="Only print the link. It works once, within a minute.")
 @json_option
-def panel_verb(no_browser: bool, as_json: bool) -> None:
-    """Open the panel: servers, calls, approvals and health in your browser."""
-    url = str(ask(PANEL)["url"])
+def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
+    """Open the panel: servers, calls, approvals and health in your browser.
+
+    With WHAT it opens the page that adds a server, and shows what would run. WHAT is as for multi-mcp add, or a
+    multi-mcp: link. Nothing is added or started before you say so there.
+    """
+    text = _named(what) if what is not None else ""
+    url = str(ask(PANEL, {"what": text} if text else None)["url"])
     if as_json:
         print_json({"url": url})
     elif no_browser:
@@ -32,3 +44,18 @@ def panel_verb(no_browser: bool, as_json: bool) -> None:
     else:
         note("No browser was found here. Open this link within a minute:")
         say(url)
+        if text:
+            note(one_line(f"Or look at it here: multi-mcp add {shlex.quote(text)}"))
+
+
+def _named(what: str) -> str:
+    """Return the text for the page. Raises UsageError for one that is too long for a link."""
+    from trayapp.sources.links import named_by
+
+    text = named_by(what)
+    if len(text) > LONGEST:
+        raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
+    with suppress(OSError, ValueError):  # not a path
+        if "\n" not in text and Path(text).is_file():
+            text = str(Path(text).absolute())  # the gateway runs in another folder
+    return text

@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from trayapp.cli.bundle import Bundle, bundle_path, fetch_bundle, read_bundle_file
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import is_terminal, note, print_json, say, waiting
 from trayapp.cli.person import at_terminal
@@ -28,9 +29,12 @@ from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.service.secrets import secret_names
+from trayapp.sources.links import named_by
 from trayapp.sources.recognize import is_registry_name, recognize
-from trayapp.sources.server_json import read_server_json
+from trayapp.sources.server_json import bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
+
+NAMED = 6  # tools of one class
 
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
@@ -48,6 +52,7 @@ class Answers:
     hide: bool | None = None
     pick: int | None = None
     seen: str | None = None
+    way: int | None = None  # of several ways to run one server, from 1
     as_json: bool = False  # stdout then holds a single document
 
 
@@ -58,20 +63,23 @@ class Proposal:
     source: Source
     lines: tuple[str, ...]
     warning: str = ""
+    bundle: Bundle | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the proposal as JSON, for the panel."""
         source = self.source
         wants = [
             {
-                "name": one.name, "secret": one.secret, "required": one.required, "description": one.description,
-                "choices": list(one.choices),
+                "name": one.name, "secret": one.secret, "required": one.required, "choices": list(one.choices),
+                "description": ", ".join(part for part in (one.description, one.hint()) if part),
+                "default": one.default, "kind": one.kind,
             }
-            for one in source.wants
+            for one in asked_of(source)
         ]  # fmt: skip
         return {
             "name": source.name, "kind": source.kind, "description": source.description, "lines": list(self.lines),
-            "wants": wants, "left_out": list(source.left_out), "warning": self.warning, "seen": self.mark(),
+            "wants": wants, "tools": list(tool_lines(source)),
+            "left_out": list(source.left_out), "warning": self.warning, "seen": self.mark(),
         }  # fmt: skip
 
     def mark(self) -> str:
@@ -86,23 +94,39 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
     Raises UnclearSourceError, and UsageError if nobody can answer.
     """
-    found, are_ways = proposals(_text_of(what))
+    found, are_ways = proposals(what)
     if answers.pick is not None:
         found = found[answers.pick : answers.pick + 1]
         if not found or found[0].mark() != answers.seen:
             raise UsageError("This is not what was shown", "Look at it again, then add it")
     elif are_ways:
-        note(*(one_line(f"There is another way to run it: {one.lines[0]}") for one in found[1:]))
-        found = found[:1]
+        found = [_chosen(found, answers)]
+    elif answers.way is not None:
+        raise UsageError("There is one way to run it", "Leave out --way")
     if answers.called and len(found) > 1:
         raise UsageError(f"This names {count(len(found), 'server')}", "Leave out --as, or paste one of them")
     for proposal in found:
         _add_one(proposal, answers, add)
 
 
+def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
+    """Return the way to run a server that the user chooses, by an option or a question, else the best one."""
+    way = answers.way
+    if way is None and len(found) > 1:
+        note(f"There are {len(found)} ways to run it:")
+        note(*(one_line(f"  {number}: {one.lines[0]}") for number, one in enumerate(found, 1)))
+        if answers.yes or not at_terminal():
+            note("The first one is taken. Choose another one with: --way NUMBER")
+        else:
+            way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
+    if way is not None and not 1 <= way <= len(found):
+        raise UsageError(f"There are {count(len(found), 'way')} to run it", "Give one of their numbers: --way")
+    return found[(way or 1) - 1]
+
+
 def preview_source(what: str, *, as_json: bool) -> None:
     """Print what `add` would add, and what would run. Nothing is written or started."""
-    found, are_ways = proposals(_text_of(what))
+    found, are_ways = proposals(what)
     if as_json:
         print_json({"servers": [one.as_json() for one in found], "ways": are_ways})
         return
@@ -129,9 +153,14 @@ def read_form(text: str) -> tuple[str, Answers]:
         raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
 
 
-def proposals(text: str) -> tuple[list[Proposal], bool]:
-    """Return the servers that a text names, all usable, and True if they are ways to run the same server."""
+def proposals(what: str) -> tuple[list[Proposal], bool]:
+    """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server."""
     machine = Machine()
+    what = named_by(what)
+    if (path := bundle_path(what)) is not None:
+        bundle = read_bundle_file(path)
+        return [Proposal(bundle.source, _decides(bundle.source), bundle=bundle)], False
+    text = _text_of(what)
     if is_registry_name(text):
         return _of_registry(text.strip()), True
     found = recognize(text, machine.home, windows=machine.platform == "win32")
@@ -150,14 +179,21 @@ def _of_registry(text: str) -> list[Proposal]:
     if entry.status == "deleted":
         raise MultiMcpError(f"{entry.name} was deleted from the registry{said}", "Look for another one: multi-mcp find")
     warning = f"Its author calls it deprecated{said}" if entry.status == "deprecated" else ""
-    found = read_server_json(entry.document, f"{entry.name} {entry.version}, of the registry")
     usable: list[Proposal] = []
     fault: MultiMcpError | None = None
+    try:
+        found = read_server_json(entry.document, f"{entry.name} {entry.version}, of the registry")
+    except UnclearSourceError as error:  # it may be a bundle
+        found, fault = [], error
     for one in found:
         try:
             usable.append(Proposal(one, _decides(one), warning))
         except UnclearSourceError as error:  # another way may be usable
             fault = error
+    for url, digest in bundles_in(entry.document) if not usable else ():
+        bundle = read_bundle_file(fetch_bundle(url, digest))
+        source = replace(bundle.source, name=short_name(entry.name))
+        usable.append(Proposal(source, _decides(source), warning, bundle))
     if not usable and fault is not None:
         raise fault
     return usable
@@ -184,14 +220,20 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if fault:
         raise UsageError(fault, "Name it: --as NAME")
     _show(name, proposal, note if answers.as_json else say)
-    missing = [one for one in source.wants if one.required and not answers.values.get(one.name)]
+    wants = asked_of(source)
+    missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
         raise UsageError(f"{name} needs {names}", f"Give each value: --set {missing[0].name}=...")
     if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
         (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return
-    add(name, _filled(name, source, answers))
+    entry = _filled(name, source, answers)
+    if proposal.bundle is None:
+        add(name, entry)
+    else:
+        with proposal.bundle.unpacked(name):
+            add(name, entry)
 
 
 def _decides(source: Source) -> tuple[str, ...]:
@@ -208,16 +250,36 @@ def _decides(source: Source) -> tuple[str, ...]:
     return tuple(decisive_lines(server))
 
 
+def tool_lines(source: Source) -> Iterator[str]:
+    """Yield how many of its tools read, write and destroy, as far as its author names them."""
+    from trayapp.catalog.tool_class import ToolClass, classify  # few sources name tools
+
+    names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
+    for tool in source.tools:
+        names[classify(dict(tool)).tool_class].append(str(tool.get("name")))
+    said: tuple[tuple[ToolClass, str], ...] = (
+        ("read", "read"), ("write", "write"), ("destructive", "destroy or run anything"),
+    )  # fmt: skip
+    for key, verb in said:
+        found = names[key]
+        if found:
+            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            yield one_line(f"{count(len(found), 'tool')} that can {verb}: {', '.join(found[:NAMED])}{more}")
+    if source.tools and source.more_tools:
+        yield "and tools that it names only once it runs"
+
+
 def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
     """Print every fact that decides what would run, with `tell`."""
     source = proposal.source
     tell(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
     if proposal.warning:
         tell("  " + one_line(proposal.warning))
-    tell(*(f"  {line}" for line in proposal.lines))
-    for one in source.wants:
+    tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
+    for one in asked_of(source):
         kind = "secret" if one.secret else "value"
-        why = f": {one.description}" if one.description else ""
+        said = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]
+        why = f": {', '.join(part for part in said if part)}" if any(said) else ""
         tell("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
         tell("  " + one_line(f"without {', '.join(source.left_out)}, which have no meaning here"))
@@ -229,18 +291,25 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
     Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
     """
     values = {
-        variable: answers.values[variable.name] if variable.name in answers.values else _asked(variable)
-        for variable in source.wants
+        variable: variable.checked(
+            answers.values[variable.name] if variable.name in answers.values else _asked(variable)
+        )
+        for variable in asked_of(source)
     }
-    for variable, value in values.items():
-        if value and variable.choices and value not in variable.choices:
-            raise UsageError(f"{variable.name} is one of: {', '.join(variable.choices)}", "Give one of them")
     secret = {variable: value for variable, value in values.items() if variable.secret and value}
     kept = _kept(name, secret) if secret and answers.hide is not False else {}
+    shared = {variable.name: variable for variable in values if variable.shared}
     entry = source.entry
-    for variable, value in values.items():
-        entry = with_value(entry, variable, kept.get(variable, value))
+    for place in reversed(source.wants):  # from the end: a value may become several words
+        variable = shared.get(place.name, place)
+        entry = with_value(entry, place, kept.get(variable, values[variable]))
     return entry
+
+
+def asked_of(source: Source) -> list[Variable]:
+    """Return the values to ask for: one that is shared by several places once."""
+    first = {one.name: one for one in reversed(source.wants) if one.shared}
+    return [one for one in source.wants if not one.shared or first[one.name] is one]
 
 
 def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
@@ -267,10 +336,11 @@ def _free_name(server: str, name: str, taken: Collection[str]) -> str:
 
 def _asked(variable: Variable) -> str:
     if not is_terminal(sys.stdin):
-        return ""
+        return variable.default
     kind = click.Choice(variable.choices) if variable.choices else None
-    default = "" if not variable.required else None
+    default = variable.default or ("" if not variable.required else None)
     answer: str = click.prompt(
-        one_line(variable.name), default=default, hide_input=variable.secret, type=kind, show_default=False
-    )
+        one_line(variable.name), default=default, hide_input=variable.secret, type=kind,
+        show_default=bool(variable.default and not variable.secret),
+    )  # fmt: skip
     return answer

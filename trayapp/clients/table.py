@@ -233,7 +233,9 @@ CLIENTS: tuple[Client, ...] = (
         _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _plain,
         project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
     ),
-    # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
+    # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
+    # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have one file a server, YAML or JSON, in
+    # .continue/mcpServers; the user's config.yaml holds for all workspaces, so ours stands there)
     Client(
         "continue", "Continue", _all("{home}/.continue/config.yaml"), _stdio,
         ("mcpServers",), yaml_file.LISTED, "YAML",

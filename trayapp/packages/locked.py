@@ -6,14 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import orjson
 
 from trayapp.model.errors import ConfigError, MultiMcpError
-from trayapp.packages.tools import Tools
 
-Kind = Literal["npm", "pypi", "oci"]
+if TYPE_CHECKING:
+    from trayapp.packages.tools import Tools
+
+Kind = Literal["npm", "pypi", "oci", "mcpb"]
 
 
 class PackageError(MultiMcpError):
@@ -64,7 +66,7 @@ def read_locked(told: Any) -> Locked:
     try:
         one = Locked(**told)
         texts = (one.kind, one.package, one.version, one.integrity)
-        if all(isinstance(text, str) for text in texts) and one.kind in ("npm", "pypi", "oci"):
+        if all(isinstance(text, str) for text in texts) and one.kind in get_args(Kind):
             return one
     except TypeError:
         pass

@@ -14,9 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
-import anyio.to_thread
-
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
@@ -94,6 +91,8 @@ class Tools:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do blocking work with these tools in a thread. They end if the caller is cancelled: the gateway stops."""
+        import anyio.to_thread  # the gateway has it loaded, verbs need none
+
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except anyio.get_cancelled_exc_class():

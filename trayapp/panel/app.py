@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote, urlencode
 
 import anyio
 import anyio.abc
@@ -87,7 +87,7 @@ class Panel:
             return
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         if path == "enter":
-            await self._enter(query.get("code", ""), method, scope, reply)
+            await self._enter(query, method, scope, reply)
             return
         cookie = cookie_of(scope)
         if cookie is None or not self._host.access.knows(cookie):
@@ -101,13 +101,15 @@ class Panel:
         else:
             await self._send_page(path, query, cookie, reply)
 
-    async def _enter(self, code: str, method: str, scope: Any, reply: PanelResponse) -> None:
+    async def _enter(self, query: dict[str, str], method: str, scope: Any, reply: PanelResponse) -> None:
+        code, what = query.get("code", ""), query.get("what", "")
         cookie = self._host.access.redeem(code) if method == "GET" else None
         if cookie is None:
             await reply.html(render("signin.html", used=bool(code)), 401)
             return
         value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict".encode()
-        await reply.send(b"", 303, "", [(b"location", f"{ROOT}/".encode()), (b"set-cookie", value), NO_STORE])
+        page = f"{ROOT}/add?{urlencode({'what': what})}#found" if what else f"{ROOT}/"
+        await reply.send(b"", 303, "", [(b"location", page.encode()), (b"set-cookie", value), NO_STORE])
 
     async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: PanelResponse) -> None:
         name, _, rest = path.partition("/")

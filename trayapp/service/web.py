@@ -1,4 +1,4 @@
-"""Request JSON from a web address. No data of the user or the machine is sent."""
+"""Request JSON or a file from a web address. No data of the user or the machine is sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.message import Message
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Any
@@ -15,6 +17,7 @@ from trayapp.model.errors import MultiMcpError
 
 STEP_S = 10.0  # for each step: a connection, a piece of the answer
 ANSWER_S = 20.0  # for the whole answer, also one that arrives slowly
+FILE_S = 600.0  # for a whole file
 PIECE = 1 << 16
 
 
@@ -33,10 +36,29 @@ def read_json(address: str, largest: int) -> Any:
 
     Raises WebError, whose title is only the reason.
     """
-    headers = {"Accept": "application/json", "User-Agent": f"multi-mcp/{__version__}"}
+    with _answer(address, "application/json") as answer:
+        try:
+            return json.loads(b"".join(_pieces(answer, largest, ANSWER_S)))
+        except (ValueError, RecursionError):
+            raise WebError("Its answer is not JSON") from None
+
+
+def read_file(address: str, target: IO[bytes], largest: int) -> None:
+    """Write the file at an address, at most `largest` bytes, into `target`. Blocks, at most 10 minutes.
+
+    Raises WebError, whose title is only the reason.
+    """
+    with _answer(address, "application/octet-stream, */*") as answer:
+        for piece in _pieces(answer, largest, FILE_S):
+            target.write(piece)
+
+
+@contextmanager
+def _answer(address: str, accept: str) -> Iterator[HTTPResponse]:
+    headers = {"Accept": accept, "User-Agent": f"multi-mcp/{__version__}"}
     try:
         with _opener().open(urllib.request.Request(address, headers=headers), timeout=STEP_S) as answer:
-            return json.loads(_body(answer, largest))
+            yield answer
     except urllib.error.HTTPError as error:
         with error:
             raise WebError(f"It answers with HTTP status {error.code}", status=error.code) from None
@@ -45,20 +67,19 @@ def read_json(address: str, largest: int) -> Any:
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None)
         raise WebError(str(getattr(reason, "strerror", None) or reason or type(error).__name__)) from None
-    except (ValueError, RecursionError):
-        raise WebError("Its answer is not JSON") from None
 
 
-def _body(answer: HTTPResponse, largest: int) -> bytes:
-    until = time.monotonic() + ANSWER_S
-    body = bytearray()
+def _pieces(answer: HTTPResponse, largest: int, limit_s: float) -> Iterator[bytes]:
+    """Yield an answer piece by piece. Raises WebError if it is too large or takes too long."""
+    until = time.monotonic() + limit_s
+    size = 0
     while piece := answer.read1(PIECE):
-        body += piece
-        if len(body) > largest:
+        size += len(piece)
+        if size > largest:
             raise WebError(f"Its answer is larger than {largest:,} bytes")
         if time.monotonic() > until:
             raise WebError("Its answer takes too long")
-    return bytes(body)
+        yield piece
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):

@@ -5,8 +5,11 @@ A shell would do more with a line than start one program. A line that needs a sh
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from trayapp.config.read.command import split_command
@@ -22,6 +25,11 @@ SHELLS = frozenset(
 )
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+# A line that only sets a variable: in a shell, in PowerShell, in cmd.
+_SETTING = re.compile(
+    r"""(?:export\s+|\$env:|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
+    re.IGNORECASE,
+)
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, not a redirection
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
@@ -33,18 +41,38 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", text)
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     lines = [line for line in lines if line and not line.startswith(("#", "//"))]
+    settings = {}
+    while len(lines) > 1 and (setting := _SETTING.fullmatch(lines[0])) is not None:
+        settings[setting["name"]] = setting["plain"] or setting["quoted"] or ""
+        lines.pop(0)
     if len(lines) != 1:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    words = _words(_with_variables(lines[0]))
+    if "$env:" in text.lower():  # PowerShell: a backslash is a part of a path
+        lines[0] = lines[0].replace("\\", "\\\\")
+    found = _of_line(lines[0], home, windows=windows)
+    return [_with_env(one, settings) for one in found] if settings else found
+
+
+def _with_env(source: Source, env: Mapping[str, str]) -> Source:
+    """Return a source with the variables that the lines before its command set."""
+    if "command" not in source.entry:
+        return source
+    entry = source.entry | {"env": {**env, **source.entry.get("env", {})}}
+    return replace(source, entry=entry, wants=wanted(entry))
+
+
+def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
+    words = _words(_with_variables(line))
+    words = [words[0], *(f"{home}{word[1:]}" if word.startswith("~/") else word for word in words[1:])]  # as a shell
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
-    adder = _ADDERS.get(_program(words[0]))
+    adder = _ADDERS.get(_program(words[0])) or (_client(f"{words[0]} mcp add") if _adds(words) else None)
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
             return found
         if words[1:2] in _OWN_VERBS or (words[1:2] == ["mcp"] and words[2:3] not in _SERVES):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
-    return [_runs(words, lines[0])]
+    return [_runs(words, line)]
 
 
 def _logical_lines(text: str) -> list[str]:
@@ -70,8 +98,19 @@ def _with_variables(line: str) -> str:
     )
 
 
+def _adds(words: Sequence[str]) -> bool:
+    """Return True for `CLIENT mcp add ...`, whatever client it is."""
+    return list(words[1:2]) == ["mcp"] and list(words[2:3]) in (["add"], ["add-json"]) and words[0].isascii()
+
+
 def is_command_line(text: str) -> bool:
     """Return True if the first word of a text is a program that starts servers or adds them to a client."""
+    if _SETTING.fullmatch(text.strip().partition("\n")[0].strip()) is not None or _adds(text.split(None, 4)[:4]):
+        return True
+    if _ASSIGNMENT.match(text.strip()) and "=" in text.split()[0]:
+        with suppress(UnclearSourceError, ValueError):  # assignments with quotes before the program
+            words = _words(_logical_lines(re.sub(r"[\\^`]\r?\n\s*", " ", text.strip()))[0])
+            text = " ".join(words[next((at for at, one in enumerate(words) if not _ASSIGNMENT.fullmatch(one)), 0) :])
     first = _PROMPT.sub("", text.strip()).split(None, 1)[:1]
     if not first:
         return False
@@ -83,6 +122,11 @@ def is_command_line(text: str) -> bool:
             return False
     program = _program(word)
     return program in RUNNERS | SHELLS | _FETCHES or program in _ADDERS or word.startswith(("/", "~/", "./", "../"))
+
+
+def holds_command(text: str) -> bool:
+    """Return True if a line of a text begins with a program that starts servers."""
+    return any(_program(line.split(None, 1)[0]) in RUNNERS for line in text.splitlines() if line.strip())
 
 
 def _program(word: str) -> str:
@@ -131,6 +175,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         and (words[1] in ("install", "i", "add", "pip", "sync") or words[1:3] == ["tool", "install"])
     ):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
+    if program in ("uvx", "npx") and any(word == "." or word.startswith(("./", "../")) for word in words[1:5]):
+        raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
+    if any(word.startswith("@modelcontextprotocol/inspector") for word in words[1:]):
+        raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
     if any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
     entry: Entry = {"command": words[0], "args": words[1:]} | ({"env": env} if env else {})
@@ -150,7 +198,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
     if words[:1] not in (["add"], ["a"]):
         return None
-    given = _Options(words[1:])
+    given = _AddOptions(words[1:])
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
     url = given.named("--url") or next((word for word in rest[:1] if _is_address(word)), "")
@@ -163,7 +211,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
     else:
         command = given.named("--command")
-        line = [command, *given.every("--args")] if command else rest
+        line = [command, *_args(given.every("--args"))] if command else rest
         if len(line) == 1 and " " in line[0]:
             line = _words(line[0])
         if not name or not line:
@@ -171,6 +219,16 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry = entry if windows else without_cmd(entry)
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
+
+
+def _args(given: Sequence[str]) -> list[str]:
+    """Return the words of `--args`: a JSON list in one word, or each word by itself."""
+    if len(given) == 1 and given[0].startswith("["):
+        with suppress(ValueError):
+            listed = json.loads(given[0])
+            if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
+                return listed
+    return list(given)
 
 
 _ENV = ("-e", "--env")
@@ -183,7 +241,7 @@ _VALUED = frozenset((
 _MANY = frozenset((*_ENV, *_HEADER))  # take all words up to the next option: `-e A=1 B=2`
 
 
-class _Options:
+class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -212,7 +270,7 @@ class _Options:
     def _hoist(self) -> None:
         """Move options after a URL to the client's options: `add NAME URL --header ...`."""
         if len(self.plain) > 2 and _is_address(self.plain[1]):
-            behind = _Options(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
+            behind = _AddOptions(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
             if behind is not None:
                 for name, values in behind._given.items():
                     self._given.setdefault(name, []).extend(values)

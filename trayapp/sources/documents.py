@@ -22,6 +22,8 @@ _HOLDERS = {
 }  # fmt: skip
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
+# A placeholder with blanks in a command line: `--region [your region]`.
+_SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 DEEPEST = 3  # levels above the servers: {"mcp": {"servers": {...}}} has two
 
 
@@ -38,6 +40,8 @@ def read_document(text: str, kind: str, home: Path, *, windows: bool) -> list[So
 def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
+    if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
+        raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
     try:
         made = normal(BY_NAME[client], raw, Context(client, home, None, inputs, windows))
     except ValueError as error:
@@ -47,7 +51,7 @@ def _source(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
     entry = made.entry if windows else without_cmd(made.entry)
-    if client == "cursor":  # seconds in some clients, milliseconds in others
+    if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     return Source(name or name_for(entry), entry, kind, wanted(entry), made.left_out)
 

@@ -13,13 +13,14 @@ import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import url2pathname
 
 from trayapp.sources.documents import read_document
-from trayapp.sources.source import Entry, Source, UnclearSourceError, Variable, name_for, wanted
+from trayapp.sources.source import LARGEST, Entry, Source, UnclearSourceError, Variable, name_for, wanted
 
 SCHEMES = ("cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "multi-mcp")
 _PAGES = re.compile(
-    r"https://(?:(?:www\.)?cursor\.com/(?:[a-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
+    r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add)\?"
 )
 
@@ -28,6 +29,16 @@ def is_link(text: str) -> bool:
     """Return True if a text is an install link of a client or of multi-mcp."""
     scheme, mark, _ = text.strip().partition(":")
     return (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None
+
+
+def named_by(what: str) -> str:
+    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names, else `what`."""
+    parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
+    if parts is not None and parts.scheme.lower() == "multi-mcp":
+        return parse_qs(parts.query).get("what", [what])[0]
+    if parts is not None and parts.scheme.lower() == "file" and parts.netloc in ("", "localhost"):
+        return url2pathname(parts.path)
+    return what
 
 
 def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -45,8 +56,6 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
     name = query.get("name", [""])[0]
     if "config" in query:
         found = read_document(_decoded(query["config"][0]), kind, home, windows=windows)
-    elif parts.scheme == "multi-mcp" and "what" in query:
-        raise UnclearSourceError("This link describes a server in words", "Paste the text itself")
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
     elif "url" in query:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from trayapp.clients import jsonc
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
-from trayapp.sources.command_lines import is_command_line, read_command_line
+from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line
 from trayapp.sources.documents import read_document
 from trayapp.sources.links import is_link, read_link
-from trayapp.sources.server_json import is_server_json, read_server_json
+from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Entry, Source, UnclearSourceError, name_for, wanted
 
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
@@ -23,6 +24,11 @@ _DOCUMENT = re.compile(r"""\A\s*(?:[{"]|\[[\w."' -]+\]|(?:mcpServers|mcp_servers
 
 def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
     """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError."""
+    found = _recognized(text, home, windows=windows)
+    return [replace(one, name=short_name(one.name)) if is_registry_name(one.name) else one for one in found]
+
+
+def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
@@ -42,8 +48,11 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
         return _document(text, home, windows=windows)
     if is_command_line(text):
         return read_command_line(text, home, windows=windows)
-    if ":" in text and "\n" in text:
+    commands = holds_command(text)
+    if ":" in text and "\n" in text and not commands:
         return read_document(text, "a snippet", home, windows=windows)
+    if commands:  # among other lines: the error says so
+        return read_command_line(text, home, windows=windows)
     raise UnclearSourceError("This names no known kind of server", "Paste a snippet, a command, a link or an address")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.config.urls import unsafe_url
 from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable, name_of_package
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
@@ -18,6 +19,7 @@ _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
 _RUN = ("run", "-i", "--rm")
 CHOICES_MOST = 100
+TOOLS_MOST = 1000
 
 
 def is_server_json(document: Mapping[str, Any]) -> bool:
@@ -36,8 +38,9 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     description = _text(one, "description")
     packages, remotes = _listed(one, "packages"), _listed(one, "remotes")
     ways = [_package(part) for part in packages] + [_remote(part) for part in remotes]
+    tools = _tools(one) or _tools(document)
     found = [
-        Source(name, entry, f"{kind} ({how})", tuple(wants), (), description)
+        Source(name, entry, f"{kind} ({how})", tuple(wants), (), description, tools=tools)
         for way in ways
         if way is not None
         for entry, how, wants in [way]
@@ -46,6 +49,22 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", "See its own page")
     return found
+
+
+def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the address and the SHA-256 of each bundle of a server. One without a hash cannot be used."""
+    inner = document.get("server")
+    one = inner if isinstance(inner, Mapping) else document
+    listed = [part for part in _listed(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
+    pairs = [(_text(part, "identifier"), _text(part, "fileSha256", "file_sha256").lower()) for part in listed]
+    return [(url, digest) for url, digest in pairs if re.fullmatch(r"[0-9a-f]{64}", digest) and not unsafe_url(url)]
+
+
+def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the tools that a publisher names in `_meta`, if any."""
+    meta = part.get("_meta")
+    own = meta.get("io.modelcontextprotocol.registry/publisher-provided") if isinstance(meta, Mapping) else None
+    return tuple(_listed(own, "tools")[:TOOLS_MOST]) if isinstance(own, Mapping) else ()
 
 
 def short_name(name: str) -> str:

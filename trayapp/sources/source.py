@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
 from trayapp.config.urls import name_of_url
 from trayapp.model.errors import UsageError
@@ -14,6 +16,7 @@ from trayapp.model.redact import redacted
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
+ValueKind = Literal["string", "number", "boolean", "directory", "file"]
 
 LARGEST = 1_000_000  # characters of pasted text
 LONGEST_NAME = 60
@@ -25,6 +28,8 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     """
 )
+# Placeholders in the middle of a text: `<<TOKEN>>`, `Basic <Your Token>`, `ntn_****`.
+_INSIDE = re.compile(r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,60}\s[^<>]{1,60}>|\b[A-Za-z]{1,12}_\*{3,}")
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:)?[/\\]?(?:absolute[/\\]|full[/\\])?(?:path[/\\]to)\b.*|(?:[A-Z]:)?[/\\]your\b.*"
     r"|(?:[A-Z]:)?[/\\](?:Users|home)[/\\](?:you|user|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
@@ -42,7 +47,10 @@ class UnclearSourceError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is the text to replace."""
+    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is the text to replace.
+
+    A value that is `shared` is given once for all places of that name.
+    """
 
     name: str
     keys: Keys
@@ -51,6 +59,48 @@ class Variable:
     secret: bool = False
     required: bool = True
     choices: tuple[str, ...] = ()
+    default: str = ""
+    kind: ValueKind = "string"
+    least: float | None = None
+    most: float | None = None
+    multiple: bool = False  # several values in one text, separated as in PATH
+    shared: bool = False
+
+    def hint(self) -> str:
+        """Return what the user should know about its form, "" if there is nothing."""
+        limits = [f"at least {self.least:g}"] if self.least is not None else []
+        limits += [f"at most {self.most:g}"] if self.most is not None else []
+        several = [f"several: separated by {os.pathsep}"] if self.multiple else []
+        return ", ".join([*limits, *several])
+
+    def checked(self, text: str) -> str:
+        """Return a value as the server gets it. Raises UsageError if it is not of that form."""
+        parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
+        return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
+
+    def _checked(self, text: str) -> str:
+        if not text:
+            return text
+        if self.choices and text not in self.choices:
+            raise UsageError(f"{self.name} is one of: {', '.join(self.choices)}", "Give one of them")
+        if self.kind == "number":
+            try:
+                number = float(text)
+            except ValueError:
+                number = math.nan
+            low = -math.inf if self.least is None else self.least
+            high = math.inf if self.most is None else self.most
+            if not (math.isfinite(number) and low <= number <= high):
+                raise UsageError(", ".join(filter(None, (f"{self.name} is a number", self.hint()))), "Give another one")
+        if self.kind in ("directory", "file"):
+            try:
+                path = Path(text).expanduser()
+            except RuntimeError:
+                path = Path(text)
+            if not path.is_absolute():
+                raise UsageError(f"{self.name} is the whole path of a {self.kind}", "Begin it with / or ~")
+            return str(path)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +118,46 @@ class Source:
     left_out: tuple[str, ...] = ()
     description: str = ""
     more: Mapping[str, str] = field(default_factory=dict)
+    tools: tuple[Mapping[str, Any], ...] = ()  # those that its author names
+    more_tools: bool = False  # it has others, too
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     """Return the entry with `value` in place of a variable's placeholder; without the variable if `value` is empty."""
     head, *rest = variable.keys
     if not rest:
-        return {**entry, str(head): _replaced(entry[str(head)], variable.placeholder, value)}
+        return {**entry, str(head): _replaced(entry[str(head)], variable, value)}
     inner = entry[str(head)]
     key = rest[0]
     if isinstance(inner, list):
         assert isinstance(key, int)
+        if variable.shared:
+            return {**entry, str(head): _words_with(inner, key, variable, value)}
         return {
             **entry,
-            str(head): [
-                _replaced(one, variable.placeholder, value) if at == key else one for at, one in enumerate(inner)
-            ],
+            str(head): [_replaced(one, variable, value) if at == key else one for at, one in enumerate(inner)],
         }
-    changed = {name: _replaced(one, variable.placeholder, value) if name == key else one for name, one in inner.items()}
+    changed = {name: _replaced(one, variable, value) if name == key else one for name, one in inner.items()}
     if not value:
         del changed[key]
     kept = {name: one for name, one in entry.items() if name != head}
     return kept | ({str(head): changed} if changed else {})
 
 
-def _replaced(text: str, placeholder: str, value: str) -> str:
-    return text.replace(placeholder, value, 1) if placeholder else value
+def _replaced(text: str, variable: Variable, value: str) -> str:
+    return text.replace(variable.placeholder, value, -1 if variable.shared else 1) if variable.placeholder else value
+
+
+def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
+    """Return the words of a command line with a value: several values as several words, none without its option."""
+    whole = words[at] == variable.placeholder
+    if whole and not value:
+        before = words[at - 1] if at else ""
+        option = before.startswith("-") and "=" not in before
+        return [*words[: at - 1 if option else at], *words[at + 1 :]]
+    several = whole and variable.multiple
+    values = value.split(os.pathsep) if several else [words[at].replace(variable.placeholder, value)]
+    return [*words[:at], *values, *words[at + 1 :]]
 
 
 def wanted(entry: Entry) -> tuple[Variable, ...]:
@@ -101,21 +165,42 @@ def wanted(entry: Entry) -> tuple[Variable, ...]:
     found: list[Variable] = []
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
-            if isinstance(value, str) and (mark := placeholder_in(value)) is not None:
+            for mark in placeholders_in(value) if isinstance(value, str) else ():
                 found.append(Variable(str(name), (place, str(name)), mark, secret=True))
     for at, word in enumerate(entry.get("args") or []):
-        if isinstance(word, str) and (mark := placeholder_in(word)) is not None:
+        for mark in placeholders_in(word) if isinstance(word, str) else ():
             before = entry["args"][at - 1] if at else ""
-            name = word.partition("=")[0] if "=" in word else before if str(before).startswith("-") else mark
+            option = re.match(r"(-{0,2}\w[\w.-]*)=", word)
+            name = option[1] if option else before if str(before).startswith("-") else mark
             plain = str(name).lstrip("-")
-            found.append(
-                Variable(plain, ("args", at), mark, secret=redacted(f"{plain}=plain-value") != f"{plain}=plain-value")
-            )
+            samples = (f"{plain}=plain-value", word.replace(mark, "plain-value"))
+            secret = any(redacted(sample) != sample for sample in samples)
+            found.append(Variable(plain, ("args", at), mark, secret=secret))
     for key in ("command", "url"):
         text = entry.get(key)
-        if isinstance(text, str) and (mark := placeholder_in(text)) is not None:
+        for mark in placeholders_in(text) if isinstance(text, str) else ():
             found.append(Variable(key, (key,), mark))
-    return tuple(found)
+    return _named_apart(found)
+
+
+def _named_apart(found: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Return variables of one place under names of their own: several placeholders in one text are several values."""
+    places = [(one.name, one.keys) for one in found]
+    return tuple(
+        replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
+        for one in found
+    )
+
+
+def placeholders_in(text: str) -> list[str]:
+    """Return every part of a text that is a placeholder, in the order in which they are found."""
+    found: list[str] = []
+    while (mark := placeholder_in(text)) is not None and mark not in found:
+        found.append(mark)
+        if not mark or mark == text or "<" not in mark:
+            break  # other forms fill a whole text, or stand in it once
+        text = text.replace(mark, "value")
+    return found
 
 
 def placeholder_in(text: str) -> str | None:
@@ -124,8 +209,10 @@ def placeholder_in(text: str) -> str | None:
         return text
     if _PLACEHOLDER.fullmatch(text) or _PLACEHOLDER_PATH.fullmatch(text):
         return text
+    if (inside := _INSIDE.search(text)) is not None:
+        return inside[0]
     for part in re.split(r"(?<=[=:/?&])|\s+", text):
-        part = part.strip("\"'/?&")
+        part = part.strip("\"'/?&:")
         if part and (re.fullmatch(r"<[^<>]{1,80}>|\{\{[^{}]{1,80}\}\}|[A-Z_]*YOUR_[A-Z_]+|YOUR-[A-Z-]+", part)):
             return part
     head, _, rest = text.partition(" ")
@@ -152,7 +239,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
 
 def name_of_package(package: str) -> str:
     """Return `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`."""
-    bare = re.sub(r"(?<=.)(?:@|==).*$|\[.*\]$", "", package)
+    bare = re.sub(r"(?<=.)(?:@|==).*$|\[.*\]$", "", package).removesuffix(".git")
     scope, _, last = bare.rpartition("/")
     last = last.partition(":")[0]
     short = last

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import io
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from trayapp.service.command_line import own_command
+
 ACCESSORY = (
     1  # NSApplicationActivationPolicyAccessory: no Dock icon, no menu bar of its own (LSUIElement does the same)
 )
+# Apple events (AE.framework, AEDataModel.h): four letters each
+GET_URL = int.from_bytes(b"GURL", "big")
+CORE = int.from_bytes(b"aevt", "big")
+OPEN_DOCUMENTS = int.from_bytes(b"odoc", "big")
+DIRECT_OBJECT = int.from_bytes(b"----", "big")
+FILE_URL = int.from_bytes(b"furl", "big")
 MENUS_KEPT = 8  # an open menu is an old one: its entries must still find their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
 CallAfter = Callable[..., None]
 Signals = Callable[[int, Callable[..., None]], object]
+Opened = Callable[[str], object]  # gets a link or the path of a file
 ImageOf = Callable[[bytes, tuple[float, float]], Any]  # from a PNG and its size in points to an AppKit image
 
 
@@ -64,7 +74,47 @@ def _native_image(png: bytes, size: tuple[float, float]) -> Any:
     return image
 
 
-def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf = _native_image) -> type[Any]:
+def opened_texts(event: Any) -> list[str]:
+    """Return the link of a `get URL` event, or the paths of an `open documents` event."""
+    told = event.paramDescriptorForKeyword_(DIRECT_OBJECT)
+    if told is None:
+        return []
+    if event.eventID() == GET_URL:
+        return [str(told.stringValue())]
+    files = [told.descriptorAtIndex_(at + 1).coerceToDescriptorType_(FILE_URL) for at in range(told.numberOfItems())]
+    return [str(file.fileURLValue().path()) for file in files if file is not None]
+
+
+def open_in_panel(text: str) -> None:
+    """Show in the panel what a link or a file would run."""
+    subprocess.Popen([*own_command(), "panel", "--", text], stdin=subprocess.DEVNULL)
+
+
+def _hear_opened(opened: Opened) -> object:
+    """Call `opened` for each link and file that macOS opens with this app. Return what has to be kept meanwhile."""
+    import Foundation
+
+    class Hearer(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
+        """Receives Apple events."""
+
+        def hear_reply_(self, event: Any, reply: Any) -> None:
+            for text in opened_texts(event):
+                opened(text)
+
+    hearer = Hearer.alloc().init()
+    manager = Foundation.NSAppleEventManager.sharedAppleEventManager()
+    for kind, name in ((GET_URL, GET_URL), (CORE, OPEN_DOCUMENTS)):
+        manager.setEventHandler_andSelector_forEventClass_andEventID_(hearer, "hear:reply:", kind, name)
+    return hearer
+
+
+def mended(
+    base: Any,
+    call_after: CallAfter,
+    catch: Signals,
+    image_of: ImageOf = _native_image,
+    hear_opened: Callable[[Opened], object] = _hear_opened,
+) -> type[Any]:
     """Return pystray's class with its faults on macOS fixed.
 
     `call_after` runs a function on the main thread; `catch` handles a signal there.
@@ -86,6 +136,7 @@ def mended(base: Any, call_after: CallAfter, catch: Signals, image_of: ImageOf =
             self._app.setActivationPolicy_(ACCESSORY)
             for number in (signal.SIGINT, signal.SIGTERM):
                 catch(number, lambda *_: self.on_signal())
+            self._hearer = hear_opened(open_in_panel)
             self._mark_ready()
             try:
                 self._app.run()

@@ -50,7 +50,7 @@ INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, whe
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-PANEL = "panel"  # -> {"url"}: opens the panel once, within 60 s
+PANEL = "panel"  # {what?} -> {"url"}: opens the panel once, within 60 s; `what`: on the page that adds a server
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
@@ -64,7 +64,7 @@ SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
 # {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it once, confined
 CONFINE = "confine"
-# -> {"rows": [{server, package, version, newest, pinned, before, error}], "unlocked": [server]}
+# -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [server]}
 OUTDATED = "outdated"
 # {server, to?} -> {server, package, "from", "to": None without another one, "added", "removed": [tool],
 # "changed": {tool: [line]}, "error"}: the server was started once with that version

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio.to_thread
 
@@ -27,4 +28,6 @@ class PanelRequests:
         if url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
         await anyio.to_thread.run_sync(import_module, PANEL)  # a request for a page follows one for a link
-        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?code={self._gateway.panel_access.code()}"}
+        query = {"code": self._gateway.panel_access.code()}
+        query |= {"what": str(asked["what"])} if asked.get("what") else {}
+        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

@@ -18,6 +18,7 @@ from trayapp.wire import control
 
 if TYPE_CHECKING:
     from trayapp.backends.updates import Package
+    from trayapp.packages.locked import Locked
 
 Asked = dict[str, Any]
 
@@ -38,24 +39,21 @@ class UpdateRequests:
         rows, unlocked = list[Asked](), list[str]()
         for server in self._gateway.servers.shared.servers.values():
             package = updates.package(server)
-            if package is None or not package.versions:
-                unlocked += [server.name] if server.command is not None else []
+            if (bundle := updates.bundle(server)) is not None:
+                rows.append(_row(server, bundle, pinned=True))
                 continue
-            one, newest, failure = package.versions[0], None, None
+            if package is None or not package.versions:
+                unlocked += [server.name] if updates.may_change(server) else []
+                continue
+            newest, failure = None, None
             try:
                 newest = await updates.newest(server, package)
             except MultiMcpError as error:
                 failure = error
             rows.append(
-                {
-                    "server": server.name,
-                    "package": one.package,
-                    "version": one.version,
-                    "newest": newest,
-                    "pinned": package.request.pinned,
-                    "before": [old.version for old in package.versions[1:]],
-                    "error": error_json(failure) if failure is not None else None,
-                }
+                _row(server, *package.versions, pinned=package.request.pinned)
+                | {"newest": newest}
+                | {"error": error_json(failure) if failure is not None else None}
             )
         return {"rows": rows, "unlocked": unlocked}
 
@@ -100,6 +98,13 @@ class UpdateRequests:
         if not package.versions:
             raise UsageError(f"{server.name} was not started yet", f"Start it: multi-mcp reconnect {server.name}")
         return server, package
+
+
+def _row(server: ServerConfig, one: Locked, *before: Locked, pinned: bool) -> Asked:
+    return {
+        "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
+        "pinned": pinned, "before": [old.version for old in before], "error": None,
+    }  # fmt: skip
 
 
 def _changes(before: Offer | None, after: Offer) -> Asked:

@@ -1,0 +1,178 @@
+"""The file of an MCP bundle (.mcpb, formerly .dxt): a zip archive, checked, then unpacked whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+
+from trayapp.model.errors import StorageError, UsageError
+from trayapp.packages.locked import Locked
+
+MANIFEST = "manifest.json"
+LARGEST_FILE = 1 << 30  # bytes of the archive
+LARGEST = 2 << 30  # bytes of all that is unpacked
+MOST_FILES = 200_000
+MANIFEST_LARGEST = 1 << 20  # bytes
+MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+CHUNK = 1 << 20
+_METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+_ENCRYPTED = 0x1
+# Names that Windows does not take, or takes for a device (Naming Files, Paths, and Namespaces). Refused everywhere.
+_BAD_PART = re.compile(
+    r'.*[<>:"|?*\\\x00-\x1f\x7f].*|.*[ .]|(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?', re.IGNORECASE | re.DOTALL
+)
+
+
+class BadBundleError(UsageError):
+    """Raised if a file is no usable bundle."""
+
+    code = "bad_bundle"
+
+
+@dataclass(frozen=True, slots=True)
+class BundleArchive:
+    """A checked archive. `sha256` is the hash of the file; `files` are the paths inside it, with `/`."""
+
+    path: Path
+    sha256: str
+    manifest: bytes
+    files: frozenset[str]
+
+    def locked(self, name: str, version: str, now: float) -> Locked:
+        """Return the bundle as servers.lock names it."""
+        digest = f"sha256:{self.sha256}"
+        return Locked("mcpb", name, version, digest, digest, now)
+
+
+def is_bundle(path: Path) -> bool:
+    """Return True if a file is a bundle by its name, or any zip archive."""
+    try:
+        with path.open("rb") as file:
+            return path.suffix.lower() in (".mcpb", ".dxt") or file.read(4) in MAGIC
+    except OSError:
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal. Raises OSError."""
+    with path.open("rb") as file:
+        return _sha256(file)
+
+
+def read_archive(path: Path) -> BundleArchive:
+    """Return the archive after every check that its directory allows. Raises BadBundleError."""
+    with _opened(path) as (file, archive):
+        names = {_plain(entry.filename) for entry in _checked(archive)}
+        if MANIFEST not in names:
+            raise BadBundleError(f"{path.name} has no {MANIFEST}", "Get it again from its author")
+        entry = next(one for one in archive.infolist() if _plain(one.filename) == MANIFEST)
+        if entry.file_size > MANIFEST_LARGEST:
+            raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
+        return BundleArchive(path, _sha256(file), archive.read(entry), frozenset(names))
+
+
+def unpack(bundle: BundleArchive, folder: Path) -> None:
+    """Unpack the bundle that was read, into a folder that appears once it is complete.
+
+    Raises BadBundleError, also if the file has changed since, and StorageError.
+    """
+    if folder.is_dir():
+        return  # its name holds the hash: the same content
+    with _opened(bundle.path) as (file, archive):
+        if _sha256(file) != bundle.sha256:
+            raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Look at it again, then add it")
+        try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="mcpb-new-") as made:
+                place = Path(made, "files")
+                place.mkdir(mode=0o700)
+                for entry in _checked(archive):
+                    _write(archive, entry, place)
+                place.rename(folder)
+        except OSError as error:
+            title = f"Cannot unpack {bundle.path.name}: {error.strerror}"
+            raise StorageError(title, "Make room, then try again") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size > LARGEST_FILE:
+                raise BadBundleError(f"{path.name} is larger than 1 GB", "Ask its author")
+            with zipfile.ZipFile(file) as archive:
+                yield file, archive
+    except OSError as error:
+        raise BadBundleError(f"Cannot read {path}: {error.strerror}", "Make it readable") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise BadBundleError(f"{path.name} is no bundle that can be read: {error}", "Get it again") from None
+
+
+def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the entries of an archive. Raises BadBundleError if one could lead outside its folder or hide another."""
+    entries = archive.infolist()
+    if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
+        raise _bad(f"it holds {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
+    seen: dict[str, bool] = {}  # path, without case and spelling of letters -> whether it is a folder
+    for entry in entries:
+        name = entry.filename
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise _bad(f"{name!r} is a link or a device")
+        if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
+            raise _bad(f"{name!r} is encrypted, or packed in another way")
+        parts = _plain(name).split("/")
+        if name.startswith("/") or name != entry.orig_filename.replace("\\", "/") or "\\" in entry.orig_filename:
+            raise _bad(f"{name!r} is not a path inside it")
+        if any(part in ("", "..") or _BAD_PART.fullmatch(part) for part in parts):
+            raise _bad(f"{name!r} is not a path that every system takes")
+        keys = [_folded("/".join(parts[:length])) for length in range(1, len(parts) + 1)]
+        if keys[-1] in seen and not (entry.is_dir() and seen[keys[-1]]):
+            raise _bad(f"{name!r} stands in it twice")
+        if any(seen.get(key) is False for key in keys[:-1]):
+            raise _bad(f"{name!r} lies below a file")
+        seen |= dict.fromkeys(keys[:-1], True) | {keys[-1]: entry.is_dir()}
+    return entries
+
+
+def _plain(name: str) -> str:
+    while name.startswith("./"):
+        name = name[2:]
+    return name.rstrip("/")
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def _bad(why: str) -> BadBundleError:
+    return BadBundleError(f"The bundle is not safe to unpack: {why}"[:500], "Do not use it; ask its author")
+
+
+def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> None:
+    path = place.joinpath(*_plain(entry.filename).split("/"))
+    if entry.is_dir():
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with archive.open(entry) as source, path.open("xb") as target:
+        shutil.copyfileobj(source, target, CHUNK)
+    if sys.platform != "win32":
+        path.chmod(0o700 if entry.external_attr >> 16 & 0o111 else 0o600)
+
+
+def _sha256(file: BufferedReader) -> str:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,251 @@
+"""The manifest of an MCP bundle as a server: MANIFEST.md of github.com/modelcontextprotocol/mcpb, versions 0.1 to 0.4.
+
+Decided where the specification is silent:
+- The server runs in the bundle's folder, so that the relative paths of its examples are found.
+- An optional value that is not given takes its word with it, and the option right before that word.
+- Several values in one text are joined as PATH is on that system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trayapp.clients import jsonc
+from trayapp.config.problems import UnparsableError
+from trayapp.sources.source import Entry, Source, UnclearSourceError, ValueKind, Variable, name_of_package
+
+VERSIONS = ("0.1", "0.2", "0.3", "0.4")
+TYPES = ("node", "python", "binary", "uv")
+KINDS: tuple[ValueKind, ...] = ("string", "number", "boolean", "directory", "file")
+TOOLS_MOST = 1000
+
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_CONFIG = "user_config."
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BundlePlace:
+    """Where a bundle will lie, on which system. `files`: its paths; `folders`: HOME, DESKTOP and others by name."""
+
+    folder: str
+    files: frozenset[str]
+    folders: Mapping[str, str]
+    platform: str
+    programs: frozenset[str] = frozenset()  # those of `python`, `python3` that are on the PATH
+
+    @property
+    def separator(self) -> str:
+        """Return what stands between the parts of a path."""
+        return "\\" if self.platform == "win32" else "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest whose fields have been checked."""
+
+    name: str
+    version: str
+    document: Table
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """Return a checked manifest. Raises UnclearSourceError, which names the field."""
+    try:
+        document = jsonc.read(data.decode("utf-8-sig"), "manifest.json")
+    except (UnparsableError, UnicodeDecodeError, RecursionError):
+        raise _unclear("is not valid JSON") from None
+    if not isinstance(document, Mapping):
+        raise _unclear("is not an object")
+    written = document.get("manifest_version", document.get("dxt_version"))
+    if written not in VERSIONS:
+        raise _unclear(f"is of version {written}; known are {', '.join(VERSIONS)}")
+    name, version = _text(document, "name"), _text(document, "version")
+    if not name.strip() or not version.strip():
+        raise _unclear("has no name or no version")
+    return Manifest(name, version, document)
+
+
+def read_bundle(manifest: Manifest, place: BundlePlace, digest: str) -> Source:
+    """Return the server of a bundle that will lie in that place. Raises UnclearSourceError."""
+    document = manifest.document
+    platforms = _strings(_table(document, "compatibility"), "platforms")
+    if platforms and place.platform not in platforms:
+        raise UnclearSourceError(
+            f"{manifest.name} does not run on this system: it is for {', '.join(platforms)}", "Ask its author"
+        )
+    options = {name: _option(name, told, place) for name, told in _table(document, "user_config").items()}
+    entry, wants = _filled(_launch(document, place), options, place)
+    author = _text(_table(document, "author"), "name")
+    by = f" by {author}" if author else ""
+    listed = document.get("tools")
+    tools = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    return Source(
+        name_of_package("-".join(manifest.name.lower().split())),
+        entry,
+        f"a bundle, {manifest.name} {manifest.version}{by} (sha256 {digest[:16]})",
+        tuple(wants),
+        (),
+        _text(document, "description"),
+        tools=tuple({"name": _text(one, "name")} for one in tools[:TOOLS_MOST]),
+        more_tools=document.get("tools_generated") is True,
+    )
+
+
+# -- what runs -------------------------------------------------------------------------------------------------------
+
+
+def _launch(document: Table, place: BundlePlace) -> Entry:
+    """Return command, args and env as the manifest has them for this system, with its variables."""
+    server = _table(document, "server")
+    kind, start = server.get("type"), _text(server, "entry_point")
+    if kind not in TYPES:
+        raise _unclear(f"names the server type {kind}; known are {', '.join(TYPES)}")
+    config = dict(_table(server, "mcp_config"))
+    own = _table(_table(config, "platform_overrides"), place.platform)
+    config |= {key: own[key] for key in ("command", "args", "env") if own.get(key)}
+    command, args, env = _text(config, "command"), _strings(config, "args"), _table(config, "env")
+    if any(not isinstance(value, str) for value in env.values()):
+        raise _unclear("has a variable in server.mcp_config.env that is not a text")
+    if not command:
+        command, args, env = _default_launch(str(kind), start, env, place)
+    return {"command": _program(command, place), "args": list(args), "env": dict(env), "cwd": place.folder}
+
+
+def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
+    """Return the launch of a bundle whose manifest leaves it to the host."""
+    if not start:
+        raise _unclear("has neither server.entry_point nor server.mcp_config")
+    path = f"${{__dirname}}/{start}"
+    if kind == "uv":
+        return "uv", ["run", "--directory", "${__dirname}", start], env
+    if kind == "node":
+        return "node", [path], env
+    if kind == "python":
+        lib = any(name.startswith("server/lib/") for name in place.files)
+        return "python", [path], {**({"PYTHONPATH": "${__dirname}/server/lib"} if lib else {}), **env}
+    return path, [], env
+
+
+def _program(command: str, place: BundlePlace) -> str:
+    """Return the command; a program of the bundle by its full path, Python by the name that it has here."""
+    if command in ("python", "python3") and command not in place.programs:
+        return next(iter(sorted(place.programs)), command)
+    inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
+    inside = inside.replace("\\", "/").lstrip("/") if inside != command or "/" in command else command
+    inside = inside.removeprefix("./")
+    named = next((name for name in (inside, f"{inside}.exe") if name in place.files), None)
+    if named is None or (named.endswith(".exe") and not inside.endswith(".exe") and place.platform != "win32"):
+        return command
+    return place.separator.join(("${__dirname}", *named.split("/")))
+
+
+# -- values of the user ----------------------------------------------------------------------------------------------
+
+
+def _option(name: str, told: Any, place: BundlePlace) -> Variable:
+    """Return one option of user_config, without its place in the entry."""
+    field = f"user_config.{name}"
+    if not isinstance(told, Mapping):
+        raise _unclear(f"has a {field} that is not an object")
+    kind = told.get("type")
+    if kind not in KINDS:
+        raise _unclear(f"has the type {kind} in {field}; known are {', '.join(KINDS)}")
+    limits = [told.get(key) for key in ("min", "max")]
+    if any(limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)) for limit in limits):
+        raise _unclear(f"has a limit in {field} that is not a number")
+    multiple = told.get("multiple") is True
+    return Variable(
+        name, (), f"${{{_CONFIG}{name}}}",
+        _text(told, "description") or _text(told, "title"),
+        secret=told.get("sensitive") is True,
+        required=told.get("required") is True,
+        choices=("true", "false") if kind == "boolean" else (),
+        kind=kind,
+        least=limits[0], most=limits[1],
+        multiple=multiple, shared=True,
+        default=_default(told.get("default"), multiple, field, place),
+    )  # fmt: skip
+
+
+def _default(told: Any, multiple: bool, field: str, place: BundlePlace) -> str:
+    if told is None:
+        return ""
+    texts = told if isinstance(told, list) and multiple else [told]
+    if any(not isinstance(one, str | int | float | bool) for one in texts):
+        raise _unclear(f"has a default in {field} that is not a value")
+    plain = [str(one).lower() if isinstance(one, bool) else str(one) for one in texts]
+    return os.pathsep.join(_with_folders(one, place) for one in plain)
+
+
+def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
+    """Return the entry with the bundle's own variables replaced, and each place that takes a value of the user."""
+    wants: list[Variable] = []
+    args = []
+    for at, word in enumerate(entry["args"]):
+        args.append(_with_folders(word, place, options))
+        wants += _places(word, ("args", at), options)
+    env = {}
+    for name, text in entry["env"].items():
+        env[name] = _with_folders(text, place, options)
+        wants += _places(text, ("env", name), options)
+    command = _with_folders(entry["command"], place, options)
+    if _places(command, ("command",), options):
+        raise _unclear("lets the user's values choose the program")
+    made: Entry = {"command": command, "args": args} | ({"env": env} if env else {}) | {"cwd": entry["cwd"]}
+    return made, wants
+
+
+def _places(text: str, keys: tuple[str | int, ...], options: Mapping[str, Variable]) -> list[Variable]:
+    names = dict.fromkeys(name.removeprefix(_CONFIG) for name in _VARIABLE.findall(text) if name.startswith(_CONFIG))
+    return [replace(options[name], keys=keys) for name in names]
+
+
+def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:
+    """Replace the bundle's own variables. Raises UnclearSourceError for any that the specification does not know."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == "__dirname":
+            return place.folder
+        if name in ("/", "pathSeparator"):
+            return place.separator
+        if name in place.folders:
+            return place.folders[name]
+        if options is not None and name.startswith(_CONFIG) and name.removeprefix(_CONFIG) in options:
+            return found[0]
+        raise _unclear(f"uses the variable {found[0][:100]}, which no bundle has")
+
+    return _VARIABLE.sub(value, text)
+
+
+# -- fields ----------------------------------------------------------------------------------------------------------
+
+
+def _unclear(why: str) -> UnclearSourceError:
+    return UnclearSourceError(f"The manifest of the bundle {why}", "Ask its author")
+
+
+def _text(table: Table, key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise _unclear(f"has a {key} that is not a text")
+    return value
+
+
+def _table(table: Table, key: str) -> Table:
+    value = table.get(key, {})
+    if not isinstance(value, Mapping):
+        raise _unclear(f"has a {key} that is not an object")
+    return value
+
+
+def _strings(table: Table, key: str) -> list[str]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or any(not isinstance(one, str) for one in value):
+        raise _unclear(f"has a {key} that is not a list of texts")
+    return value
