@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -62,6 +63,14 @@ class Gateway:
         new = self.file.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         new.replace(self.file)
+
+    def put_first(self, folder: Path) -> None:
+        """Let the gateway find programs in `folder` before all others, also once it has asked the login shell.
+
+        The shell reads /etc/profile, which may put the machine's folders first; the user's own file has the last word.
+        """
+        (folder / ".profile").write_text(f'PATH="{folder}:$PATH"\n', "utf-8")
+        self.env |= {"HOME": str(folder), "PATH": f"{folder}{os.pathsep}{self.env['PATH']}"}
 
     # -- the process -------------------------------------------------------------------------------------------------
 

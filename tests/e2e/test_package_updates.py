@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -90,7 +89,7 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
             pypi = stack.enter_context(running(PypiRegistry()))
             if shutil.which("uv") is None:
                 pypi.install_uv(tmp_path)
-                gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+                gateway.put_first(tmp_path)
             gateway.env |= {
                 "UV_DEFAULT_INDEX": f"{pypi.url}/simple", "UV_CACHE_DIR": str(tmp_path / "uv"),
                 "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1",
@@ -103,7 +102,7 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
         else:
             oci = stack.enter_context(running(OciRegistry()))
             oci.install_docker(tmp_path)
-            gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+            gateway.put_first(tmp_path)
 
             def release(version: str, offered: str, at: float) -> None:
                 oci.push("demo", PYTHON % offered + "main()\n", at)
@@ -164,7 +163,7 @@ async def test_a_gateway_that_ends_leaves_no_package_tool_behind(gateway: Gatewa
     npm = tmp_path / "npm"
     npm.write_text(f'#!/bin/sh\nsleep 600 &\necho "$$ $!" > {mark}.new; mv {mark}.new {mark}\nwait\n', "utf-8")
     npm.chmod(0o755)
-    gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+    gateway.put_first(tmp_path)
     gateway.write({"demo": {"command": ["npx", "-y", "demo"]}})
     gateway.start()
     await until(mark.exists)
@@ -183,7 +182,7 @@ async def test_a_command_line_that_is_not_understood_starts_as_written_and_is_re
     uvx = tmp_path / "uvx"
     uvx.write_text(f"#!/bin/sh\nexec {sys.executable} {server}\n", "utf-8")
     uvx.chmod(0o755)
-    gateway.env |= {"PATH": f"{tmp_path}{os.pathsep}{gateway.env['PATH']}"}
+    gateway.put_first(tmp_path)
     gateway.write({"demo": {"command": ["uvx", "--from", "git+https://127.0.0.1/demo", "demo"]}})
     gateway.start()
     await gateway.known()
