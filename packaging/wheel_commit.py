@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CommitHook(BuildHookInterface):  # type: ignore[misc]
-    """Writes trayapp/commit into the wheel; service/about reads it. Of an editable install git itself is asked."""
+    """Writes trayapp/commit into the wheel; service/version reads it. Of an editable install git itself is asked."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """See BuildHookInterface. Without git or history there is no file."""

@@ -35,7 +35,7 @@ def dispatch(argv: list[str]) -> int:
 
         return shim(argv[1:])
     if argv in (["--version"], ["-V"]):
-        from trayapp.service.about import version_text
+        from trayapp.service.version import version_text
 
         print(f"multi-mcp {version_text()}")
         return 0

@@ -16,7 +16,7 @@ from devtools.steps import StepFailed, clean_environment, run, say
 
 NAME = "multi-mcp"
 SPEC = PACKAGING / "multi-mcp.spec"
-RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, of a program that is published (service/updates)
+RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, of a program that is published (service/version)
 EPOCH_ZERO = 315532800  # 1980-01-01, the oldest that a zip file can say: the time of a source without history
 BINARY_STARTS = (b"\x7fELF",)
 PADDED = b"/usr"

@@ -16,7 +16,7 @@ from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.starts import BARE, MS, bare_start, spawned
 from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, large, ten
-from trayapp.service.child import await_gone
+from trayapp.service.gateway_launch import await_gone
 from trayapp.wire import control
 
 COLD_MOST_MS, WARM_MOST, HUNG_MOST_MS = 250, 1.6, 1000

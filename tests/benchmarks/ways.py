@@ -21,8 +21,8 @@ from tests.benchmarks.client import STOP_GRACE_S, BrokenError, Client
 from tests.benchmarks.figures import OURS
 from tests.fixtures.ending import end
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.child import await_gone, pauses
 from trayapp.service.command_line import own_command, shim_command
+from trayapp.service.gateway_launch import await_gone, pauses
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient
 from trayapp.wire.rundir import run_dir

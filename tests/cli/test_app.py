@@ -12,7 +12,7 @@ import pytest
 from tests.cli.running import PROGRAM, FakeGateway, Launch, environment, run_cli
 from tests.cli.samples import row
 from trayapp.cli.app import HIDDEN, VERBS, program
-from trayapp.service.about import version_text
+from trayapp.service.version import version_text
 from trayapp.wire.control import LIST
 
 ROOT = Path(__file__).resolve().parents[2]

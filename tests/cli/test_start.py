@@ -16,8 +16,8 @@ from tests.cli.running import RUN_TIMEOUT_S, Launch, environment, run_cli
 from tests.cli.samples import FAILED, server, snapshot
 from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
-from trayapp.service.child import await_ready, is_alive
 from trayapp.service.command_line import own_command
+from trayapp.service.gateway_launch import await_ready, is_alive
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir

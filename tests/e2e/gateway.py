@@ -19,8 +19,8 @@ from tests.e2e.client import RawClient, client_of
 from tests.fixtures.odd import Odd, alive, until
 from tests.patience import stretched
 from trayapp.backends.stdio.shellenv import RESOLVING
-from trayapp.service.child import READY_TIMEOUT_S, await_ready
 from trayapp.service.command_line import own_command
+from trayapp.service.gateway_launch import READY_TIMEOUT_S, await_ready
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 

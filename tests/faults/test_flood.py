@@ -14,8 +14,8 @@ import pytest
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import alive
 from tests.patience import stretched
-from trayapp.service.child import READY_TIMEOUT_S, await_ready
 from trayapp.service.command_line import own_command
+from trayapp.service.gateway_launch import READY_TIMEOUT_S, await_ready
 from trayapp.wire.control import SNAPSHOT
 from trayapp.wire.greeting import Endpoint, read_endpoint
 from trayapp.wire.rundir import run_dir

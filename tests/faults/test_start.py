@@ -16,8 +16,8 @@ from tests.e2e.gateway import Gateway
 from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of, shim_client, wait_until
 from tests.fixtures.odd import alive
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.child import RUNS_ALREADY
 from trayapp.service.command_line import own_command
+from trayapp.service.gateway_launch import RUNS_ALREADY
 from trayapp.wire.control import WATCH, ControlClient
 
 AT_ONCE = 20

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from tests.tools import missing, require
-from trayapp.service.child import is_alive
+from trayapp.service.gateway_launch import is_alive
 
 UID = 1000
 USER = "guest"

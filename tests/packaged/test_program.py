@@ -26,7 +26,7 @@ from tests.packaged.running import Packaged, packaged
 from tests.tools import require
 from trayapp import __version__
 from trayapp.model.confine import Confine
-from trayapp.service.about import SHORT
+from trayapp.service.version import SHORT
 from trayapp.wire.control import SNAPSHOT
 
 INSTALLED_MOST = 70 << 20

@@ -27,7 +27,7 @@ from trayapp.config.paths import find_paths
 from trayapp.config.sample import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
-from trayapp.service.checks import CHECKS, desktop, disk, gateway, secrets, servers, system
+from trayapp.service.checks import CHECKS, desktop, gateway, servers, system
 from trayapp.service.checks.finding import Check, CheckContext, CheckResult, run_checks
 from trayapp.service.pause import Pause
 from trayapp.wire.control import KEYRING
@@ -399,25 +399,25 @@ def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> No
 
 def test_folders_that_can_be_written_are_tried_and_left_as_they_were(world: CheckContext, home: Path) -> None:
     world.paths.cache_dir.mkdir()
-    assert told(disk.writable(world)) == [("disk.writable", "ok")]
+    assert told(system.writable(world)) == [("disk.writable", "ok")]
     assert list(world.paths.cache_dir.iterdir()) == []
-    assert told(disk.space(world)) == [("disk.space", "ok")]
+    assert told(system.space(world)) == [("disk.space", "ok")]
 
 
 def test_a_file_in_a_folders_place_is_a_problem(world: CheckContext) -> None:
     world.paths.log_dir.touch()
-    (finding,) = disk.writable(world)
+    (finding,) = system.writable(world)
     assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is no folder")
 
 
 def test_the_size_of_the_logs_is_told(world: CheckContext) -> None:
-    assert disk.log_size(world)[0].message.endswith("take 0.0 MB")
+    assert system.log_size(world)[0].message.endswith("take 0.0 MB")
     (world.paths.log_dir / "servers").mkdir(parents=True)
     (world.paths.log_dir / "servers" / "a.log").write_bytes(b"x" * 1_500_000)
-    assert disk.log_size(world)[0].message.endswith("take 1.5 MB")
+    assert system.log_size(world)[0].message.endswith("take 1.5 MB")
     with (world.paths.log_dir / "huge.log").open("wb") as file:
-        file.truncate(disk.LOGS_LARGE + 1)
-    assert told(disk.log_size(world)) == [("log.size", "note")]
+        file.truncate(system.LOGS_LARGE + 1)
+    assert told(system.log_size(world)) == [("log.size", "note")]
 
 
 # -- the desktop ------------------------------------------------------------------------------------------------------
@@ -567,12 +567,12 @@ def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
 ) -> None:
     write_servers(world, f"settings: {{token_store: {store}}}\n")
     here = replace(world, environ={**world.environ, "MULTI_MCP_PASSPHRASE": passphrase})
-    assert secrets.sealed_file(here) == []
+    assert desktop.sealed_file(here) == []
     path = here.paths.config_file.with_name("secrets.sealed")
     SealedFile(path, "p").write("a", "b")
     if content:
         path.write_text(content)
-    (finding,) = secrets.sealed_file(here)
+    (finding,) = desktop.sealed_file(here)
     assert (finding.state, says in finding.message, bool(finding.remedy)) == (state, True, state != "ok")
 
 
@@ -601,7 +601,7 @@ def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
     world: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from trayapp.confinement import ways
-    from trayapp.service.checks.confinement import available
+    from trayapp.service.checks.system import available
 
     def refuse(network: object, sockets: bool) -> NoReturn:
         raise ways.NoWayError("no Landlock here", ways.INSTALL)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.child import await_gone, await_ready, pauses
-from trayapp.service.detached import start_detached
+from trayapp.service.gateway_launch import await_gone, await_ready, pauses, start_detached
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 

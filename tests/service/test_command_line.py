@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from trayapp.backends.stdio.orphans import guardian_command
-from trayapp.service.about import version_text
 from trayapp.service.command_line import gateway_command, own_command, sample_command, shim_command, tray_command
+from trayapp.service.version import version_text
 
 
 def test_the_program_runs_from_any_working_folder_without_an_installation(tmp_path: Path) -> None:

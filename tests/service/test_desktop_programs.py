@@ -10,12 +10,12 @@ import pytest
 
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.about import commit_of, version_text
-from trayapp.service.clipboard import copy, encoded
-from trayapp.service.connect import connect_gateway
+from trayapp.service.desktop_programs import copy, encoded
+from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import why_it_ended
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
 from trayapp.service.verb import run_verb
+from trayapp.service.version import commit_of, version_text
 
 HASH = "3de80d5" + "0" * 33
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the programs of Linux")

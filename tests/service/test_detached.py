@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.service.detached import CANNOT_RUN
+from trayapp.service.gateway_launch import CANNOT_RUN
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway is started as everybody does it")
 
 # Starts what its arguments say, waits for that, and prints its exit code: a process without threads, as the shim is.
 STARTS = """
 import os, sys, time
-from trayapp.service.detached import fork_detached, reap_by_itself
+from trayapp.service.gateway_launch import fork_detached, reap_by_itself
 for closed in os.environ.get("CLOSED", "").split():
     os.close(int(closed))
 child = fork_detached(sys.argv[1:], {"SAID": "hello"})

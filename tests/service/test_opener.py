@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.opener import open_file, open_url
+from trayapp.service.desktop_programs import open_file, open_url
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="xdg-open")
 PATIENCE_S = 20.0

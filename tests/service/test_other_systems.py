@@ -45,14 +45,14 @@ print(json.dumps([eval(line) for line in json.loads({lines!r})]))
 IMPORT = "__import__({module!r}, fromlist=['x'])"
 MAC: list[tuple[str, str, Any]] = [
     ("wire.rundir", "run_dir({})", "HOME/Library/Caches/multi-mcp/run"),
-    ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["open", "-t", "/x"]]),
-    ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
+    ("service.desktop_programs", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["open", "-t", "/x"]]),
+    ("service.desktop_programs", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
     (
-        "service.autostart.switch",
+        "service.autostart",
         "find_autostart({}, ['/a']).where",
         "HOME/Library/LaunchAgents/dev.multimcp.tray.plist",
     ),
-    ("service.clipboard", "OTHERS[sys.platform][0]", ["pbcopy"]),
+    ("service.desktop_programs", "OTHERS[sys.platform][0]", ["pbcopy"]),
     ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     ("backends.stdio.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
@@ -62,9 +62,9 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ("wire.rundir", "run_dir({'LOCALAPPDATA': '/l'})", "/l/multi-mcp/run"),
     ("wire.greeting", "USES_TCP", True),
     ("wire.lock", "_lock_now(os.open('/dev/null', os.O_RDWR)), noted.pop()", [True, ["locking", 2, 1]]),
-    ("service.opener", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["startfile", "/x"]]),
-    ("service.opener", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
-    ("service.clipboard", "OTHERS[sys.platform][0]", ["clip"]),
+    ("service.desktop_programs", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["startfile", "/x"]]),
+    ("service.desktop_programs", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
+    ("service.desktop_programs", "OTHERS[sys.platform][0]", ["clip"]),
     ("config.watch", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     (

@@ -14,7 +14,7 @@ import pytest
 from trayapp.cli.update import look
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.settings import Settings
-from trayapp.service.updates import Release, is_newer, newest, releases_address
+from trayapp.service.version import Release, is_newer, newest, releases_address
 
 
 class Releases(HTTPServer):

@@ -25,8 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.running import environment
-from trayapp.service.child import await_gone, await_ready
 from trayapp.service.command_line import own_command
+from trayapp.service.gateway_launch import await_gone, await_ready
 from trayapp.shim.options import parse
 from trayapp.shim.relay import EARLY_MOST, greeting, quoted
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient

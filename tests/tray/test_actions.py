@@ -12,9 +12,9 @@ import pytest
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.linux import XdgEntry
-from trayapp.service.autostart.switch import Autostart
 from trayapp.service.supervision import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.state import outcomes

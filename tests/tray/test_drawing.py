@@ -15,8 +15,8 @@ import pytest
 from tests.tray.states import server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
+from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
-from trayapp.service.autostart.switch import Autostart
 from trayapp.service.installed import Update
 from trayapp.service.supervision import SupervisorView
 from trayapp.tray.app import LOOK_AGAIN_S, App

@@ -147,7 +147,7 @@ def _did_you_mean(asked: str) -> str:
 
 def _say_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from trayapp.service.about import version_text
+        from trayapp.service.version import version_text
 
         click.echo(f"{PROGRAM} {version_text()}")
         context.exit()

@@ -16,7 +16,7 @@ from trayapp.cli.output import Table, is_terminal, note, print_json, print_table
 from trayapp.cli.status_view import signed_in_words
 from trayapp.cli.text import one_line
 from trayapp.model.errors import ExitCode
-from trayapp.service.opener import open_url
+from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOUT, SNAPSHOT, ControlError
 
 START_S = 120.0  # for the gateway to discover the authorization server, and for the user to unlock the keyring

@@ -1,6 +1,6 @@
 """`multi-mcp autostart`: start the tray at login, or not.
 
-Never here: how to set this on each desktop (service/autostart/switch).
+Never here: how to set this on each desktop (service/autostart).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import click
 
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.service.autostart.switch import find_autostart
+from trayapp.service.autostart import find_autostart
 from trayapp.service.command_line import tray_command
 
 

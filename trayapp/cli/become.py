@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command, sample_command
-from trayapp.service.detached import gateway_environment
+from trayapp.service.gateway_launch import gateway_environment
 from trayapp.service.installed import is_followed
 from trayapp.service.pause import refuse_out_of_turn, refuse_while_paused
 from trayapp.wire.rundir import run_dir

@@ -27,8 +27,7 @@ from trayapp.cli.text import count, one_line
 from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
 from trayapp.config.sample import sample_text
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.child import await_gone, await_ready, is_alive, pauses
-from trayapp.service.detached import start_detached
+from trayapp.service.gateway_launch import await_gone, await_ready, is_alive, pauses, start_detached
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 

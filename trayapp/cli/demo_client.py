@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import shim_command
-from trayapp.service.detached import FROM_ANYWHERE
+from trayapp.service.gateway_launch import FROM_ANYWHERE
 
 PROTOCOL = "2025-11-25"
 ANSWER_TIMEOUT_S = 30.0  # enough for a server's start on a busy machine; the sample server takes 0.1 s

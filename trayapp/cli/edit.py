@@ -1,6 +1,6 @@
 """`multi-mcp edit`: servers.yaml in the user's editor.
 
-Never here: how programs are opened (service/opener).
+Never here: how programs are opened (service/desktop_programs).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 from trayapp.cli.options import examples
 from trayapp.cli.output import is_terminal, say
 from trayapp.cli.servers_file import own_store
-from trayapp.service.opener import edit_here, open_file
+from trayapp.service.desktop_programs import edit_here, open_file
 
 
 @click.command("edit", epilog=examples("multi-mcp edit"))

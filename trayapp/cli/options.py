@@ -16,7 +16,7 @@ import click
 from trayapp.cli.output import waiting
 from trayapp.model.errors import NoGatewayError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.connect import connect_gateway
+from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
@@ -81,8 +81,7 @@ def start_option() -> click.Option:
 def _start(run: str) -> None:
     """Start a gateway that ends some time after its last use, and wait until it is ready. Raises NoGatewayError."""
     from trayapp.config.paths import find_paths
-    from trayapp.service.child import await_ready
-    from trayapp.service.detached import start_detached
+    from trayapp.service.gateway_launch import await_ready, start_detached
 
     log_file = find_paths(os.environ).log_dir / GATEWAY_LOG
     with waiting("Starting the gateway"):

@@ -16,7 +16,7 @@ from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say
 from trayapp.cli.text import one_line
 from trayapp.model.errors import UsageError
-from trayapp.service.opener import open_url
+from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import PANEL
 
 LONGEST = 8000  # characters; browsers and desktops pass longer addresses on, but not all do

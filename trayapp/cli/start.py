@@ -16,8 +16,7 @@ from trayapp.cli.options import ask, examples
 from trayapp.cli.output import note, waiting
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
-from trayapp.service.child import await_ready
-from trayapp.service.detached import start_detached
+from trayapp.service.gateway_launch import await_ready, start_detached
 from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, connect
 from trayapp.wire.greeting import Hello, read_endpoint

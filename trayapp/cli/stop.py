@@ -12,7 +12,7 @@ import click
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import print_json, say, waiting
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.child import GONE_TIMEOUT_S, await_gone
+from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone
 from trayapp.wire.control import SNAPSHOT, STOP
 
 

@@ -1,6 +1,6 @@
 """`multi-mcp update-check`: look for a newer version, but only if `settings.update_check` is on.
 
-Never here: the request itself (service/updates).
+Never here: the request itself (service/version).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
     """
     if not settings.update_check:
         return {"asked": False, "reason": OFF, "newer": None}
-    from trayapp.service.updates import is_newer, newest, releases_address
+    from trayapp.service.version import is_newer, newest, releases_address
 
     where = releases_address() if address is None else address
     if not where:

@@ -1,4 +1,4 @@
-"""The gateway from outside: its command line, starting it and stopping it.
+"""The gateway from outside: start it, supervise it, connect to it, and check the machine that it runs on.
 
 Never here: MCP.
 """

@@ -1,6 +1,6 @@
-"""The supervisor's access to this user's gateway process: start it, connect to it, and tell it to end.
+"""The supervisor's access to this user's gateway process: start or adopt it, connect to it, and tell it to end.
 
-service/supervisor decides when.
+service/supervisor decides when. psutil is loaded only when needed: most trays start their own gateway.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.child import last_lines
-from trayapp.service.detached import start_detached
+from trayapp.service.gateway_launch import last_lines, start_detached
 from trayapp.service.pause import Pause, StartTurn
 from trayapp.service.supervision import RunningGateway
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.watch import Watch
+
+if TYPE_CHECKING:
+    import psutil
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)") 
 ENDS = "The gateway ends: "  # written by gateway/main
 LAST_WORDS_MOST = 50  # lines, enough for a traceback
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
+LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
 ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
 
 
@@ -61,8 +65,6 @@ class GatewayProcess:
 
     def adopted(self) -> RunningGateway | None:
         """Return the answering gateway if a shim or an earlier tray started it (GatewayControl)."""
-        from trayapp.service.adopted import adopt  # it loads psutil, and most trays start their own gateway
-
         return adopt(self._pid())
 
     def ask_to_stop(self) -> None:
@@ -131,5 +133,57 @@ def _parent(pid: int) -> int | None:
 
     try:
         return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None
+
+
+class AdoptedProcess:
+    """A gateway that a shim or an earlier tray started (supervision.RunningGateway).
+
+    Only the parent of a process can read its exit code, so it is unknown.
+    """
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.pid = process.pid
+        self.returncode: int | None = None
+        self._process = process
+
+    def poll(self) -> int | None:
+        """Return None: the exit code is never known."""
+        return None
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait until the process has ended. Raises subprocess.TimeoutExpired after `timeout` seconds."""
+        import psutil
+
+        with suppress(psutil.NoSuchProcess):
+            try:
+                self._process.wait(timeout)
+            except psutil.TimeoutExpired as error:
+                raise subprocess.TimeoutExpired("gateway", error.seconds or 0.0) from None
+        return None
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        import psutil
+
+        with suppress(psutil.NoSuchProcess):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Kill the process. psutil spares another process that has the same id by now."""
+        import psutil
+
+        with suppress(psutil.NoSuchProcess):
+            self._process.kill()
+
+
+def adopt(pid: int) -> AdoptedProcess | None:
+    """Return the gateway of that process id; None if it was started without --linger, thus by the user, or is gone."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return AdoptedProcess(process) if pid and LINGERS in process.cmdline() else None
     except psutil.Error:
         return None

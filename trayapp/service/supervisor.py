@@ -22,8 +22,15 @@ from trayapp.model.child import (
     restart_wait_s,
 )
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
-from trayapp.service.commands import Commands
-from trayapp.service.supervision import CommandKind, GatewayControl, RunningGateway, Stream, SupervisorView, Timing
+from trayapp.service.supervision import (
+    CommandKind,
+    Commands,
+    GatewayControl,
+    RunningGateway,
+    Stream,
+    SupervisorView,
+    Timing,
+)
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from trayapp.service.detached import reap_by_itself, start_quickly
+from trayapp.service.gateway_launch import reap_by_itself, start_quickly
 
 TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:

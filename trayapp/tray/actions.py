@@ -12,7 +12,7 @@ from typing import Any
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
-from trayapp.service.autostart.switch import Autostart
+from trayapp.service.autostart import Autostart
 from trayapp.service.supervision import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice

@@ -17,18 +17,17 @@ from trayapp.config.environment import own_environment
 from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
-from trayapp.service.about import version_text
-from trayapp.service.autostart.switch import Autostart, absolute_home, find_autostart
-from trayapp.service.clipboard import copy
+from trayapp.service.autostart import Autostart, absolute_home, find_autostart
 from trayapp.service.command_line import shim_command, tray_command
-from trayapp.service.connect import connect_gateway
+from trayapp.service.desktop_programs import copy, open_file, open_url
+from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import GatewayProcess
 from trayapp.service.installed import Update
 from trayapp.service.logging import start_logging
-from trayapp.service.opener import open_file, open_url
 from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb import run_verb
+from trayapp.service.version import version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, BusNotifications, NoticeDisplay

@@ -10,7 +10,7 @@ from dataclasses import replace
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
-from trayapp.service.autostart.switch import Autostart
+from trayapp.service.autostart import Autostart
 from trayapp.service.supervision import SupervisorView
 from trayapp.tray.state.state import ClientState, Offered, TrayState
 

@@ -32,7 +32,7 @@ from trayapp.backends.stdio.shellenv import (
     should_ask,
 )
 from trayapp.model.servers import ServerConfig
-from trayapp.service.child import await_gone
+from trayapp.service.gateway_launch import await_gone
 
 pytestmark = [
     pytest.mark.anyio,

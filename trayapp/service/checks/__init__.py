@@ -5,7 +5,7 @@ Never here: how one of them is done, printing.
 
 from __future__ import annotations
 
-from trayapp.service.checks import confinement, desktop, disk, gateway, secrets, servers, system
+from trayapp.service.checks import desktop, gateway, servers, system
 from trayapp.service.checks.finding import Check
 
 CHECKS = (
@@ -14,17 +14,17 @@ CHECKS = (
     Check("config.servers", servers.config_servers),
     Check("server.launch", servers.launches),
     Check("path.programs", servers.programs),
-    Check("confine.available", confinement.available),
+    Check("confine.available", system.available),
     Check("home.short", gateway.home_short),
     Check("socket.mode", gateway.socket_mode),
     Check("socket.answers", gateway.socket_answers),
     Check("port.http", gateway.http_port),
     Check("processes.stale", gateway.stale_processes),
-    Check("disk.space", disk.space),
-    Check("disk.writable", disk.writable),
-    Check("log.size", disk.log_size),
+    Check("disk.space", system.space),
+    Check("disk.writable", system.writable),
+    Check("log.size", system.log_size),
     Check("bus.session", desktop.session_bus),
     Check("keyring.available", desktop.keyring),
-    Check("secrets.file", secrets.sealed_file),
+    Check("secrets.file", desktop.sealed_file),
     Check("tray.host", desktop.tray_host),
 )

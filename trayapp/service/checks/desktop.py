@@ -1,19 +1,22 @@
-"""Checks of the desktop: the session bus, a keyring, and a host for the tray icon.
+"""Checks of the desktop: the session bus, the keyring, the encrypted file for secrets, and a host for the tray icon.
 
 D-Bus is queried by the system's own programs. Without any of them, keyring and tray host are reported as not checked.
+No check shows a dialog: the encrypted file is opened only by a passphrase.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
 from trayapp.service.checks.finding import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
+from trayapp.service.secrets import secret_names
 from trayapp.wire.control import KEYRING, ControlClient
 
 BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
@@ -26,6 +29,8 @@ _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
+SEALED_FILE = "secrets.file"
+SEALED_NAME = "secrets.sealed"  # as in auth/places, which this package must not import
 
 
 def session_bus(world: CheckContext) -> list[CheckResult]:
@@ -64,6 +69,46 @@ def keyring(world: CheckContext) -> list[CheckResult]:
     ]
 
 
+def sealed_file(world: CheckContext) -> list[CheckResult]:
+    """Report the state of the file, if it exists. A change of `settings.token_store` does not move secrets."""
+    path, config = world.paths.config_file.with_name(SEALED_NAME), read_config(world)
+    if config is None or not path.exists():
+        return []
+    if config.settings.token_store != "file":
+        what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
+        remedy = "To use them, set token_store: file in servers.yaml; otherwise remove that file"
+        return [CheckResult(SEALED_FILE, "note", what, remedy)]
+    made_with = _key_of(path)
+    if made_with is None:
+        return [
+            CheckResult(
+                SEALED_FILE, "problem", f"{path} is damaged", "Restore a copy of it, or remove it and sign in again"
+            )
+        ]
+    answer = gateways_keyring(world)
+    if answer is not None:
+        return (
+            [] if answer["error"] else [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
+        )  # keyring.available reports the error
+    if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
+        how = "with" if made_with == "passphrase" else "without"
+        do = "Set" if made_with == "passphrase" else "Unset"
+        return [
+            CheckResult(
+                SEALED_FILE,
+                "note",
+                f"{path} was created {how} a passphrase",
+                f"{do} {PASSPHRASE} in the environment of the gateway",
+            )
+        ]
+    if made_with == "passphrase":
+        try:
+            secret_names(world.environ)
+        except KeyringUnavailableError as error:
+            return [CheckResult(SEALED_FILE, "note", error.title, error.hint)]
+    return [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
+
+
 def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
     """Return a running gateway's answer about the keyring (control.KEYRING); None if no gateway answers.
 
@@ -75,28 +120,6 @@ def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
             return answer
     except (MultiMcpError, OSError):
         return None
-
-
-def _sealed_file(world: CheckContext, code: str) -> CheckResult:
-    """Report where the key of the encrypted file comes from (`token_store: file`)."""
-    said = "Sign-ins and secrets are in an encrypted file (token_store: file)"
-    if world.environ.get(PASSPHRASE):
-        return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
-    if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
-        return CheckResult(code, "ok", f"{said}, whose key is in the keyring")
-    return CheckResult(
-        code, "note", f"{said}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
-    )
-
-
-def _is_locked(environ: Mapping[str, str]) -> bool:
-    """Return True if the default collection is known to be locked. A service that is not running is not started."""
-    if not _name_has_owner(environ, SECRETS):
-        return False
-    said = _ask(
-        environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", "org.freedesktop.Secret.Collection", "Locked"
-    )
-    return said is not None and "true" in said
 
 
 def tray_host(world: CheckContext) -> list[CheckResult]:
@@ -115,6 +138,38 @@ def tray_host(world: CheckContext) -> list[CheckResult]:
     if world.environ.get("DISPLAY") and not world.environ.get("WAYLAND_DISPLAY"):
         return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
     return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
+
+
+def _sealed_file(world: CheckContext, code: str) -> CheckResult:
+    """Report where the key of the encrypted file comes from (`token_store: file`)."""
+    said = "Sign-ins and secrets are in an encrypted file (token_store: file)"
+    if world.environ.get(PASSPHRASE):
+        return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
+    if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
+        return CheckResult(code, "ok", f"{said}, whose key is in the keyring")
+    return CheckResult(
+        code, "note", f"{said}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
+    )
+
+
+def _key_of(path: Path) -> str | None:
+    """Return the kind of key that the file names; None if it is not one of our files."""
+    try:
+        outer = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(outer, dict) and all(isinstance(outer.get(member), str) for member in ("key", "salt", "sealed"))
+    return str(outer["key"]) if whole else None
+
+
+def _is_locked(environ: Mapping[str, str]) -> bool:
+    """Return True if the default collection is known to be locked. A service that is not running is not started."""
+    if not _name_has_owner(environ, SECRETS):
+        return False
+    said = _ask(
+        environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", "org.freedesktop.Secret.Collection", "Locked"
+    )
+    return said is not None and "true" in said
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:

@@ -1,10 +1,21 @@
-"""The check of the Python interpreter that runs us."""
+"""Checks of this system: the Python interpreter, the folders that we write to, and how servers can be confined."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from trayapp.model.confine import confine_of
 from trayapp.service.checks.finding import CheckContext, CheckResult
+from trayapp.service.checks.servers import read_config
 
 OLDEST_PYTHON = (3, 11)
+SPACE_WANTED = 100_000_000  # bytes: logs, catalogs and a new servers.yaml fit many times over
+LOGS_LARGE = 500_000_000  # bytes; rotated logs of 4 MB for each server never reach that
+PROBE = b"multi-mcp doctor\n" * 64
+CONFINE = "confine.available"
 
 
 def python_version(world: CheckContext) -> list[CheckResult]:
@@ -16,3 +27,99 @@ def python_version(world: CheckContext) -> list[CheckResult]:
     return [
         CheckResult("version.python", "problem", f"Python {version} is too old", f"Install Python {oldest} or newer")
     ]
+
+
+def available(world: CheckContext) -> list[CheckResult]:
+    """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
+    from trayapp.confinement.ways import NoWayError, choose  # makes system calls, which only Linux has
+
+    config = read_config(world)
+    servers = config.servers.values() if config else ()
+    stdio = [server for server in servers if server.command is not None and not server.disabled]
+    setting = config.settings.confine if config else None
+    wanted = [(one.name, confine) for one in stdio if (confine := confine_of(one.confine, setting)) is not None]
+    found = []
+    for name, confine in wanted:
+        try:
+            choose(confine.network, confine.sockets)
+        except NoWayError as error:
+            state = "cannot be confined and does not start" if confine.required else "runs unconfined"
+            found.append(CheckResult(CONFINE, "problem", f"{name} {state}: {error.reason}", error.hint))
+    if found:
+        return found
+    try:
+        return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {choose(True, False)}")]
+    except NoWayError as error:
+        return [CheckResult(CONFINE, "note", f"Servers cannot be confined here: {error.reason}", error.hint)]
+
+
+def space(world: CheckContext) -> list[CheckResult]:
+    """Report whether the disks of our folders have free space, each disk once."""
+    disks = {place.stat().st_dev: place for place in map(_nearest, _folders(world))}
+    found = [_space(place) for place in disks.values()]
+    return [finding for finding in found if finding.state != "ok"] or found[:1]
+
+
+def writable(world: CheckContext) -> list[CheckResult]:
+    """Report whether our folders can be written.
+
+    An existing folder is tested with a file. For a missing one, the permissions of the folder above are checked.
+    """
+    found = [finding for folder in _folders(world) if (finding := _unwritable(folder)) is not None]
+    config = world.paths.config_file
+    if not found and config.exists() and not os.access(config, os.W_OK):
+        what = f"{config} is read-only: new tools cannot be written to it"
+        found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
+    return found or [CheckResult("disk.writable", "ok", "All folders are writable")]
+
+
+def log_size(world: CheckContext) -> list[CheckResult]:
+    """Report the size of the logs."""
+    folder = world.paths.log_dir
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+    said = f"The logs in {folder} take {size / 1e6:.1f} MB"
+    if size > LOGS_LARGE:
+        return [
+            CheckResult("log.size", "note", said, "Delete the logs that you do not need; the gateway creates new ones")
+        ]
+    return [CheckResult("log.size", "ok", said)]
+
+
+def _folders(world: CheckContext) -> list[Path]:
+    paths = world.paths
+    return list(dict.fromkeys((paths.config_file.parent, paths.cache_dir, paths.log_dir, Path(world.run))))
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the nearest folder above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
+
+
+def _space(place: Path) -> CheckResult:
+    free = shutil.disk_usage(place).free
+    said = f"{free / 1e6:,.0f} MB free for {place}"
+    if free < SPACE_WANTED:
+        return CheckResult("disk.space", "problem", f"Only {said}", "Free some space")
+    return CheckResult("disk.space", "ok", said)
+
+
+def _unwritable(folder: Path) -> CheckResult | None:
+    place = _nearest(folder)
+    try:
+        if not place.is_dir():
+            return CheckResult("disk.writable", "problem", f"{place} is no folder", "Move it away")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(13, os.strerror(13))
+        if place == folder:
+            _try(folder)
+    except OSError as error:
+        remedy = "Free some space, or check the owner and permissions of the folder"
+        return CheckResult("disk.writable", "problem", f"Cannot write to {place}: {error.strerror}", remedy)
+    return None
+
+
+def _try(folder: Path) -> None:
+    """Write a temporary file in the folder, removed at once. Raises OSError."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(PROBE)
+        file.flush()

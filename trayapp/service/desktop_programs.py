@@ -1,4 +1,7 @@
-"""Open files and web addresses with the user's own programs."""
+"""The user's own programs: open files and web addresses, copy text to the clipboard.
+
+X displays need no program to copy (tray/linux/selection).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,12 @@ from pathlib import Path
 
 from trayapp.config.environment import own_environment
 from trayapp.model.errors import MultiMcpError
+from trayapp.service.command_line import NO_WINDOW
+
+COPY_S = 3.0  # no clipboard service answers if it takes longer
+# The command, and the environment variable that it needs.
+LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
+OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 
 
 def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
@@ -59,6 +68,17 @@ def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> b
     return True
 
 
+def copy(text: str, environ: Mapping[str, str]) -> bool:
+    """Copy `text` to the clipboard. Return False if no program can do it."""
+    argv, needs = OTHERS.get(sys.platform, LINUX)
+    return (not needs or bool(environ.get(needs))) and _copied(argv, encoded(text, sys.platform), environ)
+
+
+def encoded(text: str, platform: str) -> bytes:
+    """Encode the text for the program: Windows' `clip` reads text without a byte order mark in its code page."""
+    return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
+
+
 def _opener(environ: Mapping[str, str]) -> list[str]:
     if sys.platform == "darwin":
         return ["open", "-t"]
@@ -83,3 +103,24 @@ def _fails(process: subprocess.Popen[bytes], patience_s: float) -> bool:
         return process.wait(patience_s) != 0
     except subprocess.TimeoutExpired:
         return False
+
+
+def _copied(argv: list[str], data: bytes, environ: Mapping[str, str]) -> bool:
+    found = shutil.which(argv[0], path=environ.get("PATH"))
+    if found is None:
+        return False
+    null = subprocess.DEVNULL
+    try:  # no output pipes: wl-copy stays in the background and would keep them open
+        subprocess.run(
+            [found, *argv[1:]],
+            env=own_environment(environ),
+            input=data,
+            stdout=null,
+            stderr=null,
+            timeout=COPY_S,
+            check=True,
+            creationflags=NO_WINDOW,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True

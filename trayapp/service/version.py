@@ -1,6 +1,7 @@
-"""Check for a newer version. Only a published program asks, and only if its user enabled that.
+"""The program's version: the commit that it was built from, if known, and whether a newer one was published.
 
-No data of the user or the machine is sent.
+Only a published program asks for newer versions, and only if its user enabled that. No data of the user or the machine
+is sent.
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ from urllib.parse import urlsplit
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import PACKAGE
-from trayapp.service.web import WebError, read_json
 
+COMMIT_FILE = "commit"  # beside the package's modules, written when a program is packaged
+SHORT = 7
+_HASH = re.compile(r"[0-9a-f]{7,64}")
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
 LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
+
+
+def version_text(package: Path = Path(PACKAGE)) -> str:
+    """Return the version with the short commit if known: `0.1.0` or `0.1.0 (3de80d5)`."""
+    commit = commit_of(package)
+    return f"{__version__} ({commit[:SHORT]})" if commit else __version__
+
+
+def commit_of(package: Path) -> str:
+    """Return the commit of a packaged program or of a checkout; "" if it is unknown."""
+    with suppress(OSError, UnicodeDecodeError):
+        return _checked((package / COMMIT_FILE).read_text(encoding="ascii"))
+    with suppress(OSError, UnicodeDecodeError):
+        return _head(package.parent / ".git")
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,8 @@ def newest(address: str) -> Release:
 
     Raises MultiMcpError.
     """
+    from trayapp.service.web import WebError, read_json  # the libraries of HTTP and TLS
+
     try:
         found = read_json(address, LARGEST)
         return Release(str(found["tag_name"]).removeprefix("v"), _page(found.get("html_url"), address))
@@ -57,6 +77,37 @@ def is_newer(other: str, mine: str = __version__) -> bool:
     """Return True if `other` is a final version above `mine`. A pre-release, or text that is no version, is not."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
+
+
+def _head(git: Path) -> str:
+    head = (_git_dir(git) / "HEAD").read_text(encoding="ascii").strip()
+    kind, _, name = head.partition(" ")
+    if kind != "ref:":
+        return _checked(head)
+    common = _common_dir(_git_dir(git))
+    with suppress(FileNotFoundError):
+        return _checked((common / name).read_text(encoding="ascii"))
+    packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+    return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
+
+
+def _git_dir(git: Path) -> Path:
+    """Return the git folder. For a linked worktree or submodule `.git` is a file naming it (gitrepository-layout)."""
+    if git.is_dir():
+        return git
+    return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+
+
+def _common_dir(folder: Path) -> Path:
+    """Return the folder with the branches: a linked worktree has them in the main worktree's git folder."""
+    with suppress(FileNotFoundError):
+        return folder / (folder / "commondir").read_text(encoding="utf-8").strip()
+    return folder
+
+
+def _checked(text: str) -> str:
+    found = _HASH.fullmatch(text.strip())
+    return found[0] if found else ""
 
 
 def _parts(numbers: str) -> tuple[int, ...]:

@@ -1,0 +1,244 @@
+"""Start a gateway that outlives the process that starts it, wait for it, connect to it.
+
+The shim starts it by fork and exec because its client waits, and `subprocess` takes 9 ms to load. Other callers, which
+have loaded it anyway, use `subprocess`. Keep the imports few.
+"""
+
+# pathlib costs the shim more than all of this
+# ruff: noqa: PTH100, PTH111, PTH208
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from trayapp.service.command_line import gateway_command, is_frozen
+
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing takes too long here
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from subprocess import Popen
+    from typing import NoReturn
+
+    from trayapp.wire.control import ControlClient
+
+
+OPEN_MOST = 1024  # the usual limit of open descriptors; used if the system does not list them
+FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user will want to remove
+CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
+READY_TIMEOUT_S = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
+GONE_TIMEOUT_S = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.1
+LOG_LINES_SHOWN = 3
+LOG_TAIL_BYTES = 4096
+RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the other one will answer
+
+
+def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
+    """Start a gateway that outlives this process and its terminal. `environ` has its home. Raises OSError."""
+    import subprocess  # 9 ms, which a shim on POSIX does not pay
+
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.DETACHED_PROCESS
+    null = subprocess.DEVNULL
+    return subprocess.Popen(
+        gateway_command(linger=linger),
+        env=gateway_environment(environ),
+        cwd=FROM_ANYWHERE,
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        start_new_session=True,
+        creationflags=flags,
+    )
+
+
+def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
+    """Start a gateway that ends by itself some time after its last session, without `subprocess` on POSIX.
+
+    Raises OSError.
+    """
+    if sys.platform == "win32":
+        return start_detached(environ, linger=True)
+    return fork_detached(gateway_command(linger=True), gateway_environment(environ))
+
+
+def reap_by_itself(wanted: bool) -> None:
+    """Let the system reap our child processes (SIGCHLD ignored), so that no gateway remains a zombie; or stop that."""
+    if sys.platform != "win32":
+        import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
+
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN if wanted else _signal.SIG_DFL)
+
+
+def connect_gateway(run: str, timeout: float | None) -> ControlClient:
+    """Connect to the gateway of the runtime folder `run`; start none. `timeout`: seconds for an answer.
+
+    Raises NoGatewayError; while multi-mcp is paused it is a PausedError.
+    """
+    from trayapp.model.errors import NoGatewayError
+    from trayapp.service.pause import refuse_while_paused
+    from trayapp.wire.control import ControlClient
+
+    try:
+        return ControlClient(run, timeout)
+    except NoGatewayError:
+        refuse_while_paused(run)
+        raise
+
+
+def await_ready(
+    run: str,
+    timeout_s: float = READY_TIMEOUT_S,
+    process: Popen[bytes] | None = None,
+    log_file: Path | None = None,
+) -> None:
+    """Wait until a gateway answers in the runtime folder `run`.
+
+    Raises NoGatewayError after `timeout_s` seconds, or as soon as `process` has died. The error then quotes the end of
+    `log_file`.
+    """
+    from trayapp.model.errors import NoGatewayError
+    from trayapp.wire.control import connect
+    from trayapp.wire.greeting import Hello
+
+    for _ in pauses(timeout_s):
+        try:
+            connect(run, Hello("control")).close()
+        except NoGatewayError:
+            code = process.poll() if process is not None else None
+            if code not in (None, RUNS_ALREADY):
+                raise _died(code, log_file) from None
+        else:
+            return
+    raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
+
+
+def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
+    """Wait until a process has ended. Return False if it still runs after `timeout_s` seconds."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return any(not is_alive(process) for _ in pauses(timeout_s))
+    except psutil.NoSuchProcess:
+        return True
+
+
+def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a gateway that we start.
+
+    A relative MULTI_MCP_HOME becomes absolute, because the gateway has another working folder.
+    """
+    env = {
+        name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"
+    }  # the gateway is no descendant of a server process
+    if env.get("MULTI_MCP_HOME"):
+        env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
+    if is_frozen():  # it finds its libraries by itself; our variables would reach its servers
+        from trayapp.config.environment import own_environment
+
+        env = own_environment(env)
+    return env
+
+
+def is_alive(process: object) -> bool:
+    """Return True if a psutil.Process still runs. A zombie does not."""
+    import psutil
+
+    assert isinstance(process, psutil.Process)
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pauses(timeout_s: float) -> Iterator[None]:
+    """Yield at once, then after growing pauses, until `timeout_s` seconds have passed."""
+    end, pause = time.monotonic() + timeout_s, FIRST_PAUSE_S
+    yield
+    while time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+        yield
+
+
+def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:
+    """Return the last `most` lines of a log; [] if there is no log."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            data = file.read()
+    except OSError:
+        return []
+    return data.decode(errors="replace").splitlines()[-most:]
+
+
+class ForkedChild:
+    """A forked child process: its process id and exit code."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs; negative: the signal that ended it."""
+        if self._code is None:
+            try:
+                ended, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the system reaped it (reap_by_itself in shim)
+                ended, status = self.pid, 0
+            if ended:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
+def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
+    """Start a program that outlives this process and its terminal. Not on Windows; this process must have no threads.
+
+    Raises OSError if the fork fails. If the program cannot be executed, the child exits with CANNOT_RUN.
+    """
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, env)
+    return ForkedChild(pid)
+
+
+def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
+    """Detach the child from the terminal and execute the program.
+
+    All open descriptors are closed first, because the client may wait until they are.
+    """
+    try:
+        os.setsid()
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        os.set_inheritable(null, True)  # in case it is one of the three, because that one was closed
+        _close_the_rest()
+        os.execve(argv[0], argv, env)
+    finally:
+        os._exit(CANNOT_RUN)
+
+
+def _close_the_rest() -> None:
+    try:
+        highest = max(map(int, os.listdir("/dev/fd")))
+    except OSError:  # no /dev/fd, for example in a chroot
+        highest = OPEN_MOST
+    os.closerange(3, highest + 1)
+
+
+def _died(code: int | None, log_file: Path | None) -> Exception:
+    from trayapp.model.errors import NoGatewayError
+
+    said = " | ".join(last_lines(log_file)) if log_file is not None else ""
+    error = NoGatewayError(f"The gateway ended while starting (exit code {code}){': ' + said if said else ''}")
+    if not said:  # without a log, only its stderr has the reason
+        error.hint = "To see why, run: multi-mcp start"
+    return error
