@@ -13,7 +13,7 @@ from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
 from trayapp.clients.connect import connect
 from trayapp.clients.context import ClientsContext, ConnectionRecord, decline_offer, is_offer_declined, note, noted
-from trayapp.clients.importing import doubled, first_offers, first_words, names_by_client, offers, take_away
+from trayapp.clients.imports import doubled, first_offers, first_words, names_by_client, offers, take_away
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import BY_NAME

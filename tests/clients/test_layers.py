@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.clients.machines import machine_in
-from trayapp.clients.layers import ClientLayers
+from trayapp.clients.servers import ClientLayers
 from trayapp.config.layers.overlay import overlay
 from trayapp.config.layers.project import ProjectFile
 from trayapp.config.layers.servers import lay_over, user_pairs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.clients.normal import with_own_browser
+from trayapp.clients.conversion import with_own_browser
 
 pytestmark = pytest.mark.requirement("browser-of-each-session")
 

@@ -11,10 +11,9 @@ import pytest
 from tests.clients.machines import COMMAND, PLATFORMS, file_of, machine_in, world_in
 from trayapp.clients.connect import connect, disconnect
 from trayapp.clients.entry import is_ours
-from trayapp.clients.importing import take_away
-from trayapp.clients.layers import ClientLayers
+from trayapp.clients.imports import take_away
 from trayapp.clients.places import Machine
-from trayapp.clients.servers import FoundServers, found_servers, read_servers, user_files
+from trayapp.clients.servers import ClientLayers, FoundServers, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 
 

@@ -12,10 +12,9 @@ from tests.clients.machines import file_of, samples, world_in
 from trayapp.clients import connect as connecting
 from trayapp.clients import files
 from trayapp.clients.context import ClientsContext
-from trayapp.clients.importing import take_away
+from trayapp.clients.imports import all_moves, put_back, remember, take_away
 from trayapp.clients.servers import read_servers
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
-from trayapp.clients.undo import all_moves, put_back, remember
 
 pytestmark = pytest.mark.requirement("import-undo")
 

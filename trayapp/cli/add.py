@@ -27,8 +27,8 @@ from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import count, one_line
 from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
-from trayapp.clients.importing import writing_fault
-from trayapp.clients.normal import with_own_browser
+from trayapp.clients.conversion import with_own_browser
+from trayapp.clients.imports import writing_fault
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project

@@ -22,7 +22,7 @@ from trayapp.service.pause import refuse_out_of_turn, refuse_while_paused
 from trayapp.wire.rundir import run_dir
 
 if TYPE_CHECKING:
-    from trayapp.clients.layers import ClientLayers
+    from trayapp.clients.servers import ClientLayers
 
 LINGERING = ["start", "--linger"]  # as started by service/command_line: a client waits, and nobody reads the output
 
@@ -72,7 +72,7 @@ def _become_the_new_one() -> NoReturn:
 
 def client_layers() -> ClientLayers:
     """Return the reader of `settings.imports`. It is loaded only if there are any."""
-    from trayapp.clients.layers import ClientLayers
+    from trayapp.clients.servers import ClientLayers
 
     return ClientLayers()
 

@@ -35,9 +35,9 @@ from trayapp.clients.connect import (
 )
 from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.files import backup_of
+from trayapp.clients.imports import all_moves, put_back
 from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME, NAME
-from trayapp.clients.undo import all_moves, put_back
 from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted

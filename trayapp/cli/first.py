@@ -20,7 +20,7 @@ def first_words() -> str:
     if not is_terminal(sys.stderr):
         return ""
     from trayapp.cli.servers_file import own_store  # 50 ms with the imports below: only when a person reads it
-    from trayapp.clients import importing
+    from trayapp.clients import imports
     from trayapp.clients.context import this_world
     from trayapp.config.read.parse import parse
 
@@ -30,7 +30,7 @@ def first_words() -> str:
         config = parse(loaded.text, str(store.path)) if loaded.exists else None
     except MultiMcpError:
         return ""
-    words = importing.first_words(importing.names_by_client(importing.first_offers(config, this_world())))
+    words = imports.first_words(imports.names_by_client(imports.first_offers(config, this_world())))
     return one_line(f"{words}. Set them up with: multi-mcp setup") if words else ""
 
 

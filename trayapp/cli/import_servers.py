@@ -28,15 +28,24 @@ from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, this_world
+from trayapp.clients.conversion import KEPT
 from trayapp.clients.entry import words_of
-from trayapp.clients.importing import ImportOffer, Move, as_server, first_offers, offers, take_away, with_entry
-from trayapp.clients.importing import doubled as doubled_offers
-from trayapp.clients.normal import KEPT
+from trayapp.clients.imports import (
+    ImportOffer,
+    Move,
+    all_moves,
+    as_server,
+    first_offers,
+    offers,
+    remember,
+    take_away,
+    taken_as,
+)
+from trayapp.clients.imports import doubled as doubled_offers
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, FoundServers, read_servers
 from trayapp.clients.table import CLIENTS
-from trayapp.clients.undo import all_moves, remember, taken_as
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
@@ -381,7 +390,7 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
         secrets += (own := secrets_of(offer.name, offer.found.entry, taken))
         taken |= {secret.name for secret in own}
     kept = keep_all(secrets, insist=hide is True)
-    return [with_entry(o, without_secrets(o.name, o.found.entry, before, kept)) for o, before in found]
+    return [o.with_entry(without_secrets(o.name, o.found.entry, before, kept)) for o, before in found]
 
 
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:

@@ -1,6 +1,6 @@
 """`multi-mcp import --undo`: move imported servers from our files back to the AI tools' files.
 
-Never here: how a file gets its servers back (clients/undo).
+Never here: how a file gets its servers back (clients/imports).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from trayapp.cli.switch import tell_gateway
 from trayapp.cli.text import one_line
 from trayapp.clients import project_file
 from trayapp.clients.context import ClientsContext, this_world
+from trayapp.clients.imports import ImportedServer, RestoredFile, all_moves, all_taken, forget_taken, put_back
 from trayapp.clients.places import Machine, shown_path
-from trayapp.clients.undo import ImportedServer, RestoredFile, all_moves, all_taken, forget_taken, put_back
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
 from trayapp.model.servers import ServerConfig

@@ -1,6 +1,7 @@
 """Connect and disconnect clients: the planned change, the change itself, and the state of each client.
 
-Used by the command line, doctor and the tray. File formats are in the families, file locations in the table.
+Used by the command line, doctor and the tray. The check of doctor is here because service/checks must not import
+clients. File formats are in the families, file locations in the table.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
-from trayapp.clients.context import ClientsContext, ConnectionRecord, note, noted, this_world
+from trayapp.clients.context import RECORD_NAME, ClientsContext, ConnectionRecord, note, noted, this_world
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import ClientFile, locate
+from trayapp.clients.places import Machine
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 from trayapp.config.problems import UnparsableError, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
+from trayapp.service.checks.finding import Check, CheckContext, CheckResult
 
 ATTEMPTS = 3  # in case the client saves the file at the same moment
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
+
+
+CHECK_CODE = "clients.connected"
 
 
 class ForeignEntryError(MultiMcpError):
@@ -389,3 +395,39 @@ def _settled(plan: Callable[[], Change], world: ClientsContext | None) -> Change
         else:
             return change
     raise AssertionError("unreachable")
+
+
+# --- the check of doctor
+
+
+def connected(surroundings: CheckContext) -> list[CheckResult]:
+    """Return a finding for each client, and one note if none is connected."""
+    machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
+    world = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
+    states = found_clients(world)
+    told = [finding for state in states if (finding := _finding(state)) is not None]
+    if any(state.state in ("connected", "drifted") for state in states):
+        return told
+    names = ", ".join(state.title for state in states)
+    what = f"None of these is connected: {names}" if names else "No known AI tool was found"
+    return [
+        *told,
+        CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else ""),
+    ]
+
+
+def _finding(state: ClientStatus) -> CheckResult | None:
+    if state.state == "connected" and state.reason:
+        return CheckResult(CHECK_CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Enable it there")
+    if state.state == "connected":
+        return CheckResult(CHECK_CODE, "ok", f"{state.title}: {state.file}")
+    if state.state == "drifted":
+        what = f"{state.title}: {state.reason} ({state.file})"
+        return CheckResult(CHECK_CODE, "problem", what, f"Fix it with: multi-mcp connect {state.name}")
+    if state.state == "unreadable":
+        what = f"{state.title}: cannot read {state.file}: {state.reason}"
+        return CheckResult(CHECK_CODE, "note", what, "Correct the file. Until then it is left alone")
+    return None
+
+
+CLIENT_CHECKS = (Check(CHECK_CODE, connected),)

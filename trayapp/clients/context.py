@@ -88,7 +88,7 @@ def decline_offer(world: ClientsContext) -> None:
 
 
 def noted_imports(world: ClientsContext) -> list[dict[str, Any]]:
-    """Return the recorded imports (clients/undo defines their shape), oldest first. Blocks."""
+    """Return the recorded imports (clients/imports defines their shape), oldest first. Blocks."""
     listed = _content(world.record).get(IMPORTS)
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 

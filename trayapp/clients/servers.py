@@ -1,30 +1,35 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
-Our own entry is never among them: multi-mcp would start itself.
+Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers, and which
+cannot be read, disables none. config/layers/servers merges the layers of `settings.imports` below servers.yaml; project
+files are not among these, because they need trust.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trayapp.clients import files
+from trayapp.clients import files, jsonc
+from trayapp.clients.conversion import Context, Entry, convert, inputs_of, with_shared_rules
 from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import locate
-from trayapp.clients.normal import Entry, normal
 from trayapp.clients.places import Machine
-from trayapp.clients.sandbox import with_shared_rules
-from trayapp.clients.switched_off import read_switches, switched_off, switches_of
-from trayapp.clients.table import CLIENTS, Client
-from trayapp.clients.variables import Context, inputs_of
-from trayapp.config.problems import UnparsableError
+from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
+from trayapp.config.files import signature
+from trayapp.config.problems import UnparsableError, nearest
 from trayapp.config.read.spelling import is_servers_key
 from trayapp.model.errors import StorageError
+from trayapp.model.plan import Imported
 from trayapp.model.status import Problem
 
+# Files beside the user's file in which a client disables servers:
+# https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
+# https://geminicli.com/docs/tools/mcp-server (`gemini mcp disable`)
+_BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-server-enablement.json",)}
 USUAL_HOLDER = "mcpServers"
 PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
 LINES_TOLD_TO = 1_000_000  # characters; finding lines in a longer text costs a gateway that follows it too much
@@ -87,22 +92,6 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
     return reader.reading(folder)
 
 
-def _real(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # a symlink loop
-        return path
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """One file of a client, and the key path of its servers."""
-
-    path: Path
-    holder: Keys
-    folder: Path | None = None
-
-
 def user_files(client: Client, machine: Machine) -> list[Path]:
     """Return the files for the user's servers, existing or not. Blocks: looks for profiles.
 
@@ -137,6 +126,58 @@ def _joined(readings: Iterable[FoundServers]) -> FoundServers:
         tuple(problem for reading in every for problem in reading.problems),
         tuple(path for reading in every for path in reading.files),
     )
+
+
+class ClientLayers:
+    """Reads the layers of clients, and a signature of their files, which costs one stat for each file."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self._machine = machine or Machine()
+
+    def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
+        """Return the layers, in that order. An unknown client name is a problem of `file`. Blocks; never raises."""
+        return tuple(self._layer(name, file) for name in dict.fromkeys(names))
+
+    def signature(self, names: Sequence[str]) -> object:
+        """Return a value that changes with every save of one of the files. Blocks: some stats."""
+        clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
+        return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
+
+    def _layer(self, name: str, file: str) -> Imported:
+        client = BY_NAME.get(ALIASES.get(name, name))
+        if client is None:
+            near = nearest(name, BY_NAME)
+            hint = f"Did you mean {near}?" if near else f"Clients: {', '.join(BY_NAME)}"
+            return Imported(
+                name, problems=(Problem(file, 0, f"imports: no client is named {name}", hint, fatal=False),)
+            )
+        reading = read_servers(client, self._machine)
+        servers: dict[str, FoundServer] = {}
+        for found in reading.servers:
+            servers.setdefault(found.name, found)  # in several files: the first counts
+        return Imported(
+            client.name,
+            {name: found.entry for name, found in servers.items()},
+            {name: str(found.file) for name, found in servers.items()},
+            {name: found.line for name, found in servers.items()},
+            reading.problems,
+        )
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a symlink loop
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One file of a client, and the key path of its servers."""
+
+    path: Path
+    holder: Keys
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +264,7 @@ class _FilesReader:
         windows, folder = self._machine.platform == "win32", raw.source.folder
         context = Context(self._client.name, self._machine.home, folder, raw.inputs, windows)
         try:
-            made = normal(self._client, raw.value, context)
+            made = convert(self._client, raw.value, context)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             why = str(error) if type(error) is ValueError else "its form is not known"
             message = f"{raw.name} of {self._client.title}: {why}"
@@ -253,3 +294,50 @@ def _projects(document: Document, source: _Source) -> Iterator[_Source]:
     projects = document.get(PROJECTS)
     for folder in projects if isinstance(projects, Mapping) and source.folder is None else ():
         yield _Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder))
+
+
+def switches_of(client: Client, path: Path) -> list[Path]:
+    """Return the files beside the user's file, existing or not, in which that client disables servers."""
+    return [path.with_name(name) for name in _BESIDE.get(client.name, ())]
+
+
+def switched_off(client: Client, document: Document, holder: Keys, name: str, beside: list[Document]) -> bool:
+    """Return True if the client disables the server `name` of `holder`. `beside`: the documents from read_switches."""
+    if client.name == "claude-code":  # a folder's servers, disabled beside them
+        return name in _names(lookup(document, (*holder[:-1], "disabledMcpServers")))
+    if client.name == "copilot-cli":
+        return any(name in _names(each.get("disabledMcpServers")) for each in beside)
+    return client.name == "gemini-cli" and _is_off_in_gemini(document, name, beside)
+
+
+def read_switches(client: Client, path: Path) -> list[Document]:
+    """Return the documents in the files of switches_of, without missing or unreadable ones. Blocks."""
+    found: list[Document] = []
+    for file in switches_of(client, path):
+        try:
+            found.append(jsonc.read(files.read_text(file) or "", str(file)))
+        except (UnparsableError, StorageError):
+            continue
+    return found
+
+
+def _is_off_in_gemini(document: Document, name: str, beside: list[Document]) -> bool:
+    """Return True if Gemini disables the server, by `mcp.allowed`, `mcp.excluded` or its enablement file.
+
+    Older versions have these lists at the top level. Names are compared without case, as Gemini does.
+    """
+    plain = name.lower().strip()
+    mcp = document.get("mcp")
+    said = mcp if isinstance(mcp, Mapping) else {}
+    allowed = _plain(said.get("allowed") or document.get("allowMCPServers"))
+    excluded = _plain(said.get("excluded") or document.get("excludeMCPServers"))
+    off = any(isinstance(entry := each.get(plain), Mapping) and entry.get("enabled") is False for each in beside)
+    return off or plain in excluded or bool(allowed and plain not in allowed)
+
+
+def _names(value: Any) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+def _plain(value: Any) -> set[str]:
+    return {name.lower().strip() for name in _names(value)}

@@ -1,5 +1,6 @@
 """Edit TOML by splices: tomllib reads, a scanner of statements locates tables and keys.
 
+TOML 1.0 allows no line ends in inline tables, `servers = {a = {...}}`, except inside of arrays, and no trailing comma.
 Every edit is checked: tomllib parses the new text again, and the result must be as expected.
 """
 
@@ -8,18 +9,24 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.clients import toml_inline
 from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
-from trayapp.clients.toml_inline import key_path
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import BOM
 from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.status import Problem
 
+_INLINE_TOKEN = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*|[\[\]{}=,]|[^\"'#\[\]{}=,]+",
+    re.DOTALL,
+)
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _AT = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 _TOKEN = re.compile(
@@ -70,7 +77,7 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
     present = lookup(document, path)
     inline = _in_braces(text, statements, path)
     if inline is not None and (present is None or not isinstance(present, Mapping)):
-        at = toml_inline.put(text, inline.value, inline.end, path[len(inline.path) :], _key(path[-1]), _literal(value))
+        at = put_member(text, inline.value, inline.end, path[len(inline.path) :], _key(path[-1]), _literal(value))
         new = spliced(text, [at])
     elif present is not None and not isinstance(present, Mapping):
         new = _with_value(text, statements, path, value, file)
@@ -93,7 +100,7 @@ def drop(text: str, path: Keys, file: str) -> str:
     statements = [s for s in everything if s.path[: len(path)] == path]
     inline = _in_braces(text, everything, path)
     if inline is not None:
-        cut = toml_inline.drop(text, inline.value, inline.end, path[len(inline.path) :])
+        cut = drop_member(text, inline.value, inline.end, path[len(inline.path) :])
         new = spliced(text, [cut]) if cut is not None else text
     else:
         new = spliced(text, _joined([_lines(text, statement) for statement in statements], text))
@@ -114,7 +121,7 @@ def lines(text: str, path: Keys) -> dict[str, int]:
         if statement.path[: len(path)] == path and len(statement.path) > len(path):
             found.setdefault(statement.path[len(path)], text.count("\n", 0, statement.start) + 1)
         if _is_table_in_braces(text, statement) and path[: len(statement.path)] == statement.path:
-            inside = toml_inline.keys_below(text, statement.value, statement.end, path[len(statement.path) :])
+            inside = member_offsets(text, statement.value, statement.end, path[len(statement.path) :])
             found |= {key: text.count("\n", 0, at) + 1 for key, at in inside}
     return found
 
@@ -268,3 +275,95 @@ def _literal(value: Any) -> str:
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_literal, value)) + "]"
     return json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineMember:
+    """One `key = value` of an inline table: text[start:end]; `value`: where its value begins.
+
+    `path` is relative to the table.
+    """
+
+    path: Keys
+    start: int
+    value: int
+    end: int
+
+
+def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
+    """Return the splice that puts `literal` at `path` below the table text[start:end]. `key`: the last key in TOML.
+
+    Missing tables on the way are not created: the caller puts a complete table instead.
+    """
+    found, rest = _towards(text, start, end, path)
+    if found is not None and not rest:
+        return Splice(found.value, found.end, literal)
+    if found is not None and text[found.value] == "{":
+        return put_member(text, found.value, found.end, rest, key, literal)
+    there = list(members(text, start, end))
+    if there:
+        return Splice(there[-1].end, there[-1].end, f", {key} = {literal}")
+    return Splice(start, end, f"{{ {key} = {literal} }}")
+
+
+def drop_member(text: str, start: int, end: int, path: Keys) -> Splice | None:
+    """Return the splice that removes the member at `path` with one comma; None if the member cannot be located."""
+    found, rest = _towards(text, start, end, path)
+    if found is None:
+        return None
+    if rest:
+        return drop_member(text, found.value, found.end, rest) if text[found.value] == "{" else None
+    there = list(members(text, start, end))
+    at = there.index(found)
+    if at:
+        return Splice(there[at - 1].end, found.end, "")
+    return Splice(found.start, there[1].start if len(there) > 1 else found.end, "")
+
+
+def member_offsets(text: str, start: int, end: int, path: Keys) -> Iterator[tuple[str, int]]:
+    """Yield the keys of the table at `path`, each with its offset."""
+    if not path:
+        yield from ((member.path[0], member.start) for member in members(text, start, end))
+        return
+    found, rest = _towards(text, start, end, path)
+    if found is not None and text[found.value] == "{":
+        yield from member_offsets(text, found.value, found.end, rest)
+
+
+def members(text: str, start: int, end: int) -> Iterator[InlineMember]:
+    """Yield the members of the table text[start:end], which includes the braces."""
+    depth, begin, equals = 0, start + 1, -1
+    for token in _INLINE_TOKEN.finditer(text, start, end):
+        word = token[0]
+        if depth == 1 and (word == "," or (word == "}" and token.end() == end)):
+            if equals >= 0:
+                yield _member(text, begin, equals, token.start())
+            begin, equals = token.end(), -1
+        if word == "=" and depth == 1 and equals < 0:
+            equals = token.start()
+        depth += (word in "[{") - (word in "]}") if len(word) == 1 else 0
+
+
+def _member(text: str, begin: int, equals: int, end: int) -> InlineMember:
+    start = begin + len(text[begin:equals]) - len(text[begin:equals].lstrip())
+    value = equals + 1 + len(text[equals + 1 : end]) - len(text[equals + 1 : end].lstrip())
+    return InlineMember(key_path(f"{text[start:equals]}=0"), start, value, begin + len(text[begin:end].rstrip()))
+
+
+def _towards(text: str, start: int, end: int, path: Keys) -> tuple[InlineMember | None, Keys]:
+    """Return the member at `path` or on the way there (None if there is none), and the remaining keys."""
+    for member in members(text, start, end):
+        if path[: len(member.path)] == member.path:
+            return member, path[len(member.path) :]
+    return None, path
+
+
+def key_path(words: str) -> Keys:
+    """Return the keys of a table header or a pair's left side, as tomllib reads them."""
+    inside: Any = tomllib.loads(words)
+    path: list[str] = []
+    while isinstance(inside, dict) and inside:
+        ((key, inside),) = inside.items()
+        inside = inside[0] if isinstance(inside, list) else inside
+        path.append(key)
+    return tuple(path)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
-from trayapp.clients.normal import normal
+from trayapp.clients.conversion import Context, convert, inputs_of
 from trayapp.clients.table import BY_NAME
-from trayapp.clients.variables import Context, inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted
@@ -43,7 +42,7 @@ def _source(
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
     try:
-        made = normal(BY_NAME[client], raw, Context(client, home, None, inputs, windows))
+        made = convert(BY_NAME[client], raw, Context(client, home, None, inputs, windows))
     except ValueError as error:
         raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
     if made is None:

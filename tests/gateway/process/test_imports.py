@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from tests.gateway.process.test_servers_file import Taken
-from trayapp.clients.layers import ClientLayers
 from trayapp.clients.places import Machine
+from trayapp.clients.servers import ClientLayers
 from trayapp.gateway.process.servers_file import ServersFile
 from trayapp.model.plan import Imported
 from trayapp.model.servers import ToolSwitch

@@ -34,7 +34,7 @@ Outcome = Config | Problem
 
 
 class Layers(Protocol):
-    """Reader of the layers in `settings.imports` (clients/layers)."""
+    """Reader of the layers in `settings.imports` (clients/servers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return the layers. A problem with the names is one of `file`. Blocks; never raises."""

@@ -1,28 +1,40 @@
 """Convert one server's entry from a client's keys to the keys of servers.yaml.
 
-Keys without an equivalent are left out and reported, never guessed.
+Keys without an equivalent are left out and reported, never guessed. Variable references take our syntax; the values
+of the environment are not read here. A client's own sandbox becomes our `confine`: VS Code has `sandboxEnabled: true`
+at a server of mcp.json, and `sandbox` at the server or at the top level:
+`{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trayapp.clients.entry import flat
-from trayapp.clients.sandbox import confine_from
 from trayapp.clients.table import Client
-from trayapp.clients.variables import Context, ours, unknown_places, workspace_places
 from trayapp.config.read.command import path_exists, split_command
+from trayapp.config.read.entry import read_one
 from trayapp.config.read.relative_paths import is_relative, relative_paths
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 from trayapp.model.browser_servers import is_browser
+from trayapp.model.confine import TRY
 
+ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
+_ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server
+_INPUT = re.compile(r"\$\{input:([^}]+)\}")
+_FOLDER = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|workspaceRoot|userHome|pathSeparator|/)\}")
+_PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
+_BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
+_PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
+_SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
+_NOT_IN_KEY = re.compile(r"[:{}$]+")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 Entry = dict[str, Any]
-
 _COMMANDS = ("command", "cmd")
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _ENVS = ("env", "environment", "envs")
@@ -41,10 +53,29 @@ _LISTS_WITHIN = frozenset(("opencode", "kilo"))  # clients whose `timeout` appli
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
+_OAUTH = {
+    "client_id": ("clientId", "client_id", "CLIENT_ID"),
+    "client_secret": ("clientSecret", "client_secret", "CLIENT_SECRET"),
+    "scopes": ("scopes", "scope"),
+    "callback_port": ("callbackPort", "callback_port"),
+}
+_INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
+_EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
 
 
 @dataclass(frozen=True, slots=True)
-class NormalEntry:
+class Context:
+    """The context of a server's entry: its client, the folder that it is for, and VS Code's `inputs` (by id)."""
+
+    client: str
+    home: Path
+    folder: Path | None = None
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    windows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedEntry:
     """A converted server. `entry`: in our keys; `left_out`: keys without an equivalent.
 
     Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them.
@@ -54,7 +85,7 @@ class NormalEntry:
     left_out: tuple[str, ...] = ()
 
 
-def normal(client: Client, raw: Any, context: Context) -> NormalEntry | None:
+def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None:
     """Return a server in our keys; None if the entry is no MCP server of its own. Raises ValueError with the reason."""
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a mapping")
@@ -71,7 +102,7 @@ def normal(client: Client, raw: Any, context: Context) -> NormalEntry | None:
     texts = json.dumps(entry, ensure_ascii=False, default=str)
     if context.folder is None and (places := workspace_places(texts)):
         raise ValueError(f"{places[0]} has no meaning outside a workspace; write the folder itself")
-    return NormalEntry(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
+    return ConvertedEntry(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
 
 
 def with_own_browser(entry: Entry) -> Entry:
@@ -161,7 +192,7 @@ class _EntryReader:
         if not isinstance(value, str):
             return value
         self._unknown |= set(unknown_places(value))
-        return ours(value, self._context)
+        return with_our_variables(value, self._context)
 
     def _texts(self, value: Any) -> Any:
         if isinstance(value, Mapping):  # null: do not set the variable
@@ -274,11 +305,88 @@ def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
     return plain | {name: said for name, said in known.items() if said}
 
 
-_OAUTH = {
-    "client_id": ("clientId", "client_id", "CLIENT_ID"),
-    "client_secret": ("clientSecret", "client_secret", "CLIENT_SECRET"),
-    "scopes": ("scopes", "scope"),
-    "callback_port": ("callbackPort", "callback_port"),
-}
-_INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
-_EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
+def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return VS Code's `inputs` by id."""
+    listed = document.get("inputs")
+    asked = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    return {str(item["id"]): item for item in asked if "id" in item}
+
+
+def with_our_variables(text: str, context: Context) -> str:
+    """Return the text with its variables in our syntax. References with the same meaning in both stay."""
+    text = _INPUT.sub(lambda found: _input(found[1], context), text)
+    text = _FOLDER.sub(lambda found: _place(found, context), text)
+    if context.client in ("gemini-cli", "qwen-code"):
+        text = _BARE.sub(r"${\1}", text)
+        text = _PERCENT.sub(r"${\1}", text) if context.windows else text
+    if context.client == "continue":
+        text = _SECRET.sub(r"${\1}", text)
+    return text
+
+
+def _input(asked: str, context: Context) -> str:
+    """Convert `${input:ID}` to a variable if the input has a default and is no password, else to a keyring entry."""
+    known = context.inputs.get(asked, {})
+    default = known.get("default")
+    if isinstance(default, str) and known.get("password") is not True:
+        return f"${{{_NOT_IN_NAME.sub('_', asked)}:-{default}}}"
+    return f"${{keyring:{_NOT_IN_KEY.sub('-', asked)}}}"
+
+
+def _place(found: re.Match[str], context: Context) -> str:
+    """Resolve a reference of VS Code or Cursor. Those of a workspace stay if there is no folder."""
+    folder = context.folder
+    known: dict[str, Callable[[], str | None]] = {
+        "userHome": lambda: str(context.home),
+        "pathSeparator": lambda: "\\" if context.windows else "/",
+        "/": lambda: "\\" if context.windows else "/",
+        "workspaceFolderBasename": lambda: folder.name if folder else None,
+    }
+    return known.get(found[1], lambda: str(folder) if folder else None)() or found[0]
+
+
+def workspace_places(text: str) -> list[str]:
+    """Return the workspace references left in a text. They mean nothing outside of a workspace."""
+    return [found[0] for found in _FOLDER.finditer(text)]
+
+
+def unknown_places(text: str) -> list[str]:
+    """Return references such as `{file:PATH}`, which other programs resolve and we do not."""
+    return _PLACE.findall(text)
+
+
+def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
+    """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
+
+    Rules that cannot be converted still mean confined. On Windows the value is TRY: we cannot confine there, and
+    VS Code has no sandbox there.
+    """
+    said = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
+    if not any(said.values()) or said.get(ENABLED) is False:
+        return None
+    if windows:
+        return TRY
+    rules = said.get(SANDBOX) if isinstance(said.get(SANDBOX), Mapping) else {}
+    assert isinstance(rules, Mapping)
+    if said.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
+        return True
+    files, network = rules.get("filesystem"), rules.get("network")
+    write = files.get("allowWrite") if isinstance(files, Mapping) else None
+    hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
+    # "." is its working folder, which it may write anyway. Package caches are private, so that it cannot change what
+    # other servers run.
+    paths = [
+        path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"
+    ]
+    names = [host for host in hosts or () if isinstance(host, str)]
+    confine = ({"write": paths} if paths else {}) | {"network": list(dict.fromkeys((*names, _ALWAYS)))}
+    server, _ = read_one("x", {"command": "x", "confine": confine})
+    return confine if server is not None else True
+
+
+def with_shared_rules(entry: Any, document: Any) -> Any:
+    """Return the entry with its file's shared sandbox rules, if it enables the sandbox without rules of its own."""
+    shared = document.get(SANDBOX) if isinstance(document, Mapping) else None
+    if not isinstance(entry, Mapping) or entry.get(ENABLED) is not True or SANDBOX in entry or shared is None:
+        return entry
+    return {**entry, SANDBOX: shared}
