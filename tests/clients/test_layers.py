@@ -11,9 +11,9 @@ import pytest
 
 from tests.clients.machines import machine_in
 from trayapp.clients.servers import ClientLayers
+from trayapp.config.layers.entries import lay_over, user_pairs
 from trayapp.config.layers.overlay import overlay
 from trayapp.config.layers.project import ProjectFile
-from trayapp.config.layers.servers import lay_over, user_pairs
 from trayapp.config.layers.trust import TrustStore
 from trayapp.config.read.entry import EntryContext
 from trayapp.config.read.parse import parse

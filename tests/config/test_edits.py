@@ -22,7 +22,7 @@ from trayapp.config.edits import (
 )
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
-from trayapp.config.yaml.compose import compose
+from trayapp.config.yaml.nodes import compose
 from trayapp.config.yaml.outline import outline
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError

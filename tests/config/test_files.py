@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.world import wait_until
-from trayapp.config import files, leases
-from trayapp.config.exchange import exchange
+from trayapp.config import files, other_writers
 from trayapp.config.files import QUIET_LOOKS, replace_file, wait_until_quiet, write_atomic
+from trayapp.config.other_writers import exchange
 from trayapp.model.errors import FileChangedError
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
@@ -86,7 +86,7 @@ def waits_for_lease(number: int) -> bool:
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What a system or a disk can do."""
     if request.param in ("without leases", "with neither"):
-        monkeypatch.setattr(leases, "_set", lambda descriptor, kind: None)
+        monkeypatch.setattr(other_writers, "_set_lease", lambda descriptor, kind: None)
     if request.param in ("without exchange", "with neither"):
         monkeypatch.setattr(files, "exchange", lambda one, other: False)
     return str(request.param)

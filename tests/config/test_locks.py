@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.wire.processes import end, line_of, start
-from trayapp.config.locks import locked
+from trayapp.config.files import locked
 from trayapp.model.errors import StorageError
 
 HOLD = """
 import sys
 from pathlib import Path
-from trayapp.config.locks import locked
+from trayapp.config.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -15,8 +15,7 @@ from typing import BinaryIO
 import pytest
 
 from trayapp.config import edits
-from trayapp.config.files import QUIET_LOOKS, QUIET_S, _take_place, storage_error
-from trayapp.config.locks import WAIT_S, locked
+from trayapp.config.files import LOCK_WAIT_S, QUIET_LOOKS, QUIET_S, _take_place, locked, storage_error
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
@@ -173,7 +172,7 @@ def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
     """The last attempt may wait for an editor: before it reads, before it writes, after it wrote, and to look again."""
     last_attempt_s = 4 * QUIET_LOOKS * QUIET_S
     assert EDIT_S + last_attempt_s < VERB_S
-    assert WAIT_S < VERB_S
+    assert LOCK_WAIT_S < VERB_S
 
 
 def test_an_edit_waits_for_other_programs_edits_no_longer_than_for_all(home: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.config.files import write_atomic
-from trayapp.config.watch import FolderWatch, watch_folders_of
+from trayapp.config.other_writers import FolderWatch, watch_folders_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 

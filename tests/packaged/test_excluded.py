@@ -29,7 +29,7 @@ USED = [
     "rich.live",
 ]
 USED += ["rich.table", "PIL.PngImagePlugin", "mcp.client.streamable_http", "mcp.client.sse", "mcp.server.sse"]
-SHIM = ["trayapp.shim.main", "trayapp.shim.ledger", "trayapp.service.gateway_launch", "trayapp.config.environment"]
+SHIM = ["trayapp.shim.main", "trayapp.shim.ledger", "trayapp.service.gateway_launch", "trayapp.config.programs"]
 SHIM += ["trayapp.backends.stdio.guardian", "trayapp.samples.server"]
 IMPORTS = """
 import importlib, sys

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from trayapp.auth.places import place_for
 from trayapp.auth.vault import NAMES, Vault
-from trayapp.config.locks import locked
+from trayapp.config.files import locked
 
 Value = TypeVar("Value")
 Store = Literal["keyring", "file"]

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.auth.chunks import Entries
-from trayapp.config.files import FOLDER_MODE, replace_file
-from trayapp.config.locks import locked
+from trayapp.config.files import FOLDER_MODE, locked, replace_file
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 
 FORM = "multi-mcp sealed file 1"

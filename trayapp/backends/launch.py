@@ -22,11 +22,11 @@ from trayapp.auth.vault import Secrets
 from trayapp.backends.launch_secrets import secret_variables, secrets_in
 from trayapp.backends.stdio.runners import is_runner, own_folder
 from trayapp.backends.stdio.shellenv import Environment
-from trayapp.config.environment import clean_environment as clean_environment
-from trayapp.config.environment import own_environment as own_environment
 from trayapp.config.interpolate import resolve, variable_names
 from trayapp.config.paths import HOME_VARIABLE, find_paths
+from trayapp.config.programs import clean_environment as clean_environment
 from trayapp.config.programs import found_elsewhere
+from trayapp.config.programs import own_environment as own_environment
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.servers import Auth, ServerConfig, auth_of

@@ -11,8 +11,7 @@ from typing import Any
 
 from trayapp.clients.places import Machine
 from trayapp.clients.table import NAME
-from trayapp.config.files import read_bytes, wait_until_quiet, write_atomic
-from trayapp.config.locks import locked
+from trayapp.config.files import locked, read_bytes, wait_until_quiet, write_atomic
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service.command_line import shim_command

@@ -17,9 +17,8 @@ from typing import Any
 
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
-from trayapp.config.read.command import path_exists, split_command
+from trayapp.config.read.command import is_relative, path_exists, relative_paths, split_command
 from trayapp.config.read.entry import read_one
-from trayapp.config.read.relative_paths import is_relative, relative_paths
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 from trayapp.model.browser_servers import is_browser
 from trayapp.model.confine import TRY

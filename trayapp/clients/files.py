@@ -9,8 +9,7 @@ from pathlib import Path
 
 from trayapp.clients.places import Machine
 from trayapp.clients.table import Client
-from trayapp.config.files import FILE_MODE, read_bytes, storage_error, write_atomic
-from trayapp.config.locks import locked
+from trayapp.config.files import FILE_MODE, locked, read_bytes, storage_error, write_atomic
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import too_large
 from trayapp.model.errors import FileChangedError, StorageError

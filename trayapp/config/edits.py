@@ -13,7 +13,7 @@ from typing import Any
 
 from trayapp.config.problems import InvalidValueError, shown
 from trayapp.config.read import fields
-from trayapp.config.read.server_values import read_tools
+from trayapp.config.read.entry import read_tools
 from trayapp.config.read.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
 from trayapp.config.yaml.layout import Layout
 from trayapp.config.yaml.nodes import Mapping as MappingNode

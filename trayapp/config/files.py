@@ -1,6 +1,9 @@
-"""Reading and replacing a file as a whole: atomically, through links, with its mode kept, and with errors for people.
+"""Reading, locking and replacing a file as a whole: atomically, through links, with its mode kept, errors for people.
 
 Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost.
+
+A lock serializes our own changes, across processes and threads. It is in the run folder: the file's own folder may be
+a repository, read-only or on a network.
 
 Other packages use this for their own files (auth, catalog, gateway).
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -18,9 +22,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from trayapp.config import leases
-from trayapp.config.exchange import exchange
+from trayapp.config.other_writers import end_lease, exchange, is_lease_awaited, take_exclusive_lease, take_lease
 from trayapp.model.errors import FileChangedError, StorageError
+from trayapp.wire.lock import FileLock
+from trayapp.wire.rundir import run_dir
 
 FILE_MODE = 0o600  # a new file may hold secrets later
 FOLDER_MODE = 0o700
@@ -42,6 +47,11 @@ _HINTS = {
     errno.EISDIR: "It is a folder: move it away",
     errno.ENOTDIR: "One of its folders is a file: move it away",
 }
+
+
+LOCK_WAIT_S = 20.0  # fifty processes that change one file wait some seconds each; a command of the tray has 30 s
+LOCK_POLL_S = 0.01
+LOCK_NAME_HEX = 16
 
 
 def storage_error(error: OSError, path: Path, doing: str) -> StorageError:
@@ -152,15 +162,15 @@ class _HeldFile:
 
     def has_writer(self) -> bool | None:
         """Return True if a program has it open for writing, or None if the system does not report that."""
-        may = leases.take(self._descriptor)
+        may = take_lease(self._descriptor)
         if may:
-            leases.end(self._descriptor)
+            end_lease(self._descriptor)
         return None if may is None else not may
 
     def wait_for_writer(self) -> None:
         """Wait, within a limit, while a program has the file open for writing. Then hold a lease, if possible."""
         for _ in range(QUIET_LOOKS):
-            may = leases.take(self._descriptor)
+            may = take_lease(self._descriptor)
             if may is not False:
                 self._is_leased = may is True
                 return
@@ -173,13 +183,13 @@ class _HeldFile:
         if (now.st_mtime_ns, now.st_size) != (self._seen.st_mtime_ns, self._seen.st_size):
             return True
         if self._is_leased:
-            return leases.is_awaited(self._descriptor)
+            return is_lease_awaited(self._descriptor)
         return not self._has_writer and self.has_writer() is True
 
     def end_lease(self) -> None:
         """End the lease, so that a waiting writer continues."""
         if self._is_leased:
-            leases.end(self._descriptor)
+            end_lease(self._descriptor)
             self._is_leased = False
 
     def is_at(self, path: Path) -> bool:
@@ -223,7 +233,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
     old.wait_for_writer()
     still_right()
     with fresh.open("r+b", buffering=0) as file:
-        leases.take_alone(file.fileno())  # nobody reads our file until we know that it stays
+        take_exclusive_lease(file.fileno())  # nobody reads our file until we know that it stays
         try:
             is_exchanged = exchange(fresh, target)
         except FileNotFoundError:
@@ -329,3 +339,33 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
+    """Hold the lock for the file at `path`, existing or not, links followed. The system frees it when its holder dies.
+
+    Not reentrant. Blocks while another process or thread holds it. Raise StorageError after `wait_s`, or if the lock
+    cannot be created.
+    """
+    lock = FileLock(run_dir(os.environ), _lock_name(path))
+    end = time.monotonic() + wait_s
+    try:
+        while (holder := lock.take()) is not None:
+            if time.monotonic() > end:
+                who = f"process {holder}" if holder else "another process"
+                raise StorageError(f"{who} has held it for {wait_s:.0f} s", "End that process, then try again")
+            time.sleep(LOCK_POLL_S)
+    except StorageError as error:
+        raise StorageError(f"Cannot change {path}: {error.title}", error.hint) from None
+    try:
+        yield
+    finally:
+        lock.remove()
+
+
+def _lock_name(path: Path) -> str:
+    """Return one name for each file, no matter which link leads to it."""
+    place = Path(os.path.normcase(os.path.realpath(path)))
+    digest = hashlib.blake2b(os.fsencode(place), digest_size=LOCK_NAME_HEX // 2)
+    return f"{place.name}-{digest.hexdigest()}.lock"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
 
 PROGRAMS = ("multi-mcp", "multi-mcp-shim")  # each of them can be the bundled sample server
 VERB = "sample-server"
@@ -60,10 +59,10 @@ def with_sample(config: Config, command: Sequence[str]) -> Config:
     Its entry may name a program of an earlier installation.
     """
     program, *args = command
-    ours = [server for server in config.servers.values() if _is_bundled(server)]
+    ours = [
+        server
+        for server in config.servers.values()
+        if server.args == (VERB,) and PurePath(server.command or "").stem in PROGRAMS
+    ]
     changed = {server.name: replace(server, command=program, args=tuple(args)) for server in ours}
     return replace(config, servers={**config.servers, **changed}) if changed else config
-
-
-def _is_bundled(server: ServerConfig) -> bool:
-    return server.args == (VERB,) and PurePath(server.command or "").stem in PROGRAMS

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trayapp.config.files import QUIET_S, Signature, read_bytes, signature, wait_until_quiet, write_atomic
-from trayapp.config.locks import locked
+from trayapp.config.files import QUIET_S, Signature, locked, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.servers import ToolSwitch

@@ -9,7 +9,7 @@ import os
 import subprocess
 from functools import cache
 
-from trayapp.config.environment import own_environment
+from trayapp.config.programs import own_environment
 from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
 from trayapp.confinement.policy import Policy, Program
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from trayapp.config.files import locked as lock_of
 from trayapp.config.files import write_atomic
-from trayapp.config.locks import locked as lock_of
 from trayapp.packages.locked import Locked, UnreadableLockError, read_locked
 
 FORMAT = 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trayapp.backends.stdio.runners import runner_name
-from trayapp.config.locks import locked as lock_of
+from trayapp.config.files import locked as lock_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockFile

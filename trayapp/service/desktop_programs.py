@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from trayapp.config.environment import own_environment
+from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 

@@ -140,7 +140,7 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
     if is_frozen():  # it finds its libraries by itself; our variables would reach its servers
-        from trayapp.config.environment import own_environment
+        from trayapp.config.programs import own_environment
 
         env = own_environment(env)
     return env

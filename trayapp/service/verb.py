@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trayapp.config.environment import own_environment
+from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
 

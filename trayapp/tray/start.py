@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trayapp.config.environment import own_environment
 from trayapp.config.paths import Paths, find_paths
+from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.autostart import Autostart, absolute_home, find_autostart

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from trayapp.config.read.parse import UnparsableError, parse
 from trayapp.config.read.text import MAX_BYTES
-from trayapp.config.yaml import compose as compose_module
-from trayapp.config.yaml.compose import MAX_DEPTH, MAX_NODES, compose
+from trayapp.config.yaml import nodes as compose_module
+from trayapp.config.yaml.nodes import MAX_DEPTH, MAX_NODES, compose
 from trayapp.config.yaml.outline import outline
 from trayapp.model.errors import ConfigError
 from trayapp.model.plan import Config

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
+from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.read.parse import parse
-from trayapp.config.read.relative_paths import is_relative, relative_paths
 
 pytestmark = pytest.mark.requirement("life-folder")
 

@@ -19,7 +19,7 @@ from typing import IO, Protocol
 
 from trayapp.backends.stdio import guardian
 from trayapp.backends.stdio.guardian import MARK, ORDERLY, REGISTRY, Kin, start_time
-from trayapp.config.environment import own_environment
+from trayapp.config.programs import own_environment
 
 log = logging.getLogger(__name__)
 

@@ -9,15 +9,14 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trayapp.config.layers.entries import HTTP_FIELDS, merged_pair, user_pairs
 from trayapp.config.layers.project import ProjectFile
-from trayapp.config.layers.raw_entries import HTTP_FIELDS, field_of
-from trayapp.config.layers.servers import merged_pair, user_pairs
 from trayapp.config.layers.trust import TrustedFile
 from trayapp.config.problems import Report, UnparsableError
 from trayapp.config.read.command import Exists, path_exists
 from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.parse import read_top, server_pairs
-from trayapp.config.read.spelling import is_servers_key
+from trayapp.config.read.spelling import field_of, is_servers_key
 from trayapp.config.urls import has_variable
 from trayapp.config.yaml.nodes import Mapping, Pair, pairs
 from trayapp.model.plan import Config

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trayapp.config.files import FILE_MODE, read_bytes, write_atomic
+from trayapp.config.files import FILE_MODE, locked, read_bytes, write_atomic
 from trayapp.config.layers.project import ProjectFile
-from trayapp.config.locks import locked
 from trayapp.model.errors import StorageError
 from trayapp.model.status import Problem
 
@@ -136,14 +135,12 @@ class TrustStore:
 
 def untrusted_problem(file: ProjectFile) -> Problem:
     """Return a problem that says that a project's file is ignored, and how to change that."""
+    folder = str(file.folder)
+    quoted = f'"{folder}"' if any(letter.isspace() for letter in folder) else folder
     return Problem(
         str(file.path),
         0,
         "The project's servers are ignored: this content of the file, or of the programs that it runs, is not approved",
-        f"Look at it, then: multi-mcp trust {_quoted(str(file.folder))}",
+        f"Look at it, then: multi-mcp trust {quoted}",
         fatal=False,
     )
-
-
-def _quoted(path: str) -> str:
-    return f'"{path}"' if any(letter.isspace() for letter in path) else path

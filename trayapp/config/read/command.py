@@ -1,18 +1,26 @@
-"""A command line in one string, split into words by the conventions of the platform.
+"""A server's command line: split into words by the conventions of the platform, and the relative paths in it.
 
-`exists` is passed in.
+The meaning of a relative path depends on the folder in which the server runs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
 
 Exists = Callable[[str], bool]
 
 _DRIVE = re.compile(r'"?[A-Za-z]:\\|\\\\')
 _VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} do not split
+_DOTTED = re.compile(r"\.{1,2}(?:[/\\:].*)?", re.DOTALL)  # ., .., ./x, ..\x, .:/data
+_FOLDER = re.compile(r"[^\s:@$%{}~/\\-][^\s:@$%{}]*/")  # src/
+_FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://x.test/y.json, @scope/pkg
+    r"(?![/\\~@-])[^\s:*?\[\]$%{}<>|;]*\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|dll|lua|ps1|bat|cmd|exe|db|sqlite3?"
+    r"|json[c5l]?|ya?ml|toml|csv|env)",
+    re.IGNORECASE,
+)
+_PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))  # their first word that is no option is no file
 
 
 def path_exists(path: str) -> bool:
@@ -86,3 +94,34 @@ class _Splitter:
         if self._word is not None:
             self._words.append(self._word)
         self._word = None
+
+
+def relative_paths(command: str, args: Sequence[str]) -> list[str]:
+    """Return the words that are or contain a relative path, in order.
+
+    A word may have several parts: --dir=./x, type=bind,src=.,dst=/data.
+    """
+    package = _package(command, args)
+    found = [command] if re.search(r"[/\\]", command) and is_relative(command) else []
+    for at, arg in enumerate(args):
+        if any(_is_path(part, at == package) for part in re.split("[=,]", arg)):
+            found.append(arg)
+    return found
+
+
+def is_relative(path: str) -> bool:
+    """Return True if a path is relative: it begins with no root, home folder, drive or variable."""
+    return not re.match(r"[/\\~$%{]|[A-Za-z]:", path)
+
+
+def _package(command: str, args: Sequence[str]) -> int:
+    """Return the index of the package that a package runner starts, or -1."""
+    name = PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe")
+    plain = (at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run")
+    return next(plain, -1) if name in _PACKAGE_RUNNERS else -1
+
+
+def _is_path(part: str, is_package: bool) -> bool:
+    if _DOTTED.fullmatch(part):
+        return True
+    return not is_package and bool(_FILE.fullmatch(part) or _FOLDER.fullmatch(part))

@@ -1,13 +1,31 @@
-"""Readers of single values: a node in, a Python value out. A reader raises InvalidValueError with the node's place."""
+"""Readers of a mapping's fields: its keys in all their spellings, and single values (a node in, a Python value out).
+
+A reader of a value raises InvalidValueError with the node's place.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from collections.abc import Mapping as Plain
 from typing import Any, get_args
 
 from trayapp.config.problems import InvalidValueError, nearest, shown
-from trayapp.config.yaml.nodes import TRUE, Mapping, Node, Pair, Scalar, Sequence, follow, kind, pairs, plain_kind
+from trayapp.config.read.spelling import TIMES, is_extension, spelled
+from trayapp.config.yaml.nodes import (
+    TRUE,
+    Mapping,
+    Node,
+    Pair,
+    Scalar,
+    Sequence,
+    follow,
+    is_null,
+    kind,
+    pairs,
+    plain_kind,
+)
+from trayapp.model.confine import TRY, Confine, Confining
 from trayapp.model.settings import AskMode
 
 Reader = Callable[[Node], Any]
@@ -28,6 +46,39 @@ _PART = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]+)\s*"
 BYTES = {"": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "gb": 1_000_000_000}
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)\s*([a-z]*)", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
+
+
+def read_keys(
+    pairs: list[Pair],
+    known: frozenset[str],
+    reader_of: Callable[[str, str | None], Reader],
+    wrong: Callable[[Pair, InvalidValueError], None],
+    unknown: Callable[[Pair, str], None],
+) -> dict[str, tuple[Pair, Any]]:
+    """Return values by canonical name, with their source pairs. An empty key counts as absent, except `tools`."""
+    found: dict[str, tuple[Pair, Any]] = {}
+    for pair in sorted(pairs, key=lambda pair: pair.merged):
+        spelling = spelled(pair.name, known)
+        if spelling is None:
+            if not is_extension(pair.name):
+                near = nearest(pair.name.lower().replace("-", "_"), known)
+                unknown(pair, f"Did you mean {near}?" if near else "")
+            continue
+        name = spelling.name
+        if is_null(pair.value) and name != "tools":
+            continue
+        try:
+            value = reader_of(name, spelling.unit)(pair.value)
+        except InvalidValueError as error:
+            wrong(pair, error)
+            continue
+        if name not in found:
+            found[name] = (pair, value)
+        elif not pair.merged:
+            first = found[name][0]
+            message = f"says the same as {shown(first.name)} in line {first.key.line}"
+            wrong(pair, InvalidValueError(pair.key, message, "Keep one of them"))
+    return found
 
 
 def switch(node: Node) -> bool:
@@ -123,6 +174,13 @@ def _spelled(node: Scalar, unit: str) -> float:
     return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
 
 
+def timed(name: str, unit: str) -> Reader:
+    """Return the reader of a time whose key names its unit (`requestTimeoutMs`)."""
+    read = duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
+    factor = SECONDS[unit] / SECONDS[TIMES[name]]
+    return lambda node: read(node) * factor
+
+
 def size(least: int, most: int) -> Reader:
     """Return a reader of sizes in bytes from `least` to `most`: a number, or a text such as `50 MB`."""
 
@@ -191,11 +249,10 @@ def mapping_pairs(node: Node) -> list[Pair]:
 
 def strings(node: Node) -> dict[str, str]:
     """Read a mapping of names to scalars, each as written."""
-    return {_name(pair): _named(shown(pair.name), pair.value, written, pair.key) for pair in mapping_pairs(node)}
-
-
-def _name(pair: Pair) -> str:
-    return whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name
+    found = mapping_pairs(node)
+    names = [whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name for pair in found]
+    values = [_named(shown(pair.name), pair.value, written, pair.key) for pair in found]
+    return dict(zip(names, values, strict=True))
 
 
 def environment(node: Node) -> dict[str, str]:
@@ -230,3 +287,69 @@ def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> 
         return reader(node)
     except InvalidValueError as wrong:
         raise InvalidValueError(place or wrong.place, f"{name} {wrong.message}", wrong.hint) from None
+
+
+_CONFINE_EXAMPLE = "Write it as confine: true, or confine: {read: [~/data], network: false}"
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}"
+_HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*\.?|\[?[0-9a-fA-F:]*:[0-9a-fA-F:.]*\]?")
+_WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
+
+
+def read_confine(node: Node) -> Confining:
+    """Read true, false, `try`, or {read, write, network, sockets}: what the server may reach in addition.
+
+    An unknown key is an error here: a misspelled limit must not mean fewer limits.
+    """
+    if isinstance(node, Scalar):
+        if kind(node) == "str" and node.text.strip().lower() == TRY:
+            return Confine(required=False)
+        try:
+            return Confine() if switch(node) else False
+        except InvalidValueError as wrong:
+            raise InvalidValueError(
+                node, "must be true, false, try or a mapping", wrong.hint or _CONFINE_EXAMPLE
+            ) from None
+    if not isinstance(node, Mapping):
+        raise InvalidValueError(node, "must be true, false, try or a mapping", _CONFINE_EXAMPLE)
+    said = {}
+    for pair in mapping_pairs(node):
+        if pair.name not in _CONFINE_READERS:
+            near = nearest(pair.name, _CONFINE_READERS)
+            raise InvalidValueError(
+                pair.key, f"has an unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else ""
+            )
+        if is_null(pair.value):
+            raise InvalidValueError(pair.key, f"does not set {pair.name}", "Give it a value, or remove it")
+        try:
+            said[pair.name] = _CONFINE_READERS[pair.name](pair.value)
+        except InvalidValueError as wrong:
+            raise InvalidValueError(wrong.place, f"{pair.name} {wrong.message}", wrong.hint) from None
+    return Confine(**said)
+
+
+def _absolute_paths(node: Node) -> tuple[str, ...]:
+    found = words(node)
+    for path in found:
+        if not _WHOLE_PATH.match(path):
+            raise InvalidValueError(node, f"has {shown(path)}, which is not an absolute path", "Begin it with / or ~/")
+    return found
+
+
+def _network(node: Node) -> bool | tuple[str, ...]:
+    if isinstance(node, Scalar) and kind(node) == "bool":
+        return switch(node)
+    hosts = words(node)
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise InvalidValueError(
+                node, f"has {shown(host)}, which is not a host", "Name hosts alone: example.com, *.example.com"
+            )
+    return hosts
+
+
+_CONFINE_READERS: Plain[str, Reader] = {
+    "read": _absolute_paths,
+    "write": _absolute_paths,
+    "network": _network,
+    "sockets": switch,
+}

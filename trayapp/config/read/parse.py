@@ -15,8 +15,18 @@ from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.settings import read_settings
 from trayapp.config.read.spelling import is_extension, is_servers_key, snake
 from trayapp.config.read.text import BOM, MAX_BYTES
-from trayapp.config.yaml.compose import MAX_DEPTH, MAX_NODES, compose
-from trayapp.config.yaml.nodes import Mapping, Node, Pair, is_null, node_of, pairs, text_node
+from trayapp.config.yaml.nodes import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Mapping,
+    Node,
+    Pair,
+    compose,
+    is_null,
+    node_of,
+    pairs,
+    text_node,
+)
 from trayapp.model.plan import Config
 from trayapp.model.settings import Settings
 

@@ -6,8 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 from trayapp.config.problems import InvalidValueError, Report, shown
 from trayapp.config.read import fields
-from trayapp.config.read.confine import read_confine
-from trayapp.config.read.keys import read_keys, timed
+from trayapp.config.read.fields import read_confine, read_keys, timed
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
 from trayapp.config.urls import unsafe_url, url_fault
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
@@ -117,12 +116,10 @@ class _SettingReader:
         return {name: value for name, (_, value) in found.items()}
 
     def _reader_of(self, inside: str) -> Any:
-        tables = {"settings": READERS | self._nested(), "http": _HTTP_READERS, "history": _HISTORY_READERS}
+        nested = {"http": self._http, "history": self._history, "profiles": self._profiles}
+        tables = {"settings": READERS | nested, "http": _HTTP_READERS, "history": _HISTORY_READERS}
         table = tables.get(inside, _PROFILE_READERS)
         return lambda name, unit: timed(name, unit) if unit else table[name]
-
-    def _nested(self) -> dict[str, fields.Reader]:
-        return {"http": self._http, "history": self._history, "profiles": self._profiles}
 
     def _http(self, node: Node) -> HttpSettings:
         if isinstance(node, Scalar) and kind(node) == "bool":

@@ -55,6 +55,7 @@ TIMES = {
     "failure_backoff": "s",
     "ask_timeout": "s",
 }
+_SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # pairs of keys with one meaning
 _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)")
 
 
@@ -82,6 +83,12 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
         return None
     name = ALIASES.get(timed[1], timed[1])
     return Spelling(name, timed[2]) if name in known and name in TIMES else None
+
+
+def field_of(key: str) -> str:
+    """Return the canonical name of a server's key, shared by its spellings and its synonym; an unknown key as is."""
+    spelling = spelled(key, SERVER_KEYS)
+    return _SAME.get(spelling.name, spelling.name) if spelling else key
 
 
 def is_extension(key: str) -> bool:

@@ -10,8 +10,19 @@ from typing import Any
 
 from trayapp.config.problems import InvalidValueError, UnparsableError, problem_at, shown
 from trayapp.config.yaml import rendering
-from trayapp.config.yaml.compose import compose
-from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, Sequence, follow, is_null, kind, pairs, plain_kind
+from trayapp.config.yaml.nodes import (
+    Alias,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    compose,
+    follow,
+    is_null,
+    kind,
+    pairs,
+    plain_kind,
+)
 from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put
 from trayapp.config.yaml.splices import Editor, Slot
 

@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 
 from trayapp.config.problems import InvalidValueError, UnparsableError, shown
 from trayapp.config.yaml import rendering
-from trayapp.config.yaml.compose import compose
 from trayapp.config.yaml.layout import Layout, indent_step
-from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, is_merge_key, is_null, key_text, pairs
+from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, compose, is_merge_key, is_null, key_text, pairs
 from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put, same
 from trayapp.model.errors import ConfigError, ExitCode
 

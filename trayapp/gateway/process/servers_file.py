@@ -13,11 +13,11 @@ import anyio.to_thread
 
 from trayapp.backends.clock import beat_after, next_beat
 from trayapp.config.files import is_open_for_writing
+from trayapp.config.other_writers import FolderWatch, watch_folders_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text, with_sample
 from trayapp.config.store import ConfigStore
-from trayapp.config.watch import FolderWatch, watch_folders_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
@@ -173,7 +173,7 @@ class ServersFile:
             self._seen = self._signature()
         if not self._imports:
             return config
-        from trayapp.config.layers.servers import lay_over  # most files import nothing
+        from trayapp.config.layers.entries import lay_over  # most files import nothing
 
         return lay_over(config, self._layers().read(self._imports, file), file)
 

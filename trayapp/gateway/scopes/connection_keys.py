@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
-from trayapp.config.read.relative_paths import is_relative
+from trayapp.config.read.command import is_relative
 from trayapp.gateway.client import ClientInfo
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of

@@ -1,27 +1,44 @@
-"""Servers' entries, as nodes, merged over each other: imports below servers.yaml, a project's file above (PRODUCT 4).
+"""Servers' entries of several files merged over each other (PRODUCT 4, Layers).
 
-raw_entries holds the rule for merging one entry over another.
+Imports are below servers.yaml, a project's file is above it. `merge_entry` is the rule for one server.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping as Plain
 from dataclasses import replace
 from typing import Any
 
-from trayapp.config.layers.raw_entries import field_of, merge_entry
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists, split_command
 from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.parse import read_top, server_pairs
-from trayapp.config.read.spelling import snake
+from trayapp.config.read.spelling import field_of, snake
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, text_node
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
 
 OWN = "servers.yaml"
+Entry = Plain[str, Any]
+
+STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
+HTTP_FIELDS = frozenset(
+    (
+        "url",
+        "type",
+        "headers",
+        "auth",
+        "bearer_token_env",
+        "client_id",
+        "client_secret",
+        "scopes",
+        "account",
+        "callback_port",
+    )
+)
 
 
 def lay_over(
@@ -83,6 +100,32 @@ def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
     return Pair(upper.key, upper.name, node)
 
 
+def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
+    """Merge `upper` over `lower`, per field. A list or mapping replaces the whole lower value (config-05, 06).
+
+    A switch between command and url, or to a different url, drops the lower fields of that transport, above all
+    credentials (config-07 to 09). Different spellings of a key count as one.
+    """
+    hidden = {field_of(key) for key in upper} | _dropped(lower, upper)
+    kept = {key: value for key, value in lower.items() if field_of(key) not in hidden}
+    return kept | dict(upper)
+
+
+def _dropped(lower: Entry, upper: Entry) -> frozenset[str]:
+    command, url = _get(upper, "command"), _get(upper, "url")
+    dropped: frozenset[str] = frozenset()
+    if url is not None:
+        dropped |= STDIO_FIELDS if _get(lower, "command") is not None else dropped
+        dropped |= HTTP_FIELDS if _get(lower, "url") != url else dropped
+    if command is not None and _get(lower, "url") is not None:
+        dropped |= HTTP_FIELDS
+    return dropped
+
+
+def _get(entry: Entry, field: str) -> Any:
+    return next((value for key, value in entry.items() if field_of(key) == field), None)
+
+
 def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: EntryContext) -> dict[str, Pair]:
     """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
 
@@ -117,13 +160,8 @@ def _command_line(pairs: dict[str, Pair], around: EntryContext) -> list[Node]:
 
 def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
     """Return comparable values: text for scalars, None for null, nodes for everything else."""
-    return {name: _value(pair.value) for name, pair in pairs.items()}
-
-
-def _value(node: Node) -> Any:
-    if is_null(node):
-        return None
-    return node.text if isinstance(node, Scalar) else node
+    nodes = {name: None if is_null(pair.value) else pair.value for name, pair in pairs.items()}
+    return {name: node.text if isinstance(node, Scalar) else node for name, node in nodes.items()}
 
 
 def _top(config: Config) -> list[Pair]:
