@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, environment, run_cli
-from trayapp.cli.person import UNATTENDED
+from trayapp.cli.confirmation import UNATTENDED
 
 EVIL = "evil\x1b[2J\x1b]0;owned\x07"
 ROW: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.cli.call_args import example_call, from_json, from_pairs, value_of
+from trayapp.cli.call import example_call, from_json, from_pairs, value_of
 from trayapp.model.errors import ExitCode, UsageError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.cli.content import result_text
+from trayapp.cli.call import result_text
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run_cli
-from trayapp.cli.demo import processes_of, temporary_home
-from trayapp.cli.demo_client import DemoFailed
+from trayapp.cli.demo import DemoFailed, processes_of, temporary_home
 
 
 @pytest.mark.requirement("cli-demo")

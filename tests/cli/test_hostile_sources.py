@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import pytest
 
+from trayapp.cli.output import escape_unprintable
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Proposal, proposals
-from trayapp.cli.text import escape_unprintable
 from trayapp.config.read.entry import read_one
 from trayapp.model.errors import MultiMcpError
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.cli.samples import row
-from trayapp.cli.listing import STYLES, cells, chosen, name_of
 from trayapp.cli.output import Table
+from trayapp.cli.tools import STYLES, cells, chosen, name_of
 from trayapp.model.errors import ServerNotFoundError
 from trayapp.wire.control import INDEX, LIST, SEARCH
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.cli.running import FakeGateway, Launch, run_cli
 from tests.cli.samples import as_sent, server, snapshot
-from trayapp.cli.log_file import LogFile
-from trayapp.cli.logs import followed
+from trayapp.cli.logs import LogFile, followed
 from trayapp.wire.control import SNAPSHOT
 
 SERVERS = "servers:\n  github: {command: x}\n  my server: {command: x}\n  wrong: {comand: x}\n"

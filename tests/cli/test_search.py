@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import FakeGateway, run_cli
-from trayapp.cli.costs import lines
+from trayapp.cli.status import cost_lines
 from trayapp.model.errors import ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.control import COSTS, DESCRIBE, INDEX, LIST, SEARCH
 
@@ -132,7 +132,7 @@ def test_the_costs_are_said_in_a_few_lines(home: Path) -> None:
 def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
     since = time.time() - 30 * 86_400
     tools = [{"server": "fs", "name": f"tool_{n}\x1b[31m", "tokens": 100 - n} for n in range(22)]
-    said = lines({**COST, "unused": {"since": since, "tools": tools, "tokens": 1_969}})
+    said = cost_lines({**COST, "unused": {"since": since, "tools": tools, "tokens": 1_969}})
     assert said[-2] == "Not called for 30 days (the history): 22 tools, 1,969 tokens"
     assert said[-1].startswith("  fs/tool_0, fs/tool_1, ")
     assert said[-1].endswith("fs/tool_19, 2 more")
@@ -141,7 +141,7 @@ def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
 
 def test_nothing_to_compare_leaves_the_break_even_out() -> None:
     empty = {**COST, "tools": {"count": 0, "tokens": 0}, "break_even": None, "servers": []}
-    assert not [line for line in lines(empty) if "Break-even" in line or "Most" in line]
+    assert not [line for line in cost_lines(empty) if "Break-even" in line or "Most" in line]
 
 
 @pytest.mark.requirement("cli-project")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.running import FakeGateway, run_cli
 from tests.cli.samples import row
-from trayapp.cli.switch import fitting
+from trayapp.cli.edit import fitting
 from trayapp.wire.control import LIST, RELOAD
 
 FILE = """\

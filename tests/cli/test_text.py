@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from trayapp.cli.text import ago, byte_size, clean, count, first_line, json_text, one_line, shortened, width
+from trayapp.cli.output import byte_size, json_text
+from trayapp.model.text import ago, clean, count, first_line, one_line, shortened, width
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, FakeGateway, environment, run_cli
-from trayapp.cli.person import UNATTENDED
+from trayapp.cli.confirmation import UNATTENDED
 from trayapp.wire.control import RELOAD
 
 TEXT = '{"mcpServers": {"db": {"command": "python3 db.py", "env": {"TOKEN": "hush"}}, "x": {"title": "t"}}}'

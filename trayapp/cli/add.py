@@ -9,23 +9,22 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import note, print_json, say
-from trayapp.cli.person import at_terminal
-from trayapp.cli.project import listed_by
-from trayapp.cli.secret_keeping import keep_all, keeps_secrets, may_keep
+from trayapp.cli.confirmation import at_terminal
+from trayapp.cli.edit import tell_gateway
+from trayapp.cli.hints import listed_by
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
+from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Answers, add_source, preview_source, read_form
-from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import count, one_line
-from trayapp.cli.trial import try_server
 from trayapp.clients import project_file
 from trayapp.clients.conversion import with_own_browser
 from trayapp.clients.imports import writing_fault
@@ -38,9 +37,11 @@ from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.browser_servers import WHY
-from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
+from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
+from trayapp.model.text import count, one_line
 from trayapp.service.secrets import secret_names
+from trayapp.wire.control import APPROVALS, LIST, REFRESH
 
 Scope = Literal["global", "project"]
 SCOPES = ("global", "project")
@@ -274,6 +275,49 @@ def _entry(
     if fault := writing_fault(name, entry):
         raise UsageError(f"{shown(name)} cannot be added: {fault}", "See: multi-mcp add --help")
     return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Outcome of a trial.
+
+    `tools`: their number, None if the server did not work. `why`: why not. `hint`: what to do. `found`: how many tools
+    need a look.
+    """
+
+    tools: int | None
+    why: str = ""
+    hint: str = ""
+    found: int = 0
+
+    def line(self, name: str) -> str:
+        """Return the outcome in one line."""
+        if self.tools is not None:
+            look = f"; {self.found} to look at: multi-mcp approve {name}" if self.found else ""
+            return one_line(f"{name}: {count(self.tools, 'tool')}{look}")
+        return one_line(f"{name} does not work yet: {self.why}{f'. {self.hint}' if self.hint else ''}")
+
+
+def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
+    """Have the gateway ask a server for its tools. Return None without a gateway.
+
+    `project`: the folder of the server's project, whose sessions' view is used; None for the user's own server.
+    """
+    notes: list[str] = []
+    found = 0
+    try:
+        with waiting(f"Trying {name}", quiet=quiet):
+            if project is None:
+                outcome: dict[str, Any] = ask(REFRESH, {"server": name}, DISCOVERY_TIMEOUT_S)["servers"][name]
+                if outcome["error"] is not None:
+                    return Trial(None, outcome["error"]["title"], outcome["error"].get("hint", ""))
+                found = len(ask(APPROVALS, {"server": name, "tool": None})["rows"])
+            rows = ask(LIST, {"server": name} | of_project(project), DISCOVERY_TIMEOUT_S, notes.append)
+    except NoGatewayError:
+        return None
+    except MultiMcpError as error:
+        return Trial(None, error.title, error.hint)
+    return Trial(None, "; ".join(notes)) if notes and not rows else Trial(len(rows), found=found)
 
 
 # --- remove

@@ -1,18 +1,27 @@
-"""The table of verbs, and the click group that loads the requested one.
+"""The table of verbs, the click group that loads the requested one, and the boundary of all their errors.
 
-A verb is the click command `NAME_verb` of its module. Never here: what a verb does.
+A verb is the click command `NAME_verb` of its module. Its failure becomes two lines and an exit code here, the only
+place of the command line that catches all errors. Never here: what a verb does.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
 
-from trayapp.cli.boundary import guarded
-from trayapp.model.errors import UsageError
+from trayapp.cli.output import has_colors, note, print_json, safe_streams
+from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
+from trayapp.model.text import one_line
 
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout; errors of files name the file
+INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 PROGRAM = "multi-mcp"
 EPILOG = f"""\b
 Example: {PROGRAM} status
@@ -25,60 +34,6 @@ Environment: MULTI_MCP_HOME=DIR keeps everything in DIR
              MULTI_MCP_LOG=debug logs more (debug, info, warning, error)
              MULTI_MCP_PASSPHRASE opens the file of token_store: file
 """
-
-
-class VerbEntry(NamedTuple):
-    """A verb's module, and its line in the list of verbs."""
-
-    module: str
-    summary: str
-
-
-VERBS: dict[str, VerbEntry] = {
-    "tray": VerbEntry("tray", "Run the tray app; on a desktop the same as no verb."),
-    "start": VerbEntry("start", "Start the gateway, here or in the background."),
-    "stop": VerbEntry("stop", "Stop the gateway and all its servers."),
-    "quit": VerbEntry("tray", "Quit the tray app and the gateway that it started."),
-    "stdio": VerbEntry("stdio", "Connect an AI tool: its configuration runs this."),
-    "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
-    "list": VerbEntry("listing", "List the tools of all servers, or of one."),
-    "search": VerbEntry("search", "Find tools by what they do."),
-    "describe": VerbEntry("search", "Describe a tool and its parameters."),
-    "call": VerbEntry("call", "Call a tool and print its answer."),
-    "asks": VerbEntry("asks", "Show the calls that wait for your answer."),
-    "allow": VerbEntry("asks", "Allow one of these calls."),
-    "deny": VerbEntry("asks", "Deny one of these calls."),
-    "find": VerbEntry("find", "Find servers in the registry."),
-    "add": VerbEntry("add", "Add a server."),
-    "remove": VerbEntry("add", "Remove a server."),
-    "prompt": VerbEntry("prompt", "Fill in a prompt and print it."),
-    "enable": VerbEntry("switch", "Enable a server or some of its tools."),
-    "disable": VerbEntry("switch", "Disable a server or some of its tools."),
-    "index": VerbEntry("index", "Print an index of all tools in Markdown."),
-    "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
-    "reconnect": VerbEntry("refresh", "Reconnect servers at once."),
-    "setup": VerbEntry("setup", "Set everything up: servers, then AI tools."),
-    "import": VerbEntry("import_servers", "Import servers from the files of AI tools."),
-    "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
-    "disconnect": VerbEntry("connect", "Remove multi-mcp from an AI tool."),
-    "panel": VerbEntry("panel", "Open the panel in your browser."),
-    "history": VerbEntry("history", "Show the calls of AI tools and their results."),
-    "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
-    "doctor": VerbEntry("doctor", "Find problems and say how to fix them."),
-    "trust": VerbEntry("trust", "Approve the servers in a project's own file."),
-    "approve": VerbEntry("approve", "Review changed tools and approve them."),
-    "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
-    "confine": VerbEntry("confine", "Run a server confined and show what it needs."),
-    "outdated": VerbEntry("locked", "Show servers whose package has a newer release."),
-    "update": VerbEntry("locked", "Update the package of a server, or of all."),
-    "auth": VerbEntry("auth", "Sign in to a server, or sign out."),
-    "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
-    "edit": VerbEntry("edit", "Open servers.yaml."),
-    "autostart": VerbEntry("autostart", "Turn start at login on or off."),
-    "demo": VerbEntry("demo", "Try everything out in a temporary folder."),
-    "help": VerbEntry("help", "Show a page of the guide."),
-    "update-check": VerbEntry("update", "Check for a newer version."),
-}
 # Verbs that need a gateway start one. `status`, `stop` and `doctor` report that none runs.
 STARTING = frozenset(
     (
@@ -101,8 +56,64 @@ STARTING = frozenset(
         "panel",
     )
 )
+
+
+class VerbEntry(NamedTuple):
+    """A verb's module, and its line in the list of verbs."""
+
+    module: str
+    summary: str
+
+
+VERBS: dict[str, VerbEntry] = {
+    "tray": VerbEntry("tray", "Run the tray app; on a desktop the same as no verb."),
+    "start": VerbEntry("start", "Start the gateway, here or in the background."),
+    "stop": VerbEntry("start", "Stop the gateway and all its servers."),
+    "quit": VerbEntry("tray", "Quit the tray app and the gateway that it started."),
+    "stdio": VerbEntry("stdio", "Connect an AI tool: its configuration runs this."),
+    "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
+    "list": VerbEntry("tools", "List the tools of all servers, or of one."),
+    "search": VerbEntry("tools", "Find tools by what they do."),
+    "describe": VerbEntry("tools", "Describe a tool and its parameters."),
+    "call": VerbEntry("call", "Call a tool and print its answer."),
+    "asks": VerbEntry("asks", "Show the calls that wait for your answer."),
+    "allow": VerbEntry("asks", "Allow one of these calls."),
+    "deny": VerbEntry("asks", "Deny one of these calls."),
+    "find": VerbEntry("find", "Find servers in the registry."),
+    "add": VerbEntry("add", "Add a server."),
+    "remove": VerbEntry("add", "Remove a server."),
+    "prompt": VerbEntry("call", "Fill in a prompt and print it."),
+    "enable": VerbEntry("edit", "Enable a server or some of its tools."),
+    "disable": VerbEntry("edit", "Disable a server or some of its tools."),
+    "index": VerbEntry("tools", "Print an index of all tools in Markdown."),
+    "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
+    "reconnect": VerbEntry("refresh", "Reconnect servers at once."),
+    "setup": VerbEntry("setup", "Set everything up: servers, then AI tools."),
+    "import": VerbEntry("import_servers", "Import servers from the files of AI tools."),
+    "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
+    "disconnect": VerbEntry("connect", "Remove multi-mcp from an AI tool."),
+    "panel": VerbEntry("panel", "Open the panel in your browser."),
+    "history": VerbEntry("history", "Show the calls of AI tools and their results."),
+    "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
+    "doctor": VerbEntry("doctor", "Find problems and say how to fix them."),
+    "trust": VerbEntry("trust", "Approve the servers in a project's own file."),
+    "approve": VerbEntry("approve", "Review changed tools and approve them."),
+    "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
+    "confine": VerbEntry("confine", "Run a server confined and show what it needs."),
+    "outdated": VerbEntry("update", "Show servers whose package has a newer release."),
+    "update": VerbEntry("update", "Update the package of a server, or of all."),
+    "auth": VerbEntry("auth", "Sign in to a server, or sign out."),
+    "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
+    "edit": VerbEntry("edit", "Open servers.yaml."),
+    "autostart": VerbEntry("tray", "Turn start at login on or off."),
+    "demo": VerbEntry("demo", "Try everything out in a temporary folder."),
+    "help": VerbEntry("help", "Show a page of the guide."),
+    "update-check": VerbEntry("update", "Check for a newer version."),
+}
+
+
 HIDDEN: dict[str, VerbEntry] = {
-    "sample-server": VerbEntry("sample", "Run the bundled sample server."),
+    "sample-server": VerbEntry("stdio", "Run the bundled sample server."),
 }
 
 
@@ -185,3 +196,47 @@ def program(context: click.Context, autostart: bool) -> int | None:
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit code."""
     return guarded(lambda words: program.main(words, PROGRAM, standalone_mode=False), argv)
+
+
+def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
+    """Run `work` on the arguments, and return its exit code or that of its error.
+
+    It raises BrokenPipeError, and OSError if stdout is full.
+    """
+    safe_streams()
+    try:
+        code = work(argv)
+    except MultiMcpError as error:
+        return report(error, as_json="--json" in argv)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        return report(usage_error(error), as_json="--json" in argv)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None and error.errno in OUTPUT_FULL:
+            raise
+        return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def report(error: MultiMcpError, *, as_json: bool) -> int:
+    """Print what happened and what to do on stderr, with --json on stdout too. Return the exit code."""
+    title, hint = one_line(error.title), one_line(error.hint)
+    if as_json:
+        with suppress(OSError):  # stdout may be what failed
+            print_json({"error": {"title": title, "hint": hint, "code": error.code}})
+    head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
+    note(f"{head} {title}", *([hint] if hint else []), styled=True)
+    return int(error.exit_code)
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """Return click's error about a command line as a UsageError."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "multi-mcp"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
+        return UsageError(f"{command} needs one of: {verbs}", f"See: {command} --help")
+    return UsageError(error.format_message().rstrip("."), f"See: {command} --help")

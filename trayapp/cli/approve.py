@@ -14,13 +14,13 @@ from typing import Any
 
 import click
 
+from trayapp.cli.confirmation import require_person
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import Table, is_terminal, print_json, print_table, say
-from trayapp.cli.person import require_person
+from trayapp.cli.output import Table, escape_unprintable, is_terminal, print_json, print_table, say
 from trayapp.cli.servers_file import own_config, own_store, own_trust
-from trayapp.cli.text import clean, count, escape_unprintable, one_line, width
 from trayapp.config.interpolate import secret_commands
 from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.text import clean, count, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # for thousands of tools

@@ -11,17 +11,16 @@ from typing import Any
 
 import click
 
-from trayapp.cli.call_args import from_json, from_pairs, typed
+from trayapp.cli.call import call_lines, called_tool, caller, from_json, from_pairs, typed
+from trayapp.cli.confirmation import require_person
 from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import await_input, print_json, say
-from trayapp.cli.person import require_person
-from trayapp.cli.text import count, one_line
 from trayapp.model.errors import NoGatewayError, UsageError
+from trayapp.model.text import count, one_line
 from trayapp.wire.control import ALLOW, ASKS, DENY
 
 Row = dict[str, Any]
 BY = "the command line"
-ANNOTATED = "as its server says"  # of a class
 
 
 @click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
@@ -85,7 +84,7 @@ def allow_verb(
     words = {"typed": as_typed} if content and (as_typed := typed(pairs, content)) else {}
     row = ask(ALLOW, {"id": ask_id, "answer": answer, "content": content, "by": BY, **words})["ask"]
     for_ = {"session": " until its session ends", "always": " from now on"}.get(answer, "")
-    _show(row, f"Allowed{for_}: {_subject(row)}" if row["kind"] == "call" else f"Answered: {row['server']}", as_json)
+    _show(row, f"Allowed{for_}: {called_tool(row)}" if row["kind"] == "call" else f"Answered: {row['server']}", as_json)
 
 
 @click.command("deny", epilog=examples("multi-mcp deny 3fa2b1", "multi-mcp deny github/delete_repo"))
@@ -99,7 +98,7 @@ def deny_verb(what: str, as_json: bool) -> None:
         say(one_line(f"{what} asks again"))
         return
     row = ask(DENY, {"id": what, "by": BY})["ask"]
-    _show(row, f"Denied: {_subject(row)}" if row["kind"] == "call" else f"Declined: {row['server']}", as_json)
+    _show(row, f"Denied: {called_tool(row)}" if row["kind"] == "call" else f"Declined: {row['server']}", as_json)
 
 
 def _show(row: Row, line: str, as_json: bool) -> None:
@@ -119,20 +118,8 @@ def lines(rows: list[Row]) -> Iterator[str]:
         yield ""
 
 
-def call_lines(row: Row, *, answers: bool = True) -> Iterator[str]:
-    """Yield the lines of one waiting call. `answers`: include its id and the commands that answer it."""
-    basis = f", {ANNOTATED}" if row.get("basis") == "annotations" else ""
-    head = f"{row['id']}: {_whose(row)} wants to call" if answers else "This calls"
-    yield one_line(f"{head} {_subject(row)} ({row['class']}{basis})")
-    for shown in row["arguments"]:
-        yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
-    if answers:
-        session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
-        yield f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}"
-
-
 def _question_lines(row: Row) -> Iterator[str]:
-    yield one_line(f"{row['id']}: {row['server']} asks {_whose(row)}: {row['message']}")
+    yield one_line(f"{row['id']}: {row['server']} asks {caller(row)}: {row['message']}")
     fields = (row.get("schema") or {}).get("properties") or {}
     required = (row.get("schema") or {}).get("required") or ()
     for name, field in fields.items():
@@ -152,12 +139,4 @@ def always_lines(always: list[Row]) -> Iterator[str]:
     """Yield the tools that the user always allows."""
     if always:
         yield f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):"
-        yield from (f"  {one_line(_subject(row))}" for row in always)
-
-
-def _subject(row: Row) -> str:
-    return f"{row['server']}/{row['tool']}"
-
-
-def _whose(row: Row) -> str:
-    return f"{row['client']} in {row['project']}" if row.get("project") else str(row["client"])
+        yield from (f"  {one_line(called_tool(row))}" for row in always)

@@ -1,27 +1,41 @@
-"""`multi-mcp call`: call one tool through the gateway, as a client would.
+"""`multi-mcp call` and `multi-mcp prompt`: call one tool or fill in one prompt through the gateway, as a client would.
 
-Never here: parsing arguments (call_args), formatting the result (content).
+In a result, text stays as it is; anything else becomes a line that describes it.
+Never here: parsing a prompt's words (the gateway knows its arguments), waiting calls (asks).
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
-from trayapp.cli.asks import call_lines
-from trayapp.cli.call_args import HOW, from_json, from_pairs, typed
-from trayapp.cli.content import binary_parts, result_text
+from trayapp.cli.confirmation import at_terminal, unattended
+from trayapp.cli.hints import hinting
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import note, print_json, say, waiting
-from trayapp.cli.person import at_terminal, unattended
-from trayapp.cli.project import hinting
-from trayapp.cli.text import byte_size, one_line
+from trayapp.cli.output import byte_size, json_text, note, print_json, say, waiting
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
-from trayapp.wire.control import CALL
+from trayapp.model.text import clean, one_line, shortened
+from trayapp.wire.control import CALL, PROMPT
 
+HOW = "Write KEY=VALUE for each argument, or --args JSON for all of them"
+OBJECT = """Example: --args '{"text": "hello"}'"""
+WORD_SHOWN = 40  # columns
+EXAMPLE_VALUES: dict[str, Any] = {
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "string": "text",
+}
 EXAMPLES = (
     "multi-mcp call sample_add a=1 b=2",
     "multi-mcp call browser_screenshot --out page.png",
@@ -85,15 +99,6 @@ def require_yes(row: dict[str, Any]) -> None:
         raise MultiMcpError(f"{row['server']}/{row['tool']} was not called", "Nothing was executed")
 
 
-def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
-    """Return the arguments, from KEY=VALUE pairs or from --args. Raises UsageError."""
-    if args_json is None:
-        return from_pairs(pairs)
-    if pairs:
-        raise UsageError("KEY=VALUE and --args do not go together", HOW)
-    return from_json(sys.stdin.read() if args_json == "-" else args_json)
-
-
 def save(result: dict[str, Any], out: Path) -> None:
     """Write the first binary part to `out`, further ones beside it. Raises MultiMcpError if there is none, OSError."""
     found = binary_parts(result)
@@ -114,3 +119,195 @@ def show(result: dict[str, Any], as_json: bool) -> None:
         say(text)
     else:
         note("The tool's answer is empty")
+
+
+@click.command(
+    "prompt",
+    epilog=examples("multi-mcp prompt board_plan ai date=today", "multi-mcp prompt board_plan --line 'ai today'"),
+)
+@click.argument("name")
+@click.argument("words", metavar="[WORD|KEY=VALUE]...", nargs=-1)
+@click.option("--line", help="The arguments as one line, quotes included, as typed after a command.")
+@project_option
+@json_option
+def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Path | None, as_json: bool) -> None:
+    """Print the prompt NAME with these arguments.
+
+    A WORD fills the next argument that no KEY=VALUE names.
+    """
+    if words and line is not None:
+        raise UsageError("WORDs and --line do not go together", "Give one of them")
+    params = {"prompt": name, "words": list(words) if line is None else line, **of_project(project)}
+    with waiting(f"Asking for {one_line(name)}", quiet=as_json):
+        result = ask(PROMPT, params, timeout=None)["result"]
+    if as_json:
+        print_json(result)
+    elif text := prompt_text(result):
+        say(text)
+    else:
+        note("The prompt is empty")
+
+
+def prompt_text(result: dict[str, Any]) -> str:
+    """Return the prompt's messages, each under its role."""
+    messages = result.get("messages")
+    found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    return "\n\n".join(f"{one_line(str(one.get('role')))}:\n{_content(one.get('content'))}" for one in found)
+
+
+def _content(content: Any) -> str:
+    return block_text(content) if isinstance(content, dict) else ""
+
+
+def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
+    """Return the arguments, from KEY=VALUE pairs or from --args. Raises UsageError."""
+    if args_json is None:
+        return from_pairs(pairs)
+    if pairs:
+        raise UsageError("KEY=VALUE and --args do not go together", HOW)
+    return from_json(sys.stdin.read() if args_json == "-" else args_json)
+
+
+def from_pairs(words: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments for `KEY=VALUE ...`. Each key may occur once."""
+    arguments: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{_shown(word)} is not KEY=VALUE", HOW)
+        if key in arguments:
+            raise UsageError(f"{_shown(key)} is given twice", "Give it once; a list is KEY=[1,2]")
+        arguments[key] = value_of(value)
+    return arguments
+
+
+def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
+    """Return the VALUEs that were parsed as something other than text, as typed: the tool may want text."""
+    pairs = (word.partition("=") for word in words)
+    return {key: value for key, _, value in pairs if not isinstance(arguments[key], str)}
+
+
+def value_of(text: str) -> Any:
+    """Return the parsed value if the text is JSON (so `"5"` is the text 5), else the text itself."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """Return the JSON object in a text."""
+    try:
+        arguments = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--args is not JSON: {one_line(str(error))}", OBJECT) from None
+    if not isinstance(arguments, dict):
+        raise UsageError("--args has to be a JSON object", OBJECT)
+    return arguments
+
+
+def _shown(word: str) -> str:
+    return shortened(one_line(word), WORD_SHOWN)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def example_call(tool: str, schema: Any) -> str:
+    """Return a command line that calls the tool with its required arguments."""
+    schema = schema if isinstance(schema, dict) else {}
+    known, needed = schema.get("properties"), schema.get("required")
+    properties = known if isinstance(known, dict) else {}
+    names = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
+    words = (f"{one_line(name)}={_example(properties.get(name))}" for name in names)
+    return " ".join(("multi-mcp call", *map(quote, (one_line(tool), *words))))
+
+
+def _example(schema: Any) -> str:
+    """Return an example VALUE for a parameter: one that its schema names, else one of its type."""
+    schema = schema if isinstance(schema, dict) else {}
+    listed = [values[0] for key in ("examples", "enum") if isinstance(values := schema.get(key), list) and values]
+    named = [schema[key] for key in ("default", "const") if key in schema]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    value = [*listed, *named, EXAMPLE_VALUES.get(kind if isinstance(kind, str) else "", "...")][0]
+    return shortened(one_line(value if isinstance(value, str) else json.dumps(value)), WORD_SHOWN)
+
+
+def call_lines(row: dict[str, Any], *, answers: bool = True) -> Iterator[str]:
+    """Yield the lines of one waiting call. `answers`: include its id and the commands that answer it."""
+    basis = ", as its server says" if row.get("basis") == "annotations" else ""
+    head = f"{row['id']}: {caller(row)} wants to call" if answers else "This calls"
+    yield one_line(f"{head} {called_tool(row)} ({row['class']}{basis})")
+    for shown in row["arguments"]:
+        yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
+    if answers:
+        session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
+        yield f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}"
+
+
+def called_tool(row: dict[str, Any]) -> str:
+    return f"{row['server']}/{row['tool']}"
+
+
+def caller(row: dict[str, Any]) -> str:
+    return f"{row['client']} in {row['project']}" if row.get("project") else str(row["client"])
+
+
+def result_text(result: dict[str, Any]) -> str:
+    """Return a result as cleaned text, possibly of several lines; its structured content if it has no text."""
+    blocks = _blocks(result)
+    texts = [block_text(block) for block in blocks]
+    structured = result.get("structuredContent")
+    if structured is not None and not any(block.get("type") == "text" for block in blocks):
+        texts.append(json_text(structured))
+    return "\n".join(texts)
+
+
+def binary_parts(result: dict[str, Any]) -> list[bytes]:
+    """Return the images, audio and blobs of a result, decoded. Invalid base64 is skipped."""
+    parts: list[bytes] = []
+    for block in _blocks(result):
+        resource = block.get("resource")
+        data = resource.get("blob") if isinstance(resource, dict) else block.get("data")
+        if isinstance(data, str):
+            with suppress(ValueError):
+                parts.append(b64decode(data, validate=True))
+    return parts
+
+
+def _blocks(result: dict[str, Any]) -> list[dict[str, Any]]:
+    content = result.get("content")
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def block_text(block: dict[str, Any]) -> str:
+    """Return one content block as text (MCP 2025-11-25, tools, tool result)."""
+    kind = one_line(str(block.get("type")))
+    if kind == "text":
+        return clean(str(block.get("text", "")))
+    if kind == "resource":
+        return resource_text(block.get("resource"))
+    if kind == "resource_link":
+        return stand_in("link", block.get("title") or block.get("name"), block.get("uri"))
+    return stand_in(kind, block.get("mimeType"), data_size(block.get("data")))
+
+
+def resource_text(resource: Any) -> str:
+    """Return an embedded resource's text, or a line that describes it."""
+    if not isinstance(resource, dict):
+        return stand_in("resource")
+    if isinstance(resource.get("text"), str):
+        return clean(resource["text"])
+    return stand_in("resource", resource.get("uri"), resource.get("mimeType"), data_size(resource.get("blob")))
+
+
+def stand_in(*parts: Any) -> str:
+    """Return a line that describes a block: `[image, image/png, 12 kB]`."""
+    return "[" + ", ".join(one_line(str(part)) for part in parts if part) + "]"
+
+
+def data_size(data: Any) -> str:
+    """Return the decoded size of base64 data; "" for anything but text."""
+    return byte_size(len(data.rstrip("=")) * 3 // 4) if isinstance(data, str) else ""

@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
+from trayapp.cli.confirmation import at_terminal, require_person
+from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import print_json, say, waiting
-from trayapp.cli.person import at_terminal, require_person
 from trayapp.cli.servers_file import own_store
-from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import count, one_line
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode
+from trayapp.model.text import count, one_line
 from trayapp.wire.control import CONFINE
 
 PLACES_NAMED = 8

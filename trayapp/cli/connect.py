@@ -12,12 +12,10 @@ from typing import Any
 
 import click
 
+from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say
-from trayapp.cli.person import at_terminal
-from trayapp.cli.secret_keeping import agreed
 from trayapp.cli.servers_file import own_config, own_store
-from trayapp.cli.text import clean, one_line, shortened
 from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
     MAIN,
@@ -41,6 +39,7 @@ from trayapp.clients.table import BY_NAME, NAME
 from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted
+from trayapp.model.text import clean, one_line, shortened
 
 _ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # server names that every tool accepts
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line

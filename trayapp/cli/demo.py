@@ -5,39 +5,71 @@ Never here: the user's own files or gateway.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import click
 import psutil
 
-from trayapp.cli.demo_client import DemoFailed, ShimClient
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
-from trayapp.cli.text import count, one_line
 from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
 from trayapp.config.sample import sample_text
-from trayapp.model.errors import NoGatewayError
-from trayapp.service.gateway_launch import await_gone, await_ready, is_alive, pauses, start_detached
+from trayapp.model.errors import MultiMcpError, NoGatewayError
+from trayapp.model.text import count, one_line
+from trayapp.service.command_line import shim_command
+from trayapp.service.gateway_launch import FROM_ANYWHERE, await_gone, await_ready, is_alive, pauses, start_detached
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
+PROTOCOL = "2025-11-25"
+ANSWER_TIMEOUT_S = 30.0  # enough for a server's start on a busy machine; the sample server takes 0.1 s
+END_TIMEOUT_S = 5.0  # from the end of stdin to the end of the shim
 Value = TypeVar("Value")
-
 WARM_CALLS = 50
 LABEL_COLUMNS = 34
 SETTLE_TIMEOUT_S = 30.0
 LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
 SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # socket paths: at most 100 bytes
+
+
+@click.command("demo", epilog=examples("multi-mcp demo"))
+@json_option
+def demo_verb(as_json: bool) -> None:
+    """Try everything out in a temporary folder.
+
+    Starts a gateway with the bundled sample server, connects to it as an AI
+    tool does, lists and calls tools, and leaves nothing behind.
+    """
+    report = DemoReport(as_json)
+    with temporary_home() as home:
+        Demo(home, report).run()
+    if as_json:
+        print_json({"ok": True, "steps": report.steps})
+    else:
+        say("", "Everything worked, and nothing is left behind.")
+
+
+@contextmanager
+def temporary_home() -> Iterator[Path]:
+    """Yield an empty folder, and delete it afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="multi-mcp-demo-", dir=SHORT_TMP))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @dataclass(slots=True)
@@ -66,33 +98,6 @@ class DemoReport:
         value = work()
         self.step(name, label, (time.perf_counter() - begin) * 1000, said(value))
         return value
-
-
-@click.command("demo", epilog=examples("multi-mcp demo"))
-@json_option
-def demo_verb(as_json: bool) -> None:
-    """Try everything out in a temporary folder.
-
-    Starts a gateway with the bundled sample server, connects to it as an AI
-    tool does, lists and calls tools, and leaves nothing behind.
-    """
-    report = DemoReport(as_json)
-    with temporary_home() as home:
-        Demo(home, report).run()
-    if as_json:
-        print_json({"ok": True, "steps": report.steps})
-    else:
-        say("", "Everything worked, and nothing is left behind.")
-
-
-@contextmanager
-def temporary_home() -> Iterator[Path]:
-    """Yield an empty folder, and delete it afterwards."""
-    home = Path(tempfile.mkdtemp(prefix="multi-mcp-demo-", dir=SHORT_TMP))
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 class Demo:
@@ -221,6 +226,94 @@ class Demo:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         return [process.pid for process in left]
+
+
+class DemoFailed(MultiMcpError):
+    """A failure of the demo."""
+
+    code = "demo_failed"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title, "Try again. To see what a gateway logs at its start: multi-mcp start")
+
+
+class ShimClient:
+    """A real shim process with us as its client. Use it as a context manager: its exit waits for the shim's end."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            shim_command(),
+            env=dict(environ),
+            cwd=FROM_ANYWHERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._last_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def initialize(self) -> dict[str, Any]:
+        """Do the handshake and return the gateway's result."""
+        about = {"name": "multi-mcp-demo", "version": "1"}
+        params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about}
+        result = self.request("initialize", params)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return result
+
+    def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request and return its result.
+
+        Raises DemoFailed for an error answer, for none within ANSWER_TIMEOUT_S, and if the shim ends.
+        """
+        self._last_id += 1
+        deadline = threading.Timer(ANSWER_TIMEOUT_S, self.process.kill)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            self._send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}})
+            message = self._answer(method)
+        finally:
+            deadline.cancel()
+        if "error" in message:
+            raise DemoFailed(f"{method} was answered with an error: {message['error'].get('message')}")
+        result: dict[str, Any] = message["result"]
+        return result
+
+    def close(self) -> None:
+        """End the session as a client does, by closing stdin, and wait for the shim's end."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.close()
+            self.process.wait(END_TIMEOUT_S)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise DemoFailed("The shim ended before its client did") from None
+
+    def _answer(self, method: str) -> dict[str, Any]:
+        """Return the answer with the last id, skipping notifications."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message: dict[str, Any] = json.loads(line)
+            if message.get("id") == self._last_id and "method" not in message:
+                return message
+        raise DemoFailed(f"{method} got no answer")
 
 
 def processes_of(home: Path) -> Iterator[psutil.Process]:

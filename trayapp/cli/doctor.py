@@ -15,11 +15,11 @@ import click
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import has_colors, print_json, say, waiting
 from trayapp.cli.servers_file import with_imports
-from trayapp.cli.text import count, one_line
 from trayapp.clients.connect import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import ExitCode
 from trayapp.model.redact import redacted
+from trayapp.model.text import count, one_line
 from trayapp.service.checks import CHECKS
 from trayapp.service.checks.finding import CheckContext, CheckResult, run_checks
 from trayapp.wire.rundir import run_dir

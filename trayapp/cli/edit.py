@@ -1,19 +1,49 @@
-"""`multi-mcp edit`: servers.yaml in the user's editor.
+"""`multi-mcp enable`, `disable` and `edit`: change servers.yaml, and tell a running gateway to reload it.
 
-Never here: how programs are opened (service/desktop_programs).
+Never here: how the file is edited (config/store), how programs are opened (service/desktop_programs).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
 
 import click
 
-from trayapp.cli.options import examples
-from trayapp.cli.output import is_terminal, say
-from trayapp.cli.servers_file import own_store
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import is_terminal, note, print_json, say
+from trayapp.cli.servers_file import config_of, own_store
+from trayapp.config import edits
+from trayapp.config.problems import nearest
+from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
+from trayapp.model.plan import Config
+from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import edit_here, open_file
+from trayapp.wire.control import LIST, RELOAD, ControlError
+
+TARGET = "SERVER[/TOOL-GLOB]"
+
+
+@click.command("enable", epilog=examples("multi-mcp enable github", "multi-mcp enable 'github/search_*'"))
+@click.argument("target", metavar=TARGET)
+@json_option
+def enable_verb(target: str, as_json: bool) -> None:
+    """Enable a server, or those of its tools that match TOOL-GLOB."""
+    switch(target, True, as_json)
+
+
+@click.command("disable", epilog=examples("multi-mcp disable github", "multi-mcp disable 'github/delete_*'"))
+@click.argument("target", metavar=TARGET)
+@json_option
+def disable_verb(target: str, as_json: bool) -> None:
+    """Disable a server, or those of its tools that match TOOL-GLOB.
+
+    Clients no longer see them, and calls to them are refused.
+    """
+    switch(target, False, as_json)
 
 
 @click.command("edit", epilog=examples("multi-mcp edit"))
@@ -34,3 +64,138 @@ def edit_verb(only_path: bool) -> int:
     open_file(store.path, os.environ)
     say(f"Opened {store.path}")
     return 0
+
+
+def switch(target: str, enabled: bool, as_json: bool) -> None:
+    """Change the file, tell a running gateway, and print what changed.
+
+    Raises UsageError, UnparsableError, ServerNotFoundError, ToolNotFoundError, StorageError.
+    """
+    server, slash, glob = target.partition("/")
+    if slash and not glob:
+        raise UsageError(f"Behind {target} there is no tool", f"The whole server is: {server}")
+    store = own_store()
+    found = found_tools(server) if glob else {}
+    changed: list[str] = []
+
+    def change(text: str) -> str:
+        """Return the changed text. It is computed from the text being replaced, as other processes may edit it, too."""
+        config = config_of(text, str(store.path))
+        check_server(server, config)
+        switched = switch_tools(text, config, server, glob, found, enabled) if glob else None
+        after, changed[:] = switched or switch_server(text, config, server, enabled)
+        return after
+
+    store.edit(change)
+    if changed:
+        tell_gateway()
+    if as_json:
+        print_json({"enabled": enabled, "changed": changed})
+    else:
+        word = "Enabled" if enabled else "Disabled"
+        say(*(f"{word} {name}" for name in changed) if changed else ("Nothing to change",))
+        note(*left_out(server, glob) if enabled and glob and not changed else ())
+
+
+def left_out(server: str, glob: str) -> list[str]:
+    """Return a note if enabled tools remain hidden, because of a pattern or because the whole server is disabled."""
+    hidden: list[str] = []
+    with suppress(NoGatewayError, ControlError):
+        rows = {row["name"]: row for row in ask(LIST, {"server": server})}
+        names = fitting({name: row["exposed_name"] or name for name, row in rows.items()}, glob)
+        shut = [rows[name] for name in names if not rows[name]["enabled"]]
+        hidden = [row["name"] for row in shut if not row["stale"] and row["withheld"] is None]
+    why = f"check include_tools, exclude_tools and disabled of {server} in servers.yaml"
+    return [one_line(f"Clients still do not see {', '.join(hidden)}: {why}")] if hidden else []
+
+
+def switch_server(text: str, config: Config, server: str, enabled: bool) -> tuple[str, list[str]]:
+    """Switch the whole server. Return the new text and what changed.
+
+    A server that comes only from an import gets an entry of our own over it.
+    """
+    if server not in config.foreign:
+        after = edits.set_server_enabled(text, server, enabled)
+    elif config.servers[server].disabled == enabled:
+        after = edits.add_server(text, server, {"disabled": not enabled})
+    else:
+        after = text
+    return after, [server] if after != text else []
+
+
+def switch_tools(
+    text: str, config: Config, server: str, glob: str, found: Mapping[str, str], enabled: bool
+) -> tuple[str, list[str]]:
+    """Switch the tools that match the glob. Return the new text and what changed, as SERVER/TOOL."""
+    entry = config.servers.get(server)
+    known = {**{name: name for name in (entry.tools if entry else None) or {}}, **found}
+    names = fitting(known, glob)
+    if not names:
+        raise no_such_tool(server, glob, known)
+    differing = [name for name in names if is_enabled(config, server, name) != enabled]
+    if differing and server in config.foreign:
+        text = edits.add_server(text, server, {"tools": {name: {"enabled": enabled} for name in differing}})
+    elif differing:
+        brief = config.settings.write_tools == "switched" and config.servers[server].new_tools == "enabled"
+        text = edits.set_tools_enabled(text, server, differing, enabled, brief=brief)
+    return text, [f"{server}/{name}" for name in differing]
+
+
+def fitting(known: Mapping[str, str], glob: str) -> list[str]:
+    """Return the tools whose own or exposed name matches the glob.
+
+    If none matches, hyphens and underscores count as equal, as in `exclude_tools`.
+    """
+    literal = [name for name, exposed in known.items() if fnmatchcase(name, glob) or fnmatchcase(exposed, glob)]
+    folded = {name: (name.replace("-", "_"), exposed.replace("-", "_")) for name, exposed in known.items()}
+    loose = glob.replace("-", "_")
+    return literal or [name for name, forms in folded.items() if any(fnmatchcase(form, loose) for form in forms)]
+
+
+def found_tools(server: str) -> dict[str, str]:
+    """Return the tools that a running gateway knows: own name -> exposed name, or own name if not exposed."""
+    with suppress(NoGatewayError, ControlError):
+        return {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
+    return {}
+
+
+def is_enabled(config: Config, server: str, tool: str) -> bool:
+    """Return True if the file enables a tool, explicitly or by default."""
+    entry = config.servers.get(server)
+    if entry is None or entry.tools is None:
+        return True
+    said = entry.tools.get(tool)
+    return said.enabled if said else entry.new_tools == "enabled"
+
+
+def check_server(server: str, config: Config) -> None:
+    """Raise ServerNotFoundError for a server that the file does not have. An invalid entry counts as present."""
+    known = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+    if server not in known:
+        error = ServerNotFoundError(server, known)
+        near = nearest(server, known)
+        error.hint = f"Did you mean {near}?" if near else error.hint
+        raise error
+
+
+def no_such_tool(server: str, glob: str, known: Collection[str]) -> MultiMcpError:
+    """Return the error for a glob that matches no tool, with the nearest name."""
+    error = ToolNotFoundError(glob, near_tools(glob, known))
+    error.title = f"No tool of {server} is named {glob}"
+    if not known:
+        error.hint = "Its tools are not known yet; start the gateway first: multi-mcp start"
+    elif not error.suggestions:
+        error.hint = f"See: multi-mcp list {server}"
+    return error
+
+
+def near_tools(glob: str, known: Collection[str]) -> list[str]:
+    """Return the name nearest to a glob's literal characters, if there is any."""
+    near = nearest("".join(letter for letter in glob if letter not in "*?[]"), known)
+    return [near] if near else []
+
+
+def tell_gateway() -> None:
+    """Have a running gateway reload the file now, instead of at its next check."""
+    with suppress(NoGatewayError):
+        ask(RELOAD)

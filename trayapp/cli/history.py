@@ -14,9 +14,9 @@ import click
 
 from trayapp.cli.logs import pause
 from trayapp.cli.options import ask, examples, gateway, json_option
-from trayapp.cli.output import Table, note, print_json, print_table, say
-from trayapp.cli.text import byte_size, clean, count, one_line, shortened
+from trayapp.cli.output import Table, byte_size, note, print_json, print_table, say
 from trayapp.model.errors import UsageError
+from trayapp.model.text import clean, count, one_line, shortened
 from trayapp.wire.control import HISTORY, HISTORY_CLEAR, HISTORY_SHOW
 
 TIMEOUT_S = 60.0  # the history's file may be on a slow disk

@@ -18,12 +18,12 @@ from typing import Any
 import click
 
 from trayapp.cli.add import project_file_is_trusted
+from trayapp.cli.confirmation import agreed
+from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say
-from trayapp.cli.secret_keeping import agreed, keep_all, keeps_secrets, may_keep
+from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_store, own_trust
-from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import count, one_line
 from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
@@ -54,6 +54,7 @@ from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
 from trayapp.model.status import Problem, problem_json
+from trayapp.model.text import count, one_line
 from trayapp.service.secrets import secret_names
 
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next

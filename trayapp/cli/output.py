@@ -1,4 +1,4 @@
-"""Output of verbs: JSON, lines, tables, and a spinner during long operations.
+"""Output of verbs: lines, JSON, tables, sizes, and a spinner during long operations. Untrusted text is made safe.
 
 rich is imported only for a terminal, so that pipes do not pay for it. Never here: what is printed.
 """
@@ -6,22 +6,57 @@ rich is imported only for a terminal, so that pipes do not pay for it. Never her
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from trayapp.cli.text import clean, json_text, width
+from trayapp.model.text import CONTROLS, clean, count, width
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
+
+_UNSAFE_JSON = re.compile(f"{CONTROLS.pattern}|[\u2028\u2029\ud800-\udfff]")
 GAP = "  "
 COLUMN_KEPT = 40  # characters that a middle column may take on a narrow terminal
 LAST_KEPT = 24  # characters that the last column needs to stay beside the others
-
 Row = Sequence[str]
+
+
+def say(*lines: str, styled: bool = False) -> None:
+    """Print lines on stdout and flush it. Control sequences are removed unless our own code `styled` the lines."""
+    for line in lines:
+        print(line if styled else clean(line), flush=True)
+
+
+def note(*lines: str, styled: bool = False) -> None:
+    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`."""
+    for line in lines:
+        print(line if styled else clean(line), file=sys.stderr, flush=True)
+
+
+def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
+    """Print the gateway's notes about what its answer lacks; nothing with --json."""
+    note(*([] if as_json else lines))
+
+
+def print_json(value: Any, *, compact: bool = False) -> None:
+    """Print one JSON document on stdout. `compact`: in one line."""
+    say(json_text(value, indent=None if compact else 2))
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout. On a terminal it has colors and fits the width."""
+    if is_terminal(sys.stdout):
+        from rich.console import Console
+
+        Console(highlight=False).print(table.rich(), soft_wrap=False)
+    else:
+        say(*table.lines())
 
 
 class Table:
@@ -100,36 +135,17 @@ class FittedTable:
         yield from (Text(" " * indent) + rest for rest in more)
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Return True if the stream is a terminal."""
-    return stream is not None and stream.isatty()
+@contextlib.contextmanager
+def waiting(text: str, quiet: bool = False) -> Iterator[None]:
+    """Show `text` with a spinner while the block runs. Print nothing in a pipe or if `quiet`."""
+    if quiet or not (is_terminal(sys.stderr) and is_terminal(sys.stdout)):
+        yield
+        return
+    from rich.console import Console
+    from rich.markup import escape
 
-
-def has_colors(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
-    """Return True if the stream is a terminal with colors and the user allows them (https://no-color.org)."""
-    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-
-
-def print_json(value: Any, *, compact: bool = False) -> None:
-    """Print one JSON document on stdout. `compact`: in one line."""
-    say(json_text(value, indent=None if compact else 2))
-
-
-def say(*lines: str, styled: bool = False) -> None:
-    """Print lines on stdout and flush it. Control sequences are removed unless our own code `styled` the lines."""
-    for line in lines:
-        print(line if styled else clean(line), flush=True)
-
-
-def note(*lines: str, styled: bool = False) -> None:
-    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`."""
-    for line in lines:
-        print(line if styled else clean(line), file=sys.stderr, flush=True)
-
-
-def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
-    """Print the gateway's notes about what its answer lacks; nothing with --json."""
-    note(*([] if as_json else lines))
+    with Console(stderr=True).status(escape(text)):
+        yield
 
 
 def await_input(source: int | None, seconds: float | None = None) -> None:
@@ -145,27 +161,14 @@ def await_input(source: int | None, seconds: float | None = None) -> None:
         raise BrokenPipeError
 
 
-def print_table(table: Table) -> None:
-    """Print a table on stdout. On a terminal it has colors and fits the width."""
-    if is_terminal(sys.stdout):
-        from rich.console import Console
-
-        Console(highlight=False).print(table.rich(), soft_wrap=False)
-    else:
-        say(*table.lines())
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return True if the stream is a terminal."""
+    return stream is not None and stream.isatty()
 
 
-@contextlib.contextmanager
-def waiting(text: str, quiet: bool = False) -> Iterator[None]:
-    """Show `text` with a spinner while the block runs. Print nothing in a pipe or if `quiet`."""
-    if quiet or not (is_terminal(sys.stderr) and is_terminal(sys.stdout)):
-        yield
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    with Console(stderr=True).status(escape(text)):
-        yield
+def has_colors(stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+    """Return True if the stream is a terminal with colors and the user allows them (https://no-color.org)."""
+    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def safe_streams() -> None:
@@ -173,3 +176,28 @@ def safe_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a whole text in one line, with escapes for characters that a terminal would not print."""
+    return "".join(letter if letter.isprintable() else _escape_of(letter) for letter in text)
+
+
+def _escape_of(letter: str) -> str:
+    return json.dumps(letter)[1:-1] if letter != "\x7f" else "\\u007f"
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """Return readable JSON that is safe on a terminal: invisible characters are escaped."""
+    return _UNSAFE_JSON.sub(_escape, json.dumps(value, indent=indent, ensure_ascii=False))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
+
+
+def byte_size(number: int) -> str:
+    """Return a size in words: `800 bytes`, `12 kB`, `3.4 MB`."""
+    if number < 1000:
+        return count(number, "byte")
+    return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"

@@ -14,8 +14,8 @@ import click
 
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say
-from trayapp.cli.text import one_line
 from trayapp.model.errors import UsageError
+from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import PANEL
 

@@ -12,8 +12,8 @@ import click
 
 from trayapp.cli.options import as_error, ask, examples, json_option
 from trayapp.cli.output import print_json, say, waiting
-from trayapp.cli.text import count, one_line
 from trayapp.model.errors import ExitCode
+from trayapp.model.text import count, one_line
 from trayapp.wire.control import RECONNECT, REFRESH
 
 Outcome = dict[str, Any]  # of one server; its members: wire/control

@@ -13,12 +13,12 @@ from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import FLOW, asked_numbers, import_verb
 from trayapp.cli.options import examples
 from trayapp.cli.output import Table, is_terminal, print_table, say
-from trayapp.cli.text import count, one_line
 from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import ClientStatus, found_clients
 from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode, UsageError
+from trayapp.model.text import count, one_line
 
 QUESTION = "which MCP servers do you have?"
 

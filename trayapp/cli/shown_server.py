@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from trayapp.cli.text import escape_unprintable
+from trayapp.cli.output import escape_unprintable
 from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
 from trayapp.model.redact import redacted
 from trayapp.model.servers import ServerConfig

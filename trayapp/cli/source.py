@@ -7,35 +7,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from trayapp.cli.bundle import Bundle, bundle_path, fetch_bundle, read_bundle_file
+from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import is_terminal, note, print_json, say, waiting
-from trayapp.cli.person import at_terminal
-from trayapp.cli.secret_keeping import agreed, keep_all
+from trayapp.cli.secret import keep_all
 from trayapp.cli.shown_server import decisive_lines
-from trayapp.cli.text import count, one_line
 from trayapp.clients.places import Machine
 from trayapp.clients.secrets import Secret, secret_name
+from trayapp.config.paths import find_paths, user_folders
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url
-from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.errors import MultiMcpError, StorageError, UsageError
+from trayapp.model.text import count, one_line
+from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
+from trayapp.packages.lock_file import LockFile
+from trayapp.packages.locked import Locked
 from trayapp.service.secrets import secret_names
+from trayapp.service.web import WebError, read_file
+from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
 from trayapp.sources.links import named_by
 from trayapp.sources.recognize import is_registry_name, recognize
 from trayapp.sources.server_json import bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
 
+LARGEST_DOWNLOAD = 512 << 20  # bytes
 NAMED = 6  # tools of one class
-
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 
@@ -344,3 +353,74 @@ def _asked(variable: Variable) -> str:
         show_default=bool(variable.default and not variable.secret),
     )  # fmt: skip
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle that was read. `folder` is where it will lie; its name holds the hash of the file."""
+
+    archive: BundleArchive
+    locked: Locked
+    folder: Path
+    source: Source
+
+    @contextmanager
+    def unpacked(self, server: str) -> Iterator[None]:
+        """Unpack it and write it into servers.lock. If the block fails, take both back. Raises MultiMcpError."""
+        there = self.folder.is_dir()
+        unpack(self.archive, self.folder)
+        try:
+            yield
+            file = LockFile(find_paths(os.environ).lock_file)
+            file.put(server, f"mcpb:{self.locked.package}", self.locked)
+        except BaseException:
+            if not there:
+                shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+
+def fetch_bundle(url: str, digest: str) -> Path:
+    """Return the file of a bundle that a registry names, downloaded unless it is here. Raises MultiMcpError.
+
+    `digest` is its SHA-256, which is checked.
+    """
+    folder = find_paths(os.environ).cache_dir / "bundles"
+    path = folder / f"{digest}.mcpb"
+    if path.is_file() and sha256_of(path) == digest:
+        return path
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix="new-") as made:
+            new = Path(made, "bundle")
+            with waiting(f"Fetching {url}"), new.open("wb") as file:
+                read_file(url, file, LARGEST_DOWNLOAD)
+            if sha256_of(new) != digest:
+                raise BadBundleError(f"{url} is not the file that the registry names", "Do not use it; ask its author")
+            new.replace(path)
+    except WebError as error:
+        raise MultiMcpError(f"Cannot fetch {url}: {error.title}", "Try again later") from None
+    except OSError as error:
+        raise StorageError(f"Cannot keep {url}: {error.strerror}", "Make room, then try again") from None
+    return path
+
+
+def bundle_path(what: str) -> Path | None:
+    """Return the path of a bundle if a text names one, else None."""
+    try:
+        path = Path(what.strip()).expanduser()
+        return path.absolute() if len(what) < 4096 and "\n" not in what and path.is_file() and is_bundle(path) else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def read_bundle_file(path: Path) -> Bundle:
+    """Read a bundle. Nothing is unpacked. Raises BadBundleError, UnclearSourceError."""
+    archive = read_archive(path)
+    manifest = read_manifest(archive.manifest)
+    locked = archive.locked(manifest.name, manifest.version, time.time())
+    folder = find_paths(os.environ).packages_dir / locked.folder_name
+    machine = Machine()
+    programs = frozenset(name for name in ("python", "python3") if shutil.which(name))
+    folders = user_folders(machine.home)
+    place = BundlePlace(str(folder), archive.files, folders, machine.platform, programs)
+    return Bundle(archive, locked, folder, read_bundle(manifest, place, archive.sha256))

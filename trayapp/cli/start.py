@@ -1,6 +1,6 @@
-"""`multi-mcp start`: turn this process into the gateway, or start one in the background.
+"""`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it.
 
-Never here: what a gateway does, how a process becomes one (become).
+Never here: what a gateway does, how a process becomes one (become), killing anything.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import threading
 import click
 
 from trayapp.cli.become import run_here
-from trayapp.cli.first import say_first_words
-from trayapp.cli.options import ask, examples
-from trayapp.cli.output import note, waiting
+from trayapp.cli.hints import say_first_words
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.config.paths import find_paths
-from trayapp.model.errors import AlreadyRunningError, NoGatewayError, StorageError
-from trayapp.service.gateway_launch import await_ready, start_detached
+from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError, StorageError
+from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone, await_ready, start_detached
 from trayapp.service.pause import refuse_while_paused
-from trayapp.wire.control import SNAPSHOT, connect
+from trayapp.wire.control import SNAPSHOT, STOP, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
-
-GATEWAY_LOG = "gateway.log"
 
 
 @click.command("start", epilog=examples("multi-mcp start --detach"))
@@ -85,3 +84,33 @@ def refuse_second(run: str) -> None:
         return
     endpoint = read_endpoint(run)
     raise AlreadyRunningError(endpoint.pid if endpoint else 0)
+
+
+@click.command("stop", epilog=examples("multi-mcp stop"))
+@json_option
+def stop_verb(as_json: bool) -> None:
+    """Stop the gateway and all its servers.
+
+    While the tray runs, this pauses it: calls fail until you choose Resume there or run `multi-mcp start`.
+    Without a tray, the next call of an AI tool starts the gateway again.
+    """
+    with waiting("Stopping", quiet=as_json):
+        pid = stop()
+    if as_json:
+        print_json({"stopped": pid})
+    else:
+        say(f"Stopped the gateway (process {pid})")
+
+
+def stop() -> int:
+    """Stop this user's gateway, wait for its end, and return the process id that it had.
+
+    Raises NoGatewayError, and MultiMcpError if it still runs after GONE_TIMEOUT_S.
+    """
+    pid = int(ask(SNAPSHOT)["gateway"]["pid"])
+    ask(STOP)
+    if not await_gone(pid):
+        how = f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
+        what = f"The gateway (process {pid}) did not end within {GONE_TIMEOUT_S:g} s"
+        raise MultiMcpError(what, f"End it with: {how}")
+    return pid

@@ -1,26 +1,32 @@
-"""`multi-mcp status`: print the gateway, its servers and their problems, once or continuously.
+"""`multi-mcp status`: print the gateway, its servers and their problems, once or continuously. Also `status --tokens`.
 
-Never here: the words (status_view).
+Never here: the words (status_view), the estimate of tokens (the gateway makes it).
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trayapp.cli import status_view as view
-from trayapp.cli.costs import show_costs
-from trayapp.cli.first import say_first_words
-from trayapp.cli.options import examples, gateway, json_option
+from trayapp.cli.hints import say_first_words
+from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import await_input, is_terminal, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
-from trayapp.wire.control import SNAPSHOT
+from trayapp.model.text import ago, count, one_line
+from trayapp.wire.control import COSTS, SNAPSHOT
 
 if TYPE_CHECKING:
     from rich.console import Group
+
+
+SERVERS_SHOWN = 5
+UNUSED_SHOWN = 20  # the whole list: --json, or the panel
+WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 
 
 @click.command("status", epilog=examples("multi-mcp status --watch"))
@@ -109,3 +115,48 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
     if asks := view.ask_lines(snapshot):
         parts += [Text(), Text("\n".join(asks), style="bold yellow")]
     return Group(*parts)
+
+
+def show_costs(as_json: bool) -> None:
+    """Ask the gateway for the costs and print them."""
+    found = ask(COSTS)
+    if as_json:
+        print_json(found)
+    else:
+        say(*cost_lines(found))
+
+
+def cost_lines(found: dict[str, Any]) -> list[str]:
+    """Return the costs of both ways, their break-even, the most expensive servers, and unused tools."""
+    tools, search = found["tools"], found["search"]
+    direct = f", {search['direct']} direct among them" if search["direct"] else ""
+    said = [
+        f"expose: tools   {token_count(tools['tokens'])} for {count(tools['count'], 'tool')}",
+        f"expose: search  {token_count(search['tokens'])}{direct}, and about {search['answer_tokens']} for each search",
+        f"Now: {WAYS[found['mode']]} to a client that does not ask for something else (o200k tokens, estimated)",
+    ]
+    even = found["break_even"]
+    if even is not None:
+        said.append(f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; ")
+        said[-1] += f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
+    most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
+    return [*said, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
+
+
+def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
+    """Return the tools not called for a month, or since the history began; nothing without a history."""
+    if unused is None or not unused["tools"]:  # None: an older gateway
+        return []
+    tools = unused["tools"]
+    span = ago(time.time() - unused["since"])
+    named = [one_line(f"{one['server']}/{one['name']}") for one in tools[:UNUSED_SHOWN]]
+    more = [f"{len(tools) - UNUSED_SHOWN} more"] if len(tools) > UNUSED_SHOWN else []
+    return [
+        f"Not called for {span} (the history): {count(len(tools), 'tool')}, {token_count(unused['tokens'])}",
+        f"  {', '.join([*named, *more])}",
+    ]
+
+
+def token_count(number: int) -> str:
+    """Return a number of tokens in words: `62,000 tokens`."""
+    return f"{number:,} tokens"

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from trayapp.cli.output import Table
-from trayapp.cli.text import ago, count, one_line
 from trayapp.model.status import is_ready
+from trayapp.model.text import ago, count, one_line
 
 Snapshot = dict[str, Any]
 

@@ -1,13 +1,18 @@
-"""`multi-mcp stdio`, for the list of verbs and its help. The program's entry point passes the verb to the shim.
+"""The verbs that other programs run: `multi-mcp stdio`, and the hidden one for the bundled sample server.
 
-Never here: the shim.
+`stdio` is here for the list of verbs and its help: the program's entry point passes it to the shim. `sample-server` is
+for packaged programs, which cannot run a Python file. Never here: the shim, the server.
 """
 
 from __future__ import annotations
 
+import runpy
+
 import click
 
 from trayapp.cli.options import examples
+
+SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
 
 
 @click.command("stdio", epilog=examples("multi-mcp stdio --servers github,files"))
@@ -21,3 +26,9 @@ def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> 
 
     Speaks MCP on stdin and stdout. Starts the gateway when none runs.
     """
+
+
+@click.command("sample-server")
+def sample_server_verb() -> None:
+    """Run the bundled sample server on stdin and stdout."""
+    runpy.run_module(SAMPLE_MODULE, run_name="__main__")

@@ -1,6 +1,8 @@
-"""`multi-mcp` and `multi-mcp tray`: the tray app. Without a desktop, `multi-mcp` is the gateway with its live status.
+"""`multi-mcp`, `tray`, `quit` and `autostart`: the tray app. Without a desktop, `multi-mcp` is the gateway itself.
 
-Never here: the text of the status (status_view), what a gateway does, the icon.
+The gateway then shows its live status.
+
+Never here: the text of the status (status_view), what a gateway does, the icon, autostart entries (service/autostart).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, print_json, say
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
+from trayapp.service.autostart import find_autostart
+from trayapp.service.command_line import tray_command
 
 LAST_WORDS_S = 2.0  # for the display to end after the gateway
 
@@ -53,6 +57,24 @@ def quit_verb(as_json: bool) -> int:
     else:
         say(f"The tray app ends (process {process})")
     return 0
+
+
+@click.command("autostart", epilog=examples("multi-mcp autostart on"))
+@click.argument("what", type=click.Choice(["on", "off", "status"]), default="status")
+@json_option
+def autostart_verb(what: str, as_json: bool) -> None:
+    """Turn start at login on or off, or show its state.
+
+    The desktop's own settings can also turn it off.
+    """
+    switch = find_autostart(os.environ, tray_command())
+    if what != "status":
+        switch.turn(what == "on")
+    is_on = switch.is_on()
+    if as_json:
+        print_json({"autostart": is_on, "entry": switch.where})
+    else:
+        say(f"The tray {'starts' if is_on else 'does not start'} at login", *([switch.where] if is_on else []))
 
 
 def run_app(autostart: bool) -> int:

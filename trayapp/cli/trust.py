@@ -11,13 +11,12 @@ from typing import Any
 
 import click
 
+from trayapp.cli.confirmation import require_person
+from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import print_json, say
-from trayapp.cli.person import require_person
+from trayapp.cli.output import escape_unprintable, print_json, say
 from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
-from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import escape_unprintable, one_line
 from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
@@ -27,6 +26,7 @@ from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import problem_json
+from trayapp.model.text import one_line
 
 
 @click.command("trust", epilog=examples("multi-mcp trust .", "multi-mcp trust ~/src/shop --yes"))

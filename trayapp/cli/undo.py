@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from trayapp.cli.edit import tell_gateway
 from trayapp.cli.output import note, print_json, say
 from trayapp.cli.servers_file import own_store, own_trust
-from trayapp.cli.switch import tell_gateway
-from trayapp.cli.text import one_line
 from trayapp.clients import project_file
 from trayapp.clients.context import ClientsContext, this_world
 from trayapp.clients.imports import ImportedServer, RestoredFile, all_moves, all_taken, forget_taken, put_back
@@ -20,6 +19,7 @@ from trayapp.clients.places import Machine, shown_path
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
 from trayapp.model.servers import ServerConfig
+from trayapp.model.text import one_line
 from trayapp.service.secrets import delete_secret
 
 

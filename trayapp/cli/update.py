@@ -1,23 +1,131 @@
-"""`multi-mcp update-check`: look for a newer version, but only if `settings.update_check` is on.
+"""`multi-mcp outdated`, `update` and `update-check`: newer releases of servers' packages, and of multi-mcp itself.
 
-Never here: the request itself (service/version).
+multi-mcp looks for its own only if `settings.update_check` is on. Never here: the request for it (service/version),
+finding and locking packages (the gateway does both).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from trayapp import __version__
-from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import print_json, say
+from trayapp.cli.confirmation import agreed, at_terminal, require_person
+from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.servers_file import own_config, own_store
-from trayapp.model.errors import StorageError
+from trayapp.model.errors import ExitCode, StorageError, UsageError
 from trayapp.model.settings import Settings
+from trayapp.model.text import clean, one_line
+from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
 OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
 NOBODY = "Not checked: this build was not published, so it has no address to ask"
+LINES_SHOWN = 40  # of one tool's difference
+
+
+@click.command("outdated", epilog=examples("multi-mcp outdated", "multi-mcp update github"))
+@json_option
+def outdated_verb(as_json: bool) -> None:
+    """Show which servers could run a newer release of their package.
+
+    A server runs the release that servers.lock names, until you update it. A release that is younger than
+    settings.min_age (3 days) is not offered.
+    """
+    found = _outdated(as_json)
+    if as_json:
+        print_json(found)
+        return
+    for row in found["rows"]:
+        say(one_line(f"{row['server']}: {_state(row)}"))
+    if not found["rows"]:
+        say("No server runs a locked package")
+    if found["unlocked"]:
+        note(one_line(f"Not locked: {', '.join(found['unlocked'])}"))
+
+
+def _outdated(quiet: bool) -> dict[str, Any]:
+    with waiting("Asking the package registries", quiet=quiet):
+        found: dict[str, Any] = ask(OUTDATED, {}, timeout=None)
+    return found
+
+
+def _state(row: dict[str, Any]) -> str:
+    said = f"{row['package']} {row['version']}"
+    if row["error"] is not None:
+        return f"{said}; {row['error']['title']}"
+    if row["kind"] == "mcpb":
+        return f"{said}, a bundle: to update it, remove it and add its newer file"
+    if row["newest"] is None:
+        return f"{said}, the newest" if not row["pinned"] else f"{said}, as its command says"
+    return f"{said} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")
+
+
+@click.command("update", epilog=examples("multi-mcp update github", "multi-mcp update github --to 1.4.2"))
+@click.argument("server", required=False)
+@click.option("--to", metavar="VERSION", help="That version, newer or older; one from before is still there.")
+@click.option("--yes", is_flag=True, help="Take it without asking.")
+@json_option
+def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) -> int:
+    """Update the package of SERVER, or of every server that has a newer release.
+
+    The new release is started once to see its tools. What changes in them is shown, then you are asked. Tools that
+    changed wait for your approval as always.
+    """
+    if to is not None and server is None:
+        raise UsageError("--to needs a server", "For example: multi-mcp update github --to 1.4.2")
+    if yes:
+        require_person("update what a server runs")
+    elif as_json or not at_terminal():
+        raise UsageError("Cannot ask for confirmation", "Pass --yes to proceed, or look with: multi-mcp outdated")
+    rows = [] if server is not None else _outdated(as_json)["rows"]
+    names = [server] if server is not None else [row["server"] for row in rows if row["newest"] and not row["pinned"]]
+    if not names and not as_json:
+        say("Every server runs the newest release")
+    done = [_update(name, to, yes, as_json) for name in names]
+    if as_json:
+        print_json({"updates": done})
+    failed = any(one.get("error") or (one.get("outcome") or {}).get("error") for one in done)
+    return ExitCode.SERVER_UNAVAILABLE if failed else ExitCode.OK
+
+
+def _update(name: str, to: str | None, yes: bool, quiet: bool) -> dict[str, Any]:
+    if not yes and not agreed(f"Fetch {to or 'the newest release'} of {name}, and start it once?"):
+        return {"server": name, "taken": False}
+    with waiting(f"Trying {name}", quiet=quiet):
+        found: dict[str, Any] = ask(UPDATE_TRY, {"server": name, "to": to}, timeout=None)
+    if not quiet:
+        say(*_lines(found))
+    if found["to"] is None or found["error"] is not None:
+        return found | {"taken": False}
+    if not yes and not agreed(f"Update {name} to {found['to']}?"):
+        return found | {"taken": False}
+    outcome = ask(UPDATE_TAKE, {"server": name, "to": found["to"]}, timeout=None)
+    if not quiet:
+        say(one_line(f"{name} runs {found['to']}; back: multi-mcp update {name} --to {found['from']}"))
+        if outcome["error"] is not None:
+            note(one_line(f"It does not work: {outcome['error']['title']}"))
+    return found | {"taken": True, "outcome": outcome}
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    if found["to"] is None:
+        yield one_line(f"{found['server']} runs {found['package']} {found['from']}: nothing else is offered")
+        return
+    yield one_line(f"{found['server']}: {found['package']} {found['from']} -> {found['to']}")
+    if found["error"] is not None:
+        yield one_line(f"It does not work: {found['error']['title']}. It stays at {found['from']}")
+        return
+    for word in ("added", "removed"):
+        if found[word]:
+            yield one_line(f"  tools {word}: {', '.join(found[word])}")
+    for tool, lines in found["changed"].items():
+        yield one_line(f"  {tool} changes:")
+        yield from (f"    {clean(line)}" for line in lines[:LINES_SHOWN])
+    if not found["added"] and not found["removed"] and not found["changed"]:
+        yield "  Its tools stay as they are, or as they were then"
 
 
 @click.command("update-check", epilog=examples("multi-mcp update-check"))

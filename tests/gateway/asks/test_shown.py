@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from tests.tray.states import CALL_ASK, asking, items
-from trayapp.cli.asks import call_lines
+from trayapp.cli.call import call_lines
 from trayapp.model.preview import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
 from trayapp.panel.pages import line, shown

@@ -1,15 +1,19 @@
-"""The project of the current folder, for hints of verbs that ran without --project and so ignore its servers.
+"""Hints of verbs: the current folder's project, which a verb without --project ignores, and servers to import.
 
-Never here: the content of a project's file, whether it is trusted.
+Never here: the content of a project's file, whether it is trusted, importing.
 """
 
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trayapp.cli.output import is_terminal, note
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.text import one_line
 from trayapp.wire.control import ControlError
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
@@ -51,3 +55,32 @@ def hinting(project: Path | None) -> Iterator[None]:
         if folder is not None:
             error.hint = f"{error.hint}{'; ' if error.hint else ''}this project's own need: --project {named(folder)}"
         raise
+
+
+def first_words() -> str:
+    """Return the note in one line. Blocks.
+
+    It is "" if servers.yaml has servers of the user's own, stderr is not a terminal, or no AI tool has servers.
+    """
+    if not is_terminal(sys.stderr):
+        return ""
+    from trayapp.cli.servers_file import own_store  # 50 ms with the imports below: only when a person reads it
+    from trayapp.clients import imports
+    from trayapp.clients.context import this_world
+    from trayapp.config.read.parse import parse
+
+    store = own_store()
+    try:
+        loaded = store.read()
+        config = parse(loaded.text, str(store.path)) if loaded.exists else None
+    except MultiMcpError:
+        return ""
+    words = imports.first_words(imports.names_by_client(imports.first_offers(config, this_world())))
+    return one_line(f"{words}. Set them up with: multi-mcp setup") if words else ""
+
+
+def say_first_words() -> None:
+    """Print the note, if there is one."""
+    words = first_words()
+    if words:
+        note(words)

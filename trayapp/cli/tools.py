@@ -1,0 +1,182 @@
+"""`multi-mcp list`, `search`, `describe` and `index`: all known tools, and for hidden ones why clients do not see them.
+
+Never here: what clients see, ranking, the texts of a search (the gateway makes all of them).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trayapp.cli.call import example_call
+from trayapp.cli.hints import here, hinting, listed_by
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
+from trayapp.cli.output import Table, note_lacking, print_json, print_table, say
+from trayapp.model.errors import UsageError
+from trayapp.model.text import clean, first_line, one_line
+from trayapp.wire.control import DESCRIBE, INDEX, LIST, SEARCH
+
+Row = dict[str, Any]
+
+STYLES = {"off": "dim", "stale": "yellow", "withheld": "yellow"}
+
+
+@click.command("list", epilog=examples("multi-mcp list github --disabled"))
+@click.argument("server", required=False)
+@click.option("--disabled", is_flag=True, help="Only tools that are switched off.")
+@click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
+@click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
+@project_option
+@json_option
+def list_verb(
+    server: str | None, disabled: bool, stale: bool, withheld: bool, project: Path | None, as_json: bool
+) -> None:
+    """List the tools of all servers, or of SERVER.
+
+    More than one filter: tools that fit any of them.
+    """
+    asked, lacking = {"server": server, **of_project(project)}, list[str]()
+    with hinting(project):
+        every = ask(LIST, asked, DISCOVERY_TIMEOUT_S, lacking.append)
+    rows = chosen(every, disabled=disabled, stale=stale, withheld=withheld)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(row) for row in rows], STYLES))
+        say(*reasons(rows))
+    else:
+        say("No tools" if not (disabled or stale or withheld) else "No such tools")
+    folder = here() if project is None and server is None and not as_json else None
+    of_folder = [f"Without the servers of this project, for those: {listed_by(folder)}"] if folder else []
+    note_lacking([*lacking, *of_folder], as_json=as_json)
+
+
+def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> list[Row]:
+    """Return the rows that match any of the filters; all rows without a filter."""
+    if not (disabled or stale or withheld):
+        return rows
+    tests = ((disabled, is_switched_off), (stale, lambda row: row["stale"]), (withheld, lambda row: row["withheld"]))
+    return [row for row in rows if any(wanted and fits(row) for wanted, fits in tests)]
+
+
+def is_switched_off(row: Row) -> bool:
+    """Return True if only the user's setting hides the tool from clients."""
+    return not row["enabled"] and not row["withheld"]
+
+
+def cells(row: Row) -> tuple[str, str, str]:
+    """Return name, note, and the description's first line."""
+    return name_of(row), note_of(row), first_line(row["description"])
+
+
+def name_of(row: Row) -> str:
+    """Return the name that clients use for the tool, or SERVER/TOOL if they do not see it."""
+    return one_line(row["exposed_name"] or f"{row['server']}/{row['name']}")
+
+
+def note_of(row: Row) -> str:
+    """Return one word for why no client sees the tool; "" if they do."""
+    if row["withheld"]:
+        return "withheld"
+    return "stale" if row["stale"] else "" if row["enabled"] else "off"
+
+
+def reasons(rows: list[Row]) -> list[str]:
+    """Return why tools are withheld, one line per tool."""
+    lines = [f"{name_of(row)} is withheld: {one_line(row['withheld'])}" for row in rows if row["withheld"]]
+    return ["", *lines] if lines else []
+
+
+@click.command("search", epilog=examples("multi-mcp search read a file", "multi-mcp search '^github_' --regex"))
+@click.argument("words", nargs=-1)
+@click.option(
+    "--batch", type=click.Path(dir_okay=False, allow_dash=True), help="Read searches from this file, one a line."
+)
+@click.option("--server", help="Only tools of this server.")
+@click.option("--limit", type=click.IntRange(1), help="Show at most this many tools.")
+@click.option("--regex", is_flag=True, help="WORDS are a regular expression.")
+@project_option
+@json_option
+def search_verb(
+    words: tuple[str, ...],
+    batch: str | None,
+    server: str | None,
+    limit: int | None,
+    regex: bool,
+    project: Path | None,
+    as_json: bool,
+) -> None:
+    """Find tools by what they do, the best match first.
+
+    With --batch: the tools that each search finds, one JSON list a line.
+    """
+    asked: dict[str, Any] = {"server": server, "limit": limit, "regex": regex, **of_project(project)}
+    if batch is not None:
+        if words:
+            raise UsageError("WORDS and --batch do not go together", "Give one of them")
+        for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
+            print_json(rows, compact=True)
+        return
+    lacking = list[str]()
+    found = ask(SEARCH, {**asked, "words": " ".join(words)}, DISCOVERY_TIMEOUT_S, lacking.append)
+    if as_json:
+        print_json(found["results"][0])
+    else:
+        _print_hits(found["hits"], found["missed"], " ".join(words))
+    note_lacking(lacking, as_json=as_json)
+
+
+def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> None:
+    if not hits:
+        say(f"No tool matches {words!r}", "See all of them: multi-mcp list")
+        return
+    rows = [(one_line(hit["name"]), one_line(_told(hit))) for hit in hits]
+    print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
+    if missed:
+        say(one_line(f"No tool matches: {', '.join(missed)}"))
+    say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
+
+
+def _told(hit: dict[str, Any]) -> str:
+    also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
+    return " ".join([*([f"[{hit['away']}]"] if hit["away"] else []), hit["description"], *also])
+
+
+def lines_of(file: str) -> list[str]:
+    """Return the lines of a file, or of stdin for `-`. Empty lines are kept. Raises OSError."""
+    with click.open_file(file, encoding="utf-8", errors="replace") as stream:
+        return [line.rstrip("\r\n") for line in stream]
+
+
+@click.command("describe", epilog=examples("multi-mcp describe sample_add"))
+@click.argument("tool")
+@click.option("--server", help="The tool's server, if several servers have a tool of that name.")
+@project_option
+@json_option
+def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
+    """Show everything about TOOL: what it does and its parameters."""
+    params = {"tool": tool, "server": server, **of_project(project)}
+    with hinting(project):
+        found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)
+    if as_json:
+        print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})
+    else:
+        say(clean(found["text"]))
+        if found["exposed_name"]:
+            say("", f"Example: {example_call(found['exposed_name'], found['tool'].get('inputSchema'))}")
+
+
+@click.command("index", epilog=examples("multi-mcp index > TOOLS.md"))
+@project_option
+@json_option
+def index_verb(project: Path | None, as_json: bool) -> None:
+    """Print an index of all tools in Markdown."""
+    lacking = list[str]()
+    text = ask(INDEX, of_project(project), DISCOVERY_TIMEOUT_S, lacking.append)["text"]
+    if as_json:
+        print_json({"markdown": text})
+    else:
+        say(clean(text).rstrip("\n"))
+    note_lacking(lacking, as_json=as_json)
