@@ -105,7 +105,7 @@ LIBRARIES: dict[str, set[str]] = {
 LAZY = {
     ("cli.become", "gateway.main"),
     ("cli.tray", "tray.start"),
-    ("service.secrets", "auth.direct"),
+    ("service.secrets", "auth.storage"),
     ("panel.app", "panel.guide"),
 }
 

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 from mcp.client.auth.exceptions import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
-from trayapp.auth.answers import explained, is_safe, oauth_error, require_outside
 from trayapp.auth.grant import SignInError
+from trayapp.auth.login import explained, is_safe, oauth_error, require_outside
 
 HERE, THERE = "http://127.0.0.1:8080/mcp", "https://mcp.example/mcp"
 SERVICE = "https://as.example/token"

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trayapp.auth.asking import Answer
 from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
-from trayapp.auth.grant import SignInError
+from trayapp.auth.grant import Answer, SignInError
 
 pytestmark = pytest.mark.anyio
 

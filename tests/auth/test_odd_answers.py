@@ -16,8 +16,8 @@ from starlette.responses import Response
 from tests.auth.issuer import METADATA, RENEWAL, RESOURCE, guarded
 from tests.auth.world import Person, person
 from tests.patience import stretched
-from trayapp.auth.answers import ANSWER_MOST
 from trayapp.auth.grant import LAST_MOMENT, SignInError, from_text, lifetime
+from trayapp.auth.login import ANSWER_MOST
 from trayapp.cli.status_view import signed_in_words
 
 pytestmark = pytest.mark.anyio

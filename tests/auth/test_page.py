@@ -17,7 +17,7 @@ from PIL import Image
 from tests.auth.issuer import Issuer, guarded
 from tests.auth.world import person
 from tests.tools import require
-from trayapp.auth.page import DETAIL_MAX, CallbackPage, Outcome, html
+from trayapp.auth.callback import DETAIL_MAX, CallbackPage, Outcome, html
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 TITLES = {

@@ -63,7 +63,7 @@ def test_the_version_is_told_without_click(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "module"),
-    [(["status"], "status"), (["call", "tool", "--no-start"], "call"), (["list", "--no-start"], "listing")],
+    [(["status"], "status"), (["call", "tool", "--no-start"], "call"), (["list", "--no-start"], "tools")],
 )
 def test_a_short_verb_loads_neither_gateway_nor_files_nor_rich(verb: list[str], module: str, home: Path) -> None:
     loaded = modules_after(home, *verb)

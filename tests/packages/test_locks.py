@@ -11,8 +11,7 @@ import pytest
 
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages import locks as locks_module
-from trayapp.packages.lock_file import LockFile
-from trayapp.packages.locked import Locked, PackageError, UnreadableLockError
+from trayapp.packages.lock_file import Locked, LockFile, PackageError, UnreadableLockError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.pypi import PypiRequest
 from trayapp.packages.tools import Tools

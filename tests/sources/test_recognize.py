@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.sources.links import link_to
-from trayapp.sources.recognize import is_registry_name, recognize
+from trayapp.sources.recognize import is_registry_name, link_to, recognize
 from trayapp.sources.source import UnclearSourceError, Variable, with_value
 
 HOME = Path("/home/me")

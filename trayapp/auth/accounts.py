@@ -15,8 +15,7 @@ import anyio.abc
 import anyio.to_thread
 
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
-from trayapp.auth.asking import EXPIRES_S, Answer, Ask, SignInRequest
-from trayapp.auth.grant import AccountKey, Grant, SignInError, account_key
+from trayapp.auth.grant import EXPIRES_S, AccountKey, Answer, Ask, Grant, SignInError, SignInRequest, account_key
 from trayapp.auth.vault import RecordPlace, Vault
 from trayapp.model.status import SignInStatus
 

@@ -1,6 +1,6 @@
-"""The result of a sign-in, as a frozen value and as the text in the vault, and the addresses that it is valid for.
+"""Values of a sign-in: its request, its answer, and its grant, also as the text in the vault, with valid addresses.
 
-Pure: times are passed in.
+Pure: times are passed in. The flow itself is in login, the listener in callback.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
@@ -23,8 +23,8 @@ FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 LONGEST_NUMBER = 30  # characters
-
 ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own URL
+EXPIRES_S = 300.0  # from showing the address; after that, the person is assumed to be gone
 
 
 class AccountKey(NamedTuple):
@@ -32,17 +32,6 @@ class AccountKey(NamedTuple):
 
     url: str
     name: str = ""
-
-
-class SignInError(MultiMcpError):
-    """A sign-in failed, or cannot be renewed now."""
-
-    code = "sign_in_failed"
-    exit_code = ExitCode.SIGN_IN_WANTED
-
-
-class GrantLostError(SignInError):
-    """The sign-in service no longer renews this grant. The user must sign in again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +87,52 @@ class Grant:
     def to_text(self) -> str:
         """Return the record for the vault."""
         return json.dumps({"form": FORM, **asdict(self)}, ensure_ascii=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """A request to sign in. `before`: the last grant there; `wanted`: scopes that a refused request required."""
+
+    url: str
+    redirect_uri: str
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    kind: str | None = None  # "sse": the address is an event stream
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scopes: tuple[str, ...] = ()
+    document_url: str | None = None  # of a client id metadata document
+    before: Grant | None = None
+    wanted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The parameters that the browser returned with. State and issuer are already checked."""
+
+    code: str = field(repr=False)
+    state: str = field(repr=False)
+    iss: str | None = None
+
+
+class Ask(Protocol):
+    """The user, in front of a browser."""
+
+    async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
+        """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
+
+    async def answer(self) -> Answer:
+        """Wait for the answer. Raise SignInError."""
+
+
+class SignInError(MultiMcpError):
+    """A sign-in failed, or cannot be renewed now."""
+
+    code = "sign_in_failed"
+    exit_code = ExitCode.SIGN_IN_WANTED
+
+
+class GrantLostError(SignInError):
+    """The sign-in service no longer renews this grant. The user must sign in again."""
 
 
 def from_text(text: str | None, url: str) -> Grant | None:

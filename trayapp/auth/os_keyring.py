@@ -1,20 +1,25 @@
 """The operating system's keyring: Secret Service, Keychain, Credential Manager. The only importer of keyring.
 
-Every exception of every backend ends here as KeyringUnavailableError.
+Every exception of every backend ends here as KeyringUnavailableError. On Linux the Secret Service also signals over the
+session bus that a collection was locked, unlocked or created, or that the service started or ended.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import closing, suppress
 from typing import Any
+
+import anyio
+import anyio.to_thread
 
 from trayapp.auth.vault import UNLOCK
 from trayapp.model.errors import KeyringUnavailableError
 
 log = logging.getLogger(__name__)
-
 # Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
 WINDOWS_LIMIT = 1280
 USER = "multi-mcp"
@@ -23,9 +28,10 @@ LABEL_MAX = 120  # characters of a foreign error to show
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
 SECRET_SERVICE = "keyring.backends.SecretService"
 LOCKED = ("KeyringLocked", "InitError", "LockedException", "PromptDismissedException")
-
 NO_KEYRING = "Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml"
-
+SERVICE = "org.freedesktop.secrets"
+PLACE = "/org/freedesktop/secrets"
+GATHER_S = 0.2  # an unlock causes several signals
 # It logs a traceback at each start for every backend of another system that a packaged program lacks.
 logging.getLogger("keyring.backend").setLevel(logging.CRITICAL)
 
@@ -116,3 +122,34 @@ def _unavailable(error: Exception) -> KeyringUnavailableError:
     if kind == "NoKeyringError":
         return KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
     return KeyringUnavailableError(f"The keyring cannot be used ({kind})"[:LABEL_MAX], NO_KEYRING, "missing")
+
+
+async def secret_service_signals() -> AsyncGenerator[None]:
+    """Yield after each burst of signals. End if there is no session bus, or once it is gone."""
+    if sys.platform in ("win32", "darwin") or not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return
+    try:
+        await anyio.to_thread.run_sync(_load)
+        from jeepney import MatchRule, MessageType, message_bus
+        from jeepney.io.asyncio import open_dbus_connection
+
+        connection = await open_dbus_connection("SESSION")
+        try:
+            begun = MatchRule(type="signal", sender=message_bus.bus_name, member="NameOwnerChanged")
+            begun.add_arg_condition(0, SERVICE)
+            for rule in (MatchRule(type="signal", sender=SERVICE, path_namespace=PLACE), begun):
+                await connection.send(message_bus.AddMatch(rule))
+            while True:
+                message = await connection.receive()
+                if message.header.message_type is MessageType.signal:
+                    await anyio.sleep(GATHER_S)
+                    yield
+        finally:
+            connection.writer.close()
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney raises for a bad bus
+        log.debug("No session bus: %s", error)
+
+
+def _load() -> None:
+    """Import jeepney outside the event loop."""
+    import jeepney.io.asyncio  # noqa: F401

@@ -11,7 +11,7 @@ from trayapp.backends.trial import run_once
 from trayapp.model.errors import UsageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.packages.locked import Locked, PackageRequest
+from trayapp.packages.lock_file import Locked, PackageRequest
 from trayapp.packages.locks import Locks, read_package, runs_package
 from trayapp.packages.tools import Tools
 

@@ -50,7 +50,7 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
 
 def _named(what: str) -> str:
     """Return the text for the page. Raises UsageError for one that is too long for a link."""
-    from trayapp.sources.links import named_by
+    from trayapp.sources.recognize import named_by
 
     text = named_by(what)
     if len(text) > LONGEST:

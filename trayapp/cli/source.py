@@ -33,13 +33,11 @@ from trayapp.config.urls import unsafe_url
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
-from trayapp.packages.lock_file import LockFile
-from trayapp.packages.locked import Locked
+from trayapp.packages.lock_file import Locked, LockFile
 from trayapp.service.secrets import secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
-from trayapp.sources.links import named_by
-from trayapp.sources.recognize import is_registry_name, recognize
+from trayapp.sources.recognize import is_registry_name, named_by, recognize
 from trayapp.sources.server_json import bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
 

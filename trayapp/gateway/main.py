@@ -17,8 +17,8 @@ import anyio.lowlevel
 
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.places import SEALED_NAME, place_for
-from trayapp.auth.secret_service import secret_service_signals
+from trayapp.auth.os_keyring import secret_service_signals
+from trayapp.auth.storage import SEALED_NAME, place_for
 from trayapp.auth.vault import Secrets, Vault
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.launch import own_environment

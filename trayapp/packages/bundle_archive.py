@@ -18,7 +18,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from trayapp.model.errors import StorageError, UsageError
-from trayapp.packages.locked import Locked
+from trayapp.packages.lock_file import Locked
 
 MANIFEST = "manifest.json"
 LARGEST_FILE = 1 << 30  # bytes of the archive

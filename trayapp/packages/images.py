@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from trayapp.packages.locked import Locked, PackageError
+from trayapp.packages.lock_file import Locked, PackageError
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)

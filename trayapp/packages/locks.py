@@ -18,8 +18,7 @@ from trayapp.backends.stdio.runners import runner_name
 from trayapp.config.files import locked as lock_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
-from trayapp.packages.lock_file import LockFile
-from trayapp.packages.locked import Locked, PackageError, PackageRequest
+from trayapp.packages.lock_file import Locked, LockFile, PackageError, PackageRequest
 from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, ToolError, Tools

@@ -19,7 +19,7 @@ import orjson
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, read_request
 from trayapp.backends.stdio.npx_cache import copy_in
-from trayapp.packages.locked import Locked, PackageError, WithdrawnReleaseError
+from trayapp.packages.lock_file import Locked, PackageError, WithdrawnReleaseError
 from trayapp.packages.tools import ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")

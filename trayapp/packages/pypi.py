@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trayapp.packages.locked import Locked, PackageError, WithdrawnReleaseError
+from trayapp.packages.lock_file import Locked, PackageError, WithdrawnReleaseError
 from trayapp.packages.tools import ToolError, Tools
 
 COMPLETE = ".complete"  # written last

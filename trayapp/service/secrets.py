@@ -29,7 +29,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
     try:
         return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
     except NoGatewayError:
-        from trayapp.auth.direct import set_secret
+        from trayapp.auth.storage import set_secret
 
         return set_secret(*_here(environ), name, value)
 
@@ -39,7 +39,7 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:
-        from trayapp.auth.direct import secret_names
+        from trayapp.auth.storage import secret_names
 
         try:
             secret_names(*_here(environ))
@@ -53,7 +53,7 @@ def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
     try:
         return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
     except NoGatewayError:
-        from trayapp.auth.direct import secret_names
+        from trayapp.auth.storage import secret_names
 
         return secret_names(*_here(environ))
 
@@ -63,7 +63,7 @@ def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
     except NoGatewayError:
-        from trayapp.auth.direct import delete_secret
+        from trayapp.auth.storage import delete_secret
 
         return delete_secret(*_here(environ), name)
 

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from trayapp.auth.accounts import Accounts, SignIn, Target
-from trayapp.auth.asking import EXPIRES_S
-from trayapp.auth.grant import AccountKey
+from trayapp.auth.grant import EXPIRES_S, AccountKey
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepared
 from trayapp.config.interpolate import keyring_names

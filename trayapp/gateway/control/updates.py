@@ -18,7 +18,7 @@ from trayapp.wire import control
 
 if TYPE_CHECKING:
     from trayapp.backends.updates import Package
-    from trayapp.packages.locked import Locked
+    from trayapp.packages.lock_file import Locked
 
 Asked = dict[str, Any]
 

@@ -30,7 +30,7 @@ NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway end
 ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 SEALED_FILE = "secrets.file"
-SEALED_NAME = "secrets.sealed"  # as in auth/places, which this package must not import
+SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must not import
 
 
 def session_bus(world: CheckContext) -> list[CheckResult]:
