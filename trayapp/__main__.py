@@ -20,7 +20,7 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # of the output: errors of a verb are reported by it (cli/app)
+    except OSError as error:  # of the output: errors of a verb are reported by it (cli/boundary)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: The output cannot be written: {error.strerror}\n{FULL}", file=sys.stderr)
