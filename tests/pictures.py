@@ -62,9 +62,11 @@ def mark_of(what: str) -> str:
 
 
 def program_of(file: Path) -> str:
-    """A module without its comments and docstrings: those are in no picture."""
+    """A module without its comments, docstrings and imports: those are in no picture."""
     lines = file.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * len(lines[node.lineno - 1 : node.end_lineno])
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             first = node.body[0]
             lines[first.lineno - 1 : first.end_lineno] = [""] * len(lines[first.lineno - 1 : first.end_lineno])
