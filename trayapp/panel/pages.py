@@ -19,7 +19,6 @@ from jinja2 import Environment, FileSystemLoader
 
 from trayapp import __version__
 from trayapp.catalog.tool_class import classify
-from trayapp.config.read.parse import parse
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import redacted
@@ -33,8 +32,7 @@ from trayapp.wire.messages import RpcError
 LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
-ROWS = 60
-TOOLS_SHOWN = 60  # of a search; more words narrow it
+ROWS = 25  # a screen of them: a browser lays out a whole table before its first paint
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
@@ -122,6 +120,7 @@ def environment() -> Environment:
         nav=NAV, version=__version__, count=count, urlencode=urlencode,
         state_word=lambda state: STATE_WORDS.get(state, state), tone=lambda state: TONES.get(state, "warn"),
         outcome_tone=lambda outcome: OUTCOME_TONES.get(outcome, "bad"),
+        icon=FILES["icon.svg"].content.decode(),
         static=lambda name: f"/panel/{FILES[name].address}",
     )  # fmt: skip
     for name in made.list_templates():
@@ -193,7 +192,7 @@ async def server(page: Page) -> Context:
     # A server that only a project defines runs as NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
     rows = await page.host.ask(control.LIST, {**asked, "classes": True})
-    tools = fitting(rows, page.query.get("q", ""))
+    found = fitting(rows, page.query.get("q", ""))
     tried = page.query.get("tool", "")
     described: Context | None = None
     if tried:
@@ -202,7 +201,8 @@ async def server(page: Page) -> Context:
     definition = described["tool"] if described else {}
     log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {
-        "template": "server.html", "title": name, "server": status, "tools": tools, "total": len(rows),
+        "template": "server.html", "title": name, "server": status,
+        "tools": first(found, page), "found": len(found), "total": len(rows),
         "tool_class": classify(definition).tool_class if definition else "",
         "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
@@ -223,12 +223,17 @@ def fitting(rows: list[Context], query: str) -> list[Context]:
     return [row for *_, row in sorted(found, key=lambda one: one[:2])]
 
 
+def first(found: list[Context], page: Page) -> list[Context]:
+    """Return the rows to show: a screen of them unless the request is for all."""
+    return found if page.query.get("all") == "yes" else found[:ROWS]
+
+
 async def tools(page: Page) -> Context:
     """Show all tools that match the query."""
     rows = await page.host.ask(control.LIST, {})
     found = fitting(rows, page.query.get("q", ""))
     return {
-        "template": "tools.html", "title": "Tools", "rows": found[:TOOLS_SHOWN], "found": len(found),
+        "template": "tools.html", "title": "Tools", "rows": first(found, page), "found": len(found),
         "total": len(rows), "words": page.query.get("q", ""),
     }  # fmt: skip
 
@@ -250,8 +255,7 @@ def entry_of(path: Path, name: str) -> str:
     """Return a server's entry in servers.yaml, redacted; "" if there is none."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        parse(text, path.name)
-    except (OSError, ValueError, MultiMcpError):
+    except (OSError, ValueError):
         return ""
     lines, found = text.splitlines(), list[str]()
     depth = -1

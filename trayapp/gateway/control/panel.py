@@ -13,7 +13,7 @@ from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire import control
 
-PANEL = "trayapp.panel.app"
+NEEDED = ("trayapp.gateway.http.server", "trayapp.panel.app")  # by the request for a page that follows the link
 
 
 class PanelRequests:
@@ -27,7 +27,8 @@ class PanelRequests:
         url = self._gateway.http_url
         if url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
-        await anyio.to_thread.run_sync(import_module, PANEL)  # a request for a page follows one for a link
+        for module in NEEDED:
+            await anyio.to_thread.run_sync(import_module, module)
         query = {"code": self._gateway.panel_access.code()}
         query |= {"what": str(asked["what"])} if asked.get("what") else {}
         return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

@@ -2,11 +2,15 @@
 "use strict";
 // The libraries come after the first paint. What somebody did before that is done once they are there.
 const libraries = document.currentScript.dataset.then.split(" ");
+const UNPAINTED_MS = 200;
+let loading = false;
 let early = null;
 const keep = (event) => {
-  if (!event.target.hasAttribute("hx-post")) return;
+  const one = event.target.closest(event.type === "click" ? "button[hx-post]" : "form[hx-post]");
+  if (!one) return;
   event.preventDefault();
-  early = event;
+  const { submitter } = event;
+  early = () => event.type === "click" ? one.click() : one.requestSubmit(submitter);
 };
 const start = () => {
   Idiomorph.defaults.ignoreActiveValue = true;
@@ -17,21 +21,26 @@ const start = () => {
     if (old instanceof HTMLElement && old.scrollTop && old.matches("pre")) return old.textContent !== fresh.textContent;
     return !old.matches("form[data-keep], [data-own]");
   };
-  document.removeEventListener("submit", keep);
+  for (const name of ["click", "submit"]) document.removeEventListener(name, keep);
   document.body.removeAttribute("hx-disable");
   htmx.process(document.body);
-  if (early) early.target.requestSubmit(early.submitter);
+  if (early) early();
   for (const one of document.querySelectorAll('[role="search"] input'))
     if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
 };
 const load = () => {
+  if (loading) return;
+  loading = true;
   const scripts = libraries.map((address) => Object.assign(document.createElement("script"), { src: address, async: false }));
   scripts.at(-1).addEventListener("load", start);
   document.head.append(...scripts);
 };
-document.addEventListener("submit", keep);
-// htmx wants a page that is complete. A page that nobody looks at is never painted.
-window.addEventListener("load", () => document.hidden ? load() : requestAnimationFrame(() => setTimeout(load)));
+for (const name of ["click", "submit"]) document.addEventListener(name, keep);
+// htmx wants a page that is complete. A hidden page is never painted, and not every browser tells when it paints.
+window.addEventListener("load", () => {
+  new PerformanceObserver(load).observe({ type: "paint", buffered: true });
+  setTimeout(load, document.hidden ? 0 : UNPAINTED_MS);
+});
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="panel-token"]');
   if (token) event.detail.headers["X-Panel-Token"] = token.content;
