@@ -53,8 +53,9 @@ class Pin:
     An approved one with `findings` is served, and reported until the user has approved it.
 
     `text`: its definition as JSON, parsed only when the server sends another definition. `beside`: the members beside
-    PINNED count, too; in files of earlier versions they did not. `unread`: not yet inspected for orders. `declined`:
-    hash of a later definition that the user declined.
+    PINNED count, too; in files of earlier versions they did not. `unread`: not yet inspected for orders. `seen`: False
+    if it was pinned without inspection, which was switched off. `declined`: hash of a later definition that the user
+    declined.
     """
 
     hash: str
@@ -64,6 +65,7 @@ class Pin:
     beside: bool = True
     unread: bool = False
     declined: str = ""
+    seen: bool = True
 
     @property
     def definition(self) -> Item:
@@ -176,8 +178,9 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[s
 def _as_json(pin: Pin) -> dict[str, Any]:
     findings = [asdict(found) for found in pin.findings]
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
-    rare = {**({"unread": True} if pin.unread else {}), **({"declined": pin.declined} if pin.declined else {})}
-    return {**written, "beside": pin.beside, **rare}
+    rare = {"unread": pin.unread, "declined": pin.declined, "seen": pin.seen}
+    usual = {"unread": False, "declined": "", "seen": True}
+    return {**written, "beside": pin.beside, **{key: value for key, value in rare.items() if value != usual[key]}}
 
 
 def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
@@ -211,7 +214,8 @@ def _pin(value: Any) -> Pin:
     declined = value.get("declined", "")
     if not isinstance(declined, str):
         raise ValueError("a tool has the wrong type")
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined)
+    seen = value.get("seen") is not False
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined, seen)
 
 
 def _finding(value: Any) -> Finding:

@@ -5,55 +5,82 @@ Never here: the rules themselves (rules).
 
 from __future__ import annotations
 
-from functools import reduce
+import re
+from collections.abc import Iterable
+from functools import cache, reduce
 from operator import or_
+from typing import Any
 
 from trayapp.inspection.rules import RULES, Rule
+from trayapp.model.late import late
 
 WORDS_KEPT = 4096  # words whose hints are cached: texts repeat most of their words
 WORD_LONGEST = 40  # characters of a cached word
-START = 3  # characters of a hint that are compared first; most absent hints fail there
+END = "\n"  # of a word: behind it, a hint of several words goes on
 
-# Rules are bits of a number: several are joined in one step.
-_ALL = [(1 << at, rule) for at, rule in enumerate(RULES)]
+# Rules are bits of a number: several are joined in one step. The second half is for what stands beside the hints.
+_HALF = len(RULES)
 _BITS: dict[str, int] = {}  # of the rules with a hint
-for _bit, _rule in _ALL:
+_ALONE = 0  # rules that want nothing beside their hints
+for _at, _rule in enumerate(RULES):
+    _bit = 1 << _at
     for _hint in _rule.hints:
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit
-# One-word hints by their first three characters, shorter ones, and hints of several words by their first word
-_WORDS_BY_START: dict[tuple[str, ...], list[str]] = {}
-_SHORT_WORDS: list[str] = []
-_PHRASES: dict[str, list[str]] = {}
+    for _hint in _rule.beside:
+        _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
+    if not _rule.beside:
+        _ALONE |= _bit
+_PHRASES: dict[str, list[tuple[str, int]]] = {}  # hints of several words, by the first of them and its end
 for _hint in _BITS:
     if " " in _hint:
-        _PHRASES.setdefault(_hint.partition(" ")[0], []).append(_hint)
-    elif len(_hint) < START:
-        _SHORT_WORDS.append(_hint)
-    else:
-        _WORDS_BY_START.setdefault(tuple(_hint[:START]), []).append(_hint)
-_STARTS = frozenset(_WORDS_BY_START)
-_ENDINGS = sorted({len(word) for word in _PHRASES})
+        _PHRASES.setdefault(_hint.partition(" ")[0] + END, []).append((_hint, _BITS[_hint]))
+_WORDS = [hint for hint in _BITS if " " not in hint]
 
+
+def _one_of(words: Iterable[str]) -> str:
+    """Return a pattern for the longest of these words: it looks at each character once."""
+    tree: dict[str, Any] = {}
+    for word in words:
+        node = tree
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node[""] = {}
+    return _branches(tree)
+
+
+def _branches(node: dict[str, Any]) -> str:
+    ways = [re.escape(letter) + _branches(below) for letter, below in node.items() if letter]
+    if not ways:
+        return ""
+    return f"(?:{'|'.join(ways)})" + ("?" if "" in node else "")
+
+
+_FIRST_WORDS = late(f"(?=({_one_of((*_WORDS, *_PHRASES))}))")
 Hints = tuple[int, tuple[tuple[str, int], ...]]
 _KNOWN: dict[str, Hints] = {}
 
 
 def hopeful_rules(low: str, wanted: int) -> list[tuple[int, Rule]]:
-    """Return those of the rules with these bits that may match a lower-case sentence: it holds a hint of theirs."""
-    missing = wanted
+    """Return those of the rules with these bits that may match a lower-case text: it holds their hints."""
+    missing = wanted | wanted << _HALF
     for word in set(low.split()):
         others, phrases = _KNOWN.get(word) or _known(word)
         missing &= others
         for phrase, hinted in phrases:
             if hinted & missing and phrase in low:
                 missing &= ~hinted
-    found = wanted & ~missing
-    return [one for one in _ALL if found & one[0]] if found else []
+    found = wanted & ~missing & (~missing >> _HALF | _ALONE)
+    hopeful = []
+    while found:
+        bit = found & -found
+        hopeful.append((bit, RULES[bit.bit_length() - 1]))
+        found ^= bit
+    return hopeful
 
 
 def bits_of(codes: str | tuple[str, ...]) -> int:
     """Return the bits of the rules whose codes begin so."""
-    return sum(bit for bit, rule in _ALL if rule.code.startswith(codes))
+    return sum(1 << at for at, rule in enumerate(RULES) if rule.code.startswith(codes))
 
 
 def _known(word: str) -> Hints:
@@ -68,9 +95,17 @@ def _known(word: str) -> Hints:
 
 def _hints_in(word: str) -> Hints:
     """Return the rules without a hint inside a word, and each phrase that begins there with its rules."""
-    starts = _STARTS.intersection(zip(word, word[1:], word[2:], strict=False))
-    whole = [hint for start in starts for hint in _WORDS_BY_START[start] if hint in word]
-    whole += [hint for hint in _SHORT_WORDS if hint in word]
-    begun = [hint for length in _ENDINGS for hint in _PHRASES.get(word[-length:], ())]
-    there = reduce(or_, (_BITS[hint] for hint in whole), 0)
-    return ~there, tuple((hint, _BITS[hint]) for hint in begun)
+    others, phrases = ~0, tuple[tuple[str, int], ...]()
+    for part in _FIRST_WORDS.findall(word + END):
+        without, begun = _within(part)
+        others &= without
+        phrases += begun
+    return others, phrases
+
+
+@cache
+def _within(part: str) -> Hints:
+    """Return the same for the longest hint or first word at one place: shorter ones begin it."""
+    beginnings = [part[:end] for end in range(1, len(part) + 1)]
+    there = reduce(or_, (_BITS.get(hint, 0) for hint in beginnings))
+    return ~there, tuple(phrase for first in beginnings for phrase in _PHRASES.get(first, ()))

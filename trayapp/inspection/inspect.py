@@ -9,14 +9,23 @@ Never here: how a finding is acted on (gateway/exposure/approvals), other server
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
 
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
-from trayapp.inspection.text import READ_MOST, Sentence, sentences, texts_of
+from trayapp.inspection.text import (
+    READ_MOST,
+    Sentence,
+    is_one_sentence,
+    lowered,
+    passages,
+    sentences,
+    texts_of,
+    together,
+)
 from trayapp.model.late import late
 from trayapp.model.offer import Item
 
@@ -25,11 +34,11 @@ if TYPE_CHECKING:
 
 # Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts that
 # are heaps of words of orders need six times as much.
-LOOKED_LEAST = 20_000
-LOOKED_EACH = 3  # for each character of a definition
+LOOKED_LEAST = 12_000
+LOOKED_EACH = 1  # more for each character of a definition
+UNREAD = "size.orders"
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
-LOOKED_CONCEALED = 5_000  # and one for each character, in texts that were decoded or turned
-TEXTS_FEW = 3  # more are looked at together first
+LOOKED_CONCEALED = 5_000  # in texts that were decoded or turned
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
@@ -85,7 +94,7 @@ def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Findin
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
     """Return the orders in these texts, given with their places."""
     bare = ((place, hidden.bared(text[:READ_MOST])) for place, text in texts)
-    return _sorted(_Search(texts, LOOKED_LEAST, LOOKED_EACH).orders(bare))
+    return _sorted(_Search(LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)).orders(bare))
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -107,19 +116,15 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-    from trayapp.inspection import encoded
 
     for place, text in texts:
         for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
-    search = _Search(texts, LOOKED_CONCEALED, 1)
-    whole = "\n\n".join(text for _, text in texts).encode("utf-8", "replace") if len(texts) > TEXTS_FEW else b""
-    if not whole or encoded.may_be_coded(whole):
-        yield from _decoded(texts, search)
-    if not whole or encoded.may_be_turned(whole):
-        yield from _turned_round(texts, search)
+    search = _Search(LOOKED_CONCEALED)
+    yield from _decoded(texts, search)
+    yield from _turned_round(texts, search)
     if search.left < 0:
-        yield finding("size.orders", "medium", texts[-1][0], UNREAD_ORDERS)
+        yield finding(UNREAD, "high", texts[-1][0], "It holds more hidden words of orders than can be looked over")
     if sum(len(text) for _, text in texts) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
 
@@ -130,8 +135,8 @@ class _Search:
     Texts that were decoded or turned share the limit of the definition that holds them.
     """
 
-    def __init__(self, texts: Sequence[tuple[str, str]], least: int, each: int) -> None:
-        self.left = least + each * sum(len(text) for _, text in texts)
+    def __init__(self, most: int) -> None:
+        self.left = most
 
     def orders(
         self, texts: Iterable[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
@@ -140,20 +145,29 @@ class _Search:
         from trayapp.inspection import hints  # loads the rules: as above
 
         wanted, seen = hints.bits_of(codes), set(known)
-        for place, text in texts:
-            for sentence in sentences(text):
-                if sentence.low in seen:
-                    continue
-                seen.add(sentence.low)
-                low = f" {sentence.low}"
-                for bit, rule in hints.hopeful_rules(low, wanted):
-                    self.left -= len(sentence.low) + LOOKED_BESIDE
-                    if self.left < 0:
-                        yield finding("size.orders", "medium", place, UNREAD_ORDERS)
-                        return
-                    if (match := _found(rule.pattern, low)) is not None:
-                        wanted &= ~bit
-                        yield _order(rule, place, sentence, match)
+        for place, sentence in _hopeful(texts, wanted):
+            if sentence.low in seen:
+                continue
+            seen.add(sentence.low)
+            low = f" {sentence.low}"
+            for bit, rule in hints.hopeful_rules(low, wanted):
+                self.left -= len(sentence.low) + LOOKED_BESIDE
+                if self.left < 0:
+                    yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
+                    return
+                if (match := _found(rule.pattern, low)) is not None:
+                    wanted &= ~bit
+                    yield _order(rule, place, sentence, match)
+
+
+def _hopeful(texts: Iterable[tuple[str, str]], wanted: int) -> Iterator[tuple[str, Sentence]]:
+    """Yield the sentences of those passages in which rules may find something: short ones are tried together."""
+    from trayapp.inspection import hints
+
+    for some in together((place, passage) for place, text in texts for passage in passages(text)):
+        whole = " ".join(passage for _, passage in some)
+        if is_one_sentence(whole) or hints.hopeful_rules(lowered(f" {whole}"), wanted):
+            yield from ((place, sentence) for place, passage in some for sentence in sentences(passage))
 
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
@@ -184,7 +198,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
     """Yield a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
-    for place, text in texts:
+    for place, text in _suspected(texts, encoded.may_be_coded):
         words = (hidden.bared(some) for some in encoded.decoded_in(text))
         orders = (one for some in words for one in _orders_in(some, search))
         if (order := next(orders, None)) is not None:
@@ -194,22 +208,34 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
 
 def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
     """Yield a finding for the first text that holds an order in a turned form."""
-    for place, text in texts:
+    from trayapp.inspection import encoded
+
+    for place, text in _suspected(texts, encoded.may_be_turned):
         if (order := next(_turned(text, search), None)) is not None:
             yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
             break
+
+
+def _suspected(texts: list[tuple[str, str]], suspects: Callable[[bytes], bool]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of which a quick check suspects something: short ones are checked together."""
+    for some in together(texts):
+        if suspects("\n\n".join(text for _, text in some).encode("utf-8", "replace")):
+            yield from some
 
 
 def _turned(text: str, search: _Search) -> Iterator[Finding]:
     """Yield the orders that a text holds only in a turned form."""
     from trayapp.inspection import encoded
 
-    if encoded.may_be_turned(text.encode("utf-8", "replace")):
-        bare = hidden.bared(text)
-        seen = {sentence.low for sentence in sentences(bare)}
-        for order in (one for words in encoded.turned(bare) for one in _orders_in(words, search, _TURNED, seen)):
-            if next(search.orders([("", bare)], order.code), None) is None:
-                yield order
+    bare = hidden.bared(text)
+    ways = list(encoded.turned(bare))
+    seen = {sentence.low for passage in passages(bare) for sentence in sentences(passage)} if ways else set[str]()
+    plain: set[str] | None = None
+    for order in (one for words in ways for one in _orders_in(words, search, _TURNED, seen)):
+        if plain is None:
+            plain = {one.code for one in search.orders([("", bare)], _TURNED)}
+        if plain.isdisjoint((order.code, UNREAD)):
+            yield order
 
 
 def _orders_in(

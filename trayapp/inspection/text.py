@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from trayapp.model.late import late
@@ -26,19 +26,57 @@ class Sentence(NamedTuple):
     low: str
 
 
-def sentences(text: str) -> list[Sentence]:
-    """Return the sentences of a text that was bared of what hides in it."""
+def passages(text: str) -> list[str]:
+    """Return a text that was bared of what hides in it, in parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
-        return [Sentence(text, text.lower())]  # a name or a value, of which some definitions have hundreds
+        return [text]  # a name or a value, of which some definitions have hundreds
     lines = text[:READ_MOST].splitlines()
-    parts = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
-    return [Sentence(said, said.lower().replace("’", "'")) for part in parts for said in _cut(part)]
+    joined = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
+    return [passage for line in joined for passage in _in_passages(line)]
+
+
+def _in_passages(line: str) -> Iterator[str]:
+    """Yield a line, cut behind a sentence wherever it becomes long."""
+    begin = 0
+    while len(line) - begin > TOGETHER and (end := _END.search(line, begin + TOGETHER)) is not None:
+        yield line[begin : end.start() + 1]
+        begin = end.end()
+    yield line[begin:]
+
+
+def sentences(passage: str) -> Iterator[Sentence]:
+    """Yield the sentences of a passage."""
+    for said in _cut(passage):
+        yield Sentence(said, lowered(said))
+
+
+def is_one_sentence(line: str) -> bool:
+    """Return True if no sentence ends inside a line."""
+    return (" " not in line and line.isascii()) or _END.search(line) is None
+
+
+def lowered(said: str) -> str:
+    """Return a text in the form in which rules and hints are searched in it."""
+    return said.lower().replace("’", "'")
+
+
+def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Yield passages with their places, short ones together."""
+    some, size = list[tuple[str, str]](), 0
+    for part in parts:
+        some.append(part)
+        size += len(part[1])
+        if size > TOGETHER:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _cut(line: str) -> Iterator[str]:
     """Yield the sentences of a line."""
     begin = 0
-    for end in _END.finditer(line):
+    for end in () if is_one_sentence(line) else _END.finditer(line):
         said = line[begin : end.start() + 1]
         begin = end.end()
         if len(said) <= TOGETHER:

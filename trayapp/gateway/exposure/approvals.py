@@ -157,6 +157,8 @@ class Approvals:
         if pin is not None and not pin.beside:
             pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
+            if not pin.seen and settings.suspicious != "off":
+                return self._judge_new(known, name, item, digest, settings, others)
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
@@ -200,14 +202,15 @@ class Approvals:
         settings: Settings,
         others: Callable[[], OtherTools],
     ) -> Verdict:
+        looks = settings.suspicious != "off"
         whole = self._looks_whole(name, known.tools.get(name))
         findings = self._findings(known.server, name, item, digest, whole=whole)
-        if is_tool(name) and (found := _find_look_alike(known, name, others())) is not None:
+        if looks and is_tool(name) and (found := _find_look_alike(known, name, others())) is not None:
             findings = (found, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         )  # texts are never compared with it
-        pin = Pin(digest, kept, not is_held(findings), findings, unread=not whole)
+        pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
 
@@ -216,9 +219,13 @@ class Approvals:
 
         Else they are told of afterwards (`read_words`): no client waits for that.
         """
-        return self._settings().suspicious == "hold" or (pin is not None and pin.approved and not is_apart(name))
+        if self._settings().suspicious == "hold":
+            return True
+        return pin is not None and pin.approved and pin.seen and not is_apart(name)
 
     def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
+        if self._settings().suspicious == "off":
+            return ()
         looked = self._looked.get(server, {}).get(f"{name} {digest}")
         if looked is not None:
             return looked
