@@ -28,9 +28,8 @@ def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
 
 
 def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
-    every = hints.bits_of("")
-    assert "orders.mark.role" not in [rule.code for _, rule in hints.hopeful_rules("a user may start it: x < 3", every)]
-    assert "orders.mark.role" in [rule.code for _, rule in hints.hopeful_rules("<|im_start|>system", every)]
+    assert "orders.mark.role" not in [rule.code for _, rule in hints.hopeful_rules("a user may start it: x < 3")]
+    assert "orders.mark.role" in [rule.code for _, rule in hints.hopeful_rules("<|im_start|>system")]
 
 
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
@@ -55,7 +54,7 @@ def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
     overlapping = ["consentold", "no-one needs to know", "toto the ai", "tool tools of", "xpassphrasekeyx", "users", ""]
     texts = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.honest, *rule.hints, *rule.beside)]
     for text in (*overlapping, *texts):
-        hopeful = [rule for _, rule in hints.hopeful_rules(text, hints.bits_of(""))]
+        hopeful = [rule for _, rule in hints.hopeful_rules(text)]
         assert hopeful == [
             rule
             for rule in RULES

@@ -101,9 +101,13 @@ def turned(text: str) -> Iterator[str]:
     if b"ldl" in kinds:
         spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), spelled)
     if b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds:
-        spelled = _SPACED.sub(lambda run: _NO_LETTER.sub("", run[0]), spelled)
+        spelled = _SPACED_TOO.sub(_unspaced, spelled) if _SPACED.search(spelled) else spelled
     ways += [spelled] if spelled != text else []
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS if word in way))
+
+
+def _unspaced(run: re.Match[str]) -> str:
+    return _NO_LETTER.sub("", run[0])
 
 
 def may_be_coded(text: bytes) -> bool:
@@ -172,7 +176,9 @@ _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 _WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED = late(r"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){4,}[a-z](?![a-z0-9])")
+_SPACED, _SPACED_TOO = (  # a long word that is written so; any word, where there is a long one
+    late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
+)
 
 
 def _of_base64(run: str) -> bytes:

@@ -20,6 +20,7 @@ END = "\n"  # of a word: behind it, a hint of several words goes on
 
 # Rules are bits of a number: several are joined in one step. The second half is for what stands beside the hints.
 _HALF = len(RULES)
+EVERY = (1 << _HALF) - 1
 _BITS: dict[str, int] = {}  # of the rules with a hint
 _ALONE = 0  # rules that want nothing beside their hints
 for _at, _rule in enumerate(RULES):
@@ -60,7 +61,7 @@ Hints = tuple[int, tuple[tuple[str, int], ...]]
 _KNOWN: dict[str, Hints] = {}
 
 
-def hopeful_rules(low: str, wanted: int) -> list[tuple[int, Rule]]:
+def hopeful_rules(low: str, wanted: int = EVERY) -> list[tuple[int, Rule]]:
     """Return those of the rules with these bits that may match a lower-case text: it holds their hints."""
     missing = wanted | wanted << _HALF
     for word in set(low.split()):
@@ -76,11 +77,6 @@ def hopeful_rules(low: str, wanted: int) -> list[tuple[int, Rule]]:
         hopeful.append((bit, RULES[bit.bit_length() - 1]))
         found ^= bit
     return hopeful
-
-
-def bits_of(codes: str | tuple[str, ...]) -> int:
-    """Return the bits of the rules whose codes begin so."""
-    return sum(1 << at for at, rule in enumerate(RULES) if rule.code.startswith(codes))
 
 
 def _known(word: str) -> Hints:

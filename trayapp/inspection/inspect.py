@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 # Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts that
 # are heaps of words of orders need six times as much.
-LOOKED_LEAST = 12_000
+LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # more for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
-LOOKED_CONCEALED = 5_000  # in texts that were decoded or turned
+LOOKED_CONCEALED = 3_000  # in texts that were decoded or turned
+LOOKED_PLAIN = 6_000  # for orders that a text with a turned one holds anyway
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
 _QUOTED = late(
-    r"\b(?:such as|like|e\.g\.|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
-    r"strings?|finds?|blocks?|matches|says?)\b[^\n]*[\"'`“‘(][^\"'`”’)]*$"
+    r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
+    r"strings?|finds?|blocks?|matches|says?)\b)[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
 _REST_OF_WORD = late(r"\w*")
 _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
-_TURNED = ("orders.override.", "orders.conceal.")  # only these are worth the trouble of writing backwards
 
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
@@ -138,14 +138,12 @@ class _Search:
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def orders(
-        self, texts: Iterable[tuple[str, str]], codes: str | tuple[str, ...] = "", known: Iterable[str] = ()
-    ) -> Iterator[Finding]:
+    def orders(self, texts: Iterable[tuple[str, str]], known: Iterable[str] = ()) -> Iterator[Finding]:
         """Yield the first finding of each rule in bared texts. A known or repeated sentence is skipped."""
         from trayapp.inspection import hints  # loads the rules: as above
 
-        wanted, seen = hints.bits_of(codes), set(known)
-        for place, sentence in _hopeful(texts, wanted):
+        wanted, seen = hints.EVERY, set(known)
+        for place, sentence in _hopeful(texts):
             if sentence.low in seen:
                 continue
             seen.add(sentence.low)
@@ -160,13 +158,13 @@ class _Search:
                     yield _order(rule, place, sentence, match)
 
 
-def _hopeful(texts: Iterable[tuple[str, str]], wanted: int) -> Iterator[tuple[str, Sentence]]:
+def _hopeful(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]:
     """Yield the sentences of those passages in which rules may find something: short ones are tried together."""
     from trayapp.inspection import hints
 
     for some in together((place, passage) for place, text in texts for passage in passages(text)):
         whole = " ".join(passage for _, passage in some)
-        if is_one_sentence(whole) or hints.hopeful_rules(lowered(f" {whole}"), wanted):
+        if is_one_sentence(whole) or hints.hopeful_rules(lowered(f" {whole}")):
             yield from ((place, sentence) for place, passage in some for sentence in sentences(passage))
 
 
@@ -217,9 +215,9 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 
 
 def _suspected(texts: list[tuple[str, str]], suspects: Callable[[bytes], bool]) -> Iterator[tuple[str, str]]:
-    """Yield the texts of which a quick check suspects something: short ones are checked together."""
+    """Yield the texts of which a quick check suspects something: short ones are looked at together first."""
     for some in together(texts):
-        if suspects("\n\n".join(text for _, text in some).encode("utf-8", "replace")):
+        if len(some) == 1 or suspects("\n\n".join(text for _, text in some).encode("utf-8", "replace")):
             yield from some
 
 
@@ -231,14 +229,12 @@ def _turned(text: str, search: _Search) -> Iterator[Finding]:
     ways = list(encoded.turned(bare))
     seen = {sentence.low for passage in passages(bare) for sentence in sentences(passage)} if ways else set[str]()
     plain: set[str] | None = None
-    for order in (one for words in ways for one in _orders_in(words, search, _TURNED, seen)):
+    for order in (one for words in ways for one in _orders_in(words, search, seen)):
         if plain is None:
-            plain = {one.code for one in search.orders([("", bare)], _TURNED)}
-        if plain.isdisjoint((order.code, UNREAD)):
+            plain = {one.code for one in _Search(LOOKED_PLAIN).orders([("", bare)])}
+        if order.code not in plain:
             yield order
 
 
-def _orders_in(
-    text: str, search: _Search, codes: str | tuple[str, ...] = "orders.", seen: Iterable[str] = ()
-) -> Iterator[Finding]:
-    return (one for one in search.orders([("", text)], codes, seen) if one.code.startswith(codes))
+def _orders_in(text: str, search: _Search, seen: Iterable[str] = ()) -> Iterator[Finding]:
+    return (one for one in search.orders([("", text)], seen) if one.code != UNREAD)

@@ -14,7 +14,7 @@ READ_MOST = 100_000  # characters of one definition; the longest known honest on
 TOGETHER = 600  # characters of a sentence that are searched together
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
-_END = late(r"[.!?。！？](?:(?<=[.!?]) |(?<=[。！？]) ?)")
+_END = late(r"[.!?。！？](?<!e\.g\.|i\.e\.)(?:(?<=[.!?]) |(?<=[。！？]) ?)")
 _MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
 _ITEMS = frozenset("-*#>|<[{•0123456789")  # begin a list item, a heading or a tag
 
