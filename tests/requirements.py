@@ -309,6 +309,7 @@ REQUIREMENTS: dict[str, str] = {
     "pin-held": "A tool that changes, or turns up as another server's, is held back, served as approved where it fits.",
     "pin-survives": "What was approved outlives cache and restart; a broken file is first sight again, and a problem.",
     "pin-approve": "An approval is of the very definition that was shown; sessions and searches follow at once.",
+    "pin-approve-all": "Approving all that waits is one pass over the servers, whatever number of tools they have.",
     "pin-modes": "`approve_changes`: notify serves and says so, off does neither; a change is followed live.",
     "pin-verb": "`approve` shows each difference readably, asks on a terminal, and approves no more than was shown.",
     "pin-person": "Without a terminal only a script that says so on purpose can approve a tool.",

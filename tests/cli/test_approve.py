@@ -106,6 +106,17 @@ def test_what_is_approved_is_what_was_shown(tmp_path: Path, words: tuple[str, ..
     assert gateway.requests[-1] == ("approve", {"tools": [KEY]})
 
 
+@pytest.mark.requirement("pin-approve-all")
+def test_all_are_approved_in_two_requests_however_many_they_are(tmp_path: Path) -> None:
+    rows = [{**ROW, "server": f"s{at % 60}", "tool": f"t{at}", "hash": f"h{at}"} for at in range(1_300)]
+    keys = [{member: row[member] for member in KEY} for row in rows]
+    with FakeGateway(tmp_path, {"approvals": {"rows": rows}, "approve": {"approved": keys, "missed": []}}) as gateway:
+        done = run_cli(tmp_path, "approve", "--all", "--yes")
+    assert done.stdout.count("\nApproved: ") == len(rows)
+    assert [method for method, _ in gateway.requests] == ["approvals", "approve"]
+    assert gateway.requests[-1][1] == {"tools": keys}
+
+
 @pytest.mark.requirement("pin-verb")
 def test_a_tool_that_changed_meanwhile_is_said_and_exits_with_1(tmp_path: Path) -> None:
     missed = {"approved": [], "missed": DONE["approved"]}
