@@ -313,23 +313,23 @@ async def test_notify_serves_the_change_and_says_so(tmp_path: Path) -> None:
 async def test_all_are_approved_in_one_pass_over_the_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tools: int
 ) -> None:
-    names = [f"s{at}" for at in range(6)]
+    names, work = [f"s{at}" for at in range(6)], Counter[str]()
     items = [tool(f"Does {at}.", f"t{at}") for at in range(tools)]
+    for owner, name in ((Approvals, "judge"), (approvals, "definition_hash"), (approval_store, "save")):
+        plain = getattr(owner, name)
+
+        def counted(*given: Any, name: str = name, plain: Any = plain, **more: Any) -> Any:
+            work[name] += 1
+            return plain(*given, **more)
+
+        monkeypatch.setattr(owner, name, counted)
     async with house(tmp_path) as made:
         await with_servers(made, **dict.fromkeys(names, items))
         for name in names:
             await relisted(made, name, *(changed(item, description="Does it!") for item in items))
         rows = await waiting(made)
         await anyio.wait_all_tasks_blocked()
-        work = Counter[str]()
-        for owner, name in ((Approvals, "judge"), (approvals, "definition_hash"), (approval_store, "save")):
-            plain = getattr(owner, name)
-
-            def counted(*given: Any, name: str = name, plain: Any = plain, **more: Any) -> Any:
-                work[name] += 1
-                return plain(*given, **more)
-
-            monkeypatch.setattr(owner, name, counted)
+        work.clear()
         done = await asked(made, control.APPROVE, tools=hashes(rows))
         assert {item["description"] for item in (await served(made)).values()} == {"Does it!"}
     assert (len(done["approved"]), done["missed"]) == (len(names) * tools, [])
