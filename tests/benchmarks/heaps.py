@@ -21,7 +21,9 @@ DEPTH = 450  # of a nested schema
 _chance = random.Random(11)
 _LITERAL = re.compile(r"[a-z][a-z' -]{2,}")
 _EXAMPLES = [text for rule in RULES for text in rule.found]
-_WORDS = [word for rule in RULES for word in rule.hints] + [word for text in _EXAMPLES for word in text.lower().split()]
+_WORDS = [word for rule in RULES for word in (*rule.hints, *rule.beside)] + [
+    word for text in _EXAMPLES for word in text.lower().split()
+]
 
 
 def heaps() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -48,6 +50,11 @@ def heaps() -> Iterator[tuple[str, dict[str, Any]]]:
         "values",
         {"name": "a", "inputSchema": {"properties": {"a": {"enum": [f"{one}{at}" for at, one in enumerate(words)]}}}},
     )
+    for name, length in (("names", 3), ("long names", 60)):
+        named = {_random(length): dict[str, Any]() for _ in range(SIZE // (length + 6))}
+        yield f"different {name}", {"name": "a", "inputSchema": {"type": "object", "properties": named}}
+    different = [_random(_chance.randint(4, 8)) for _ in range(1_100)]
+    yield "different values", {"name": "a", "inputSchema": {"properties": {"a": {"enum": different}}}}
     nested = '{"properties":{"a":' * DEPTH + "{}" + "}}" * DEPTH
     yield "nested", {"name": "a", "inputSchema": json.loads(nested)}
 
@@ -76,10 +83,16 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "quoted", _filled(lambda: f"says '{_chance.choice(_EXAMPLES).rstrip('.')}', ")
     for rule in RULES:
         found = [text.lower().rstrip(".").split() for text in rule.found]
-        own = [*rule.hints, *(word for words in found for word in words)]
+        own = [*rule.hints, *rule.beside, *(word for words in found for word in words)]
         yield f"words of {rule.code}", _filled(lambda own=own: _chance.choice(own) + " ")  # type: ignore[misc]
         yield f"beginnings of {rule.code}", _filled(lambda found=found: _begun(_chance.choice(found)) + " ")  # type: ignore[misc]
         yield f"repeated {rule.code}", f"{' '.join(found[0][: max(1, len(found[0]) - 2)])} " * 2_000
+    yield "different words", _filled(lambda: f"{_random(_chance.randint(2, 9))} ")
+    yield "words around hints", _filled(lambda: f"{_random(2)}{_chance.choice(_WORDS)}{_random(2)} ")
+    yield "short sentences", _filled(lambda: f"{_random(2)}. ")
+    yield "short lines", _filled(lambda: f"- {_random(2)}\n")
+    yield "one word", _filled(lambda: _chance.choice(_WORDS).replace(" ", ""))
+    yield "Chinese", _filled(lambda: f"{chr(_chance.randint(0x4E00, 0x9FFF))} ")
     plain, data = heap.encode("ascii", "ignore").decode(), heap.encode()
     yield "turned in all ways", f"{heap[: SIZE - 100]} lgnore vtaber erongi 1gn0re i g n o r e"
     yield "rot13", codecs.encode(heap, "rot13")
@@ -111,6 +124,11 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "blanks", f"a{' ' * 100}b" * 100
     yield "blank lines", f"a{chr(10) * 27}b" * 400
     yield "emoji", "👩‍💻🏳️‍🌈 " * 2_000
+
+
+def _random(length: int) -> str:
+    """Return a word that nobody has seen before."""
+    return "".join(_chance.choices("abcdefghijklmnopqrstuvwxyz", k=length))
 
 
 def _begun(words: list[str]) -> str:

@@ -57,7 +57,7 @@ _BITS = _kinds(b="01")
 # Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
-_PIECES = late(rb"aU[aUw]{0,24}s{1,30}[aUw]{0,24}?aU")
+_PIECES = late(rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU")
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
