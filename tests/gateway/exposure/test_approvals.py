@@ -324,7 +324,7 @@ async def test_all_are_approved_in_one_pass_over_the_servers(
 
         monkeypatch.setattr(owner, name, counted)
     async with house(tmp_path) as made:
-        await with_servers(made, **dict.fromkeys(names, items))
+        await with_servers(made, None, **dict.fromkeys(names, items))
         for name in names:
             await relisted(made, name, *(changed(item, description="Does it!") for item in items))
         rows = await waiting(made)
