@@ -56,7 +56,7 @@ async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page_that_says
         assert header is not None
         assert header.removeprefix("Bearer ") in server.issuer.access
         assert "Signed in to web" in made.pages[0]
-        assert made.accounts._under_way == {}
+        assert made.accounts._in_progress == {}
         assert begun.error is None
         status = made.accounts.status(server.url())
         assert status is not None
@@ -450,8 +450,8 @@ async def test_a_scope_that_was_wanted_is_asked_for_besides_those_that_were_gran
     async with guarded(challenge_scope="read") as server, person() as made:
         await made.sign_in(server.url())
         account = made.accounts.of(server.url())
-        account.want("write")
-        account.want("write admin")
+        account.require_scope("write")
+        account.require_scope("write admin")
         assert account.status is not None
         assert account.status.wanted == "write admin"
         await made.sign_in(server.url())

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
-from trayapp.auth.grant import Answer, SignInError
+from trayapp.auth.grant import AuthorizationResponse, SignInError
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +56,7 @@ async def test_the_answer_comes_through_and_the_page_waits_for_the_outcome() -> 
             pages.append(await visit(callback, f"code=c0de&state={STATE}&iss={ISSUER}"))
 
         tasks.start_soon(browser)
-        assert await callback.answer() == Answer("c0de", STATE, ISSUER)
+        assert await callback.answer() == AuthorizationResponse("c0de", STATE, ISSUER)
         assert pages == []
         callback.decide(None)
         await callback.shown()

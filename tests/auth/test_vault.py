@@ -131,7 +131,7 @@ async def test_what_cannot_be_kept_lives_in_memory_and_is_kept_later(mood: Liter
             naps.append(seconds)
             await nap.wait()
 
-        tasks.start_soon(desk.vault.keep_trying, sleep)
+        tasks.start_soon(desk.vault.retry_storing, sleep)
         await desk.vault.write("old", "x")
         desk.entries.mood = mood
         assert not await desk.vault.write("key", "secret")
@@ -288,7 +288,7 @@ async def test_a_keyring_that_is_unlocked_by_and_by_is_noticed_with_growing_wait
         desk.entries.mood = "locked"
         with pytest.raises(KeyringUnavailableError):
             await desk.vault.read("key")
-        tasks.start_soon(desk.vault.keep_trying, sleep)
+        tasks.start_soon(desk.vault.retry_storing, sleep)
         with anyio.fail_after(10):
             while desk.vault.state != "available":
                 await anyio.lowlevel.checkpoint()

@@ -18,7 +18,7 @@ from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import await_ready, is_alive
-from trayapp.service.pause import Pause, StartTurn
+from trayapp.service.pause import Pause, StartClaim
 from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.rundir import run_dir
 
@@ -118,7 +118,7 @@ def test_a_lock_that_another_process_holds_is_respected(home: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="sh")
 @pytest.mark.requirement("tray-first")
 def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes_on(home: Path) -> None:
-    turn = StartTurn(run_dir({"MULTI_MCP_HOME": str(home)}))
+    turn = StartClaim(run_dir({"MULTI_MCP_HOME": str(home)}))
     turn.hold()
     start, env = [*own_command(), "start", "--linger"], environment(home)
     try:

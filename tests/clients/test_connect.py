@@ -26,7 +26,7 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
-from trayapp.clients.context import ClientsContext, noted
+from trayapp.clients.context import ClientsContext, recorded_connection
 from trayapp.clients.entry import wanted_entry, words_of
 from trayapp.clients.family import lookup
 from trayapp.clients.table import BY_NAME, CLIENTS, NAME, Client
@@ -474,7 +474,7 @@ def test_a_dry_run_changes_nothing_and_shows_the_difference(cursor: Desk) -> Non
     assert not any(line.startswith("-") and "other" not in line for line in change.diff()[2:])
     assert path.read_bytes() == original
     assert not plan_disconnect("cursor", world).changes
-    assert noted(world, "cursor") is None
+    assert recorded_connection(world, "cursor") is None
 
 
 def test_found_clients_are_those_that_are_here_in_the_order_of_the_table(tmp_path: Path) -> None:
@@ -511,7 +511,7 @@ def test_a_note_that_cannot_be_read_is_none(tmp_path: Path) -> None:
         b'{"version":1,"connected":{"cursor":5}}',
     ):
         world.record.write_bytes(data)
-        assert noted(world, "cursor") is None
+        assert recorded_connection(world, "cursor") is None
     file_of(CURSOR, world)
     connect("cursor", world)
-    assert noted(world, "cursor") is not None
+    assert recorded_connection(world, "cursor") is not None

@@ -12,8 +12,15 @@ import pytest
 from tests.clients.machines import machine_in, world_in
 from trayapp.clients import files
 from trayapp.clients.connect import connect
-from trayapp.clients.context import ClientsContext, ConnectionRecord, decline_offer, is_offer_declined, note, noted
-from trayapp.clients.imports import doubled, first_offers, first_words, names_by_client, offers, take_away
+from trayapp.clients.context import (
+    ClientsContext,
+    ConnectionRecord,
+    decline_offer,
+    is_offer_declined,
+    record_connection,
+    recorded_connection,
+)
+from trayapp.clients.imports import duplicates, first_offers, move_out, names_by_client, offer_text, offers
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import BY_NAME
@@ -102,19 +109,19 @@ def test_what_two_clients_start_alike_is_offered_once(tmp_path: Path) -> None:
 def test_after_a_no_nothing_is_offered_and_what_is_connected_stays_noted(tmp_path: Path) -> None:
     world = world_in(tmp_path)
     (tmp_path / ".claude.json").write_text('{"mcpServers": {"c": {"command": "z"}}}')
-    note(world, "cursor", ConnectionRecord(tmp_path / "f"))
+    record_connection(world, "cursor", ConnectionRecord(tmp_path / "f"))
     assert not is_offer_declined(world)
     decline_offer(world)
-    note(world, "codex", ConnectionRecord(tmp_path / "g", made=True))
+    record_connection(world, "codex", ConnectionRecord(tmp_path / "g", made=True))
     assert is_offer_declined(world)
     assert offered(None, world) == {}
-    assert noted(world, "cursor") == ConnectionRecord(tmp_path / "f")
+    assert recorded_connection(world, "cursor") == ConnectionRecord(tmp_path / "f")
 
 
 def test_the_first_words_count() -> None:
-    assert first_words({}) == ""
-    assert first_words({"Cursor": ["a"]}) == "Cursor has 1 server of its own"
-    assert first_words({"A": ["a"], "B": ["b"], "C": ["c"]}) == "A, B and C have 3 servers of their own"
+    assert offer_text({}) == ""
+    assert offer_text({"Cursor": ["a"]}) == "Cursor has 1 server of its own"
+    assert offer_text({"A": ["a"], "B": ["b"], "C": ["c"]}) == "A, B and C have 3 servers of their own"
 
 
 @pytest.mark.requirement("import-shown")
@@ -126,13 +133,13 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
     )
     path.write_text(text)
     servers = found_servers(machine_in(tmp_path)).servers
-    assert [move.file for move in take_away(servers[:1])] == [path]
+    assert [move.file for move in move_out(servers[:1])] == [path]
     assert path.read_text() == text.replace('    "a": {"command": "x"},\n', "")
     backup = files.backup_of(path, files.BACKUP_MOVED)
     assert backup.read_text() == text
     backup.chmod(0o644)
-    assert take_away(servers[:1]) == []
-    assert [move.file for move in take_away(servers)] == [path]
+    assert move_out(servers[:1]) == []
+    assert [move.file for move in move_out(servers)] == [path]
     assert os.name != "posix" or backup.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text().replace("// mine", "").replace("1,", "1")) == {"mcpServers": {}, "z": 1}
 
@@ -210,9 +217,9 @@ def test_clients_that_still_start_what_is_here_too_are_named(tmp_path: Path) -> 
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
     config = parse("servers: {mine: {command: x, cwd: ~}}", "f")
-    assert doubled(config, world) == []
+    assert duplicates(config, world) == []
     for client in ("cursor", "claude-code"):
         connect(client, world)
-    assert names_by_client(doubled(config, world)) == {"Claude Code": ["a"], "Cursor": ["a"]}
-    take_away(offer.found for offer in doubled(config, world))
-    assert doubled(config, world) == []
+    assert names_by_client(duplicates(config, world)) == {"Claude Code": ["a"], "Cursor": ["a"]}
+    move_out(offer.found for offer in duplicates(config, world))
+    assert duplicates(config, world) == []

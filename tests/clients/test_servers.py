@@ -11,7 +11,7 @@ import pytest
 from tests.clients.machines import COMMAND, PLATFORMS, file_of, machine_in, world_in
 from trayapp.clients.connect import connect, disconnect
 from trayapp.clients.entry import is_ours
-from trayapp.clients.imports import take_away
+from trayapp.clients.imports import move_out
 from trayapp.clients.places import Machine
 from trayapp.clients.servers import ClientLayers, FoundServers, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
@@ -349,7 +349,7 @@ def test_other_spellings_of_the_key_that_holds_the_servers_are_read(tmp_path: Pa
     path = saved(tmp_path, ".cursor/mcp.json", f'// c\n{{"{key}":{{"a":{{"command":"x"}},}},}}')  # config-15
     (found,) = read_servers(BY_NAME["cursor"], machine_in(tmp_path)).servers
     assert (found.name, found.entry, found.keys, found.line) == ("a", {"command": "x"}, (key, "a"), 2)
-    assert [move.file for move in take_away([found])] == [path]
+    assert [move.file for move in move_out([found])] == [path]
     assert path.read_text() == f'// c\n{{"{key}":{{}},}}'
 
 

@@ -12,7 +12,7 @@ from tests.clients.machines import file_of, samples, world_in
 from trayapp.clients import connect as connecting
 from trayapp.clients import files
 from trayapp.clients.context import ClientsContext
-from trayapp.clients.imports import all_moves, put_back, remember, take_away
+from trayapp.clients.imports import move_out, put_back, record_import, recorded_moves
 from trayapp.clients.servers import read_servers
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 
@@ -24,8 +24,8 @@ EACH = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{nam
 
 def move(client: Client, world: ClientsContext) -> None:
     """As `import --move` does."""
-    kept = [each.backup for each in all_moves(world)]
-    remember(world, [], take_away(read_servers(client, world.machine).servers, kept))
+    kept = [each.backup for each in recorded_moves(world)]
+    record_import(world, [], move_out(read_servers(client, world.machine).servers, kept))
 
 
 Step = Callable[[Client, ClientsContext], object]
@@ -66,7 +66,7 @@ def test_the_file_has_its_bytes_again_in_whichever_order(
         step(client, world)
         path.read_bytes()
     assert path.read_bytes() == original
-    assert all_moves(world) == []
+    assert recorded_moves(world) == []
     assert not files.backup_of(path, files.BACKUP_MOVED).exists()
 
 
@@ -79,7 +79,7 @@ def test_two_moves_of_one_file_are_both_undone(tmp_path: Path) -> None:
     move(client, world)
     path.write_text('{"mcpServers": {"b": {"command": "y"}}}')
     move(client, world)
-    assert len({each.backup for each in all_moves(world)}) == 2
+    assert len({each.backup for each in recorded_moves(world)}) == 2
     put_back(world)
     assert json.loads(path.read_text()) == {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}
     assert path.read_bytes() != original
@@ -113,7 +113,7 @@ def test_half_a_surrogate_pair_comes_back_into_a_file_that_was_changed_since(tmp
     for name in ("cursor", "claude-code"):
         held = json.loads(file_of(BY_NAME[name], world).read_text(encoding="utf-8"))
         assert held == {"theme": "dark", "mcpServers": {"odd\ud83d": {"command": "x"}}}
-    assert all_moves(world) == []
+    assert recorded_moves(world) == []
 
 
 def test_an_undo_that_was_interrupted_before_its_note_is_finished_by_the_next(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_an_undo_that_was_interrupted_before_its_note_is_finished_by_the_next(tm
     path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
     original = path.read_bytes()
     move(client, world)
-    (left,) = all_moves(world)
+    (left,) = recorded_moves(world)
     path.write_bytes(original)  # as an undo of an earlier edition left it
     left.backup.unlink()
     (done,) = put_back(world)
     assert (done.why_not, path.read_bytes()) == ("", original)
-    assert all_moves(world) == []
+    assert recorded_moves(world) == []
 
 
 def test_without_its_backup_a_move_stays_noted_and_the_others_are_undone(tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_without_its_backup_a_move_stays_noted_and_the_others_are_undone(tmp_pat
         path = file_of(BY_NAME[name], world)
         path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
         move(BY_NAME[name], world)
-    (last, first) = all_moves(world)
+    (last, first) = recorded_moves(world)
     last.backup.unlink()
     assert [done.why_not for done in put_back(world)] == ["their backup is gone", ""]
-    assert [left.file for left in all_moves(world)] == [last.file]
+    assert [left.file for left in recorded_moves(world)] == [last.file]
     assert json.loads(first.file.read_text()) == {"mcpServers": {"a": {"command": "x"}}}
 
 

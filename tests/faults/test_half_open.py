@@ -58,7 +58,7 @@ class Cable:
         """As if nothing had been."""
         self.ip("-n", self.name, "addr", "add", f"{self.theirs}/30", "dev", f"{self.name}b")
 
-    def take_away(self) -> None:
+    def move_out(self) -> None:
         """And all that is at its end."""
         subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", f"{self.name}a"], check=False, capture_output=True)
@@ -76,7 +76,7 @@ def cable() -> Iterator[Cable]:
     try:
         made.lay()
     except subprocess.CalledProcessError as error:
-        made.take_away()
+        made.move_out()
         missing(f"may not make a network: {error.stderr.decode().strip()}")
     words = ["ip", "netns", "exec", made.name, sys.executable, "-m", "tests.faults.site", made.theirs, str(PORT)]
     server = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -88,7 +88,7 @@ def cable() -> Iterator[Cable]:
         server.kill()
         server.wait(PATIENCE_S)
         server.stdout.close()
-        made.take_away()
+        made.move_out()
 
 
 def entry(cable: Cable) -> dict[str, str]:

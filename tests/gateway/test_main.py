@@ -19,7 +19,7 @@ from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.gateway.main import GatewayHost, run_gateway
 from trayapp.model.errors import AlreadyRunningError, StorageError
-from trayapp.service.gateway_process import why_it_ended
+from trayapp.service.gateway_process import logged_end_reason
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient, connect
 from trayapp.wire.endpoint import GatewayLock
@@ -179,7 +179,7 @@ def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Pa
     with pytest.raises(StorageError):
         run_gateway(made.environ, linger=False, sample=["python3"])
     words = (home / "logs" / "gateway.log").read_text(encoding="utf-8").splitlines()
-    assert why_it_ended(words).startswith("Cannot listen on ")  # where the tray and a shim's user look for it
+    assert logged_end_reason(words).startswith("Cannot listen on ")  # where the tray and a shim's user look for it
     lock = GatewayLock(made.run)
     lock.acquire()
     lock.release()

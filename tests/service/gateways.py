@@ -150,7 +150,7 @@ class FakePlace:
         self.streams.append(stream)
         return stream
 
-    def owner(self, process: object) -> bool:
+    def owns(self, process: object) -> bool:
         return self.ours
 
     def adopted(self) -> FakeProcess | None:
@@ -162,16 +162,16 @@ class FakePlace:
     def release_start(self) -> None:
         self.turns.append(False)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if not self.answering:
             raise NoGatewayError
         if not self.stop_refused:
             self.stop(0)
 
-    def last_words(self) -> str:
+    def end_reason(self) -> str:
         return "its last words"
 
-    def how_to_kill(self) -> str:
+    def kill_hint(self) -> str:
         return "End it with: kill -9 77"
 
     def pause(self) -> None:

@@ -87,14 +87,14 @@ def test_odd_paths_come_back_as_they_are(entry: AutostartEntry, path: str) -> No
 def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: AutostartEntry) -> None:
     Autostart(entry, StartCommand(("/old/multi-mcp", "tray"))).turn(True)
     switch = Autostart(entry, StartCommand(PROGRAM))
-    assert switch.keep_true()
+    assert switch.refresh_command()
     assert entry.written() == StartCommand(PROGRAM)
-    assert not switch.keep_true()
+    assert not switch.refresh_command()
 
 
 @pytest.mark.requirement("autostart-update")
 def test_what_is_off_stays_off(entry: AutostartEntry) -> None:
-    assert not Autostart(entry, StartCommand(PROGRAM)).keep_true()
+    assert not Autostart(entry, StartCommand(PROGRAM)).refresh_command()
     assert not entry.is_on()
 
 
@@ -103,7 +103,7 @@ def test_the_entry_of_another_home_is_left_alone(tmp_path: Path) -> None:
         mine, other = StartCommand(PROGRAM, "/home/ada/a home"), StartCommand(("/old/x",), "")
         entry.write(mine)
         assert entry.written() == mine
-        assert not Autostart(entry, other).keep_true()
+        assert not Autostart(entry, other).refresh_command()
         assert entry.written() == mine
 
 

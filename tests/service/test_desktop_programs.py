@@ -12,7 +12,7 @@ from trayapp import __version__
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.desktop_programs import copy, encoded
 from trayapp.service.gateway_launch import connect_gateway
-from trayapp.service.gateway_process import why_it_ended
+from trayapp.service.gateway_process import logged_end_reason
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
 from trayapp.service.verb import run_verb
 from trayapp.service.version import commit_of, version_text
@@ -164,4 +164,4 @@ MISTAKE = [
     ],
 )
 def test_of_a_log_only_an_error_at_its_end_tells_why_a_gateway_ended(lines: list[str], why: str) -> None:
-    assert why_it_ended(lines) == why
+    assert logged_end_reason(lines) == why

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway
 # Starts what its arguments say, waits for that, and prints its exit code: a process without threads, as the shim is.
 STARTS = """
 import os, sys, time
-from trayapp.service.gateway_launch import fork_detached, reap_by_itself
+from trayapp.service.gateway_launch import fork_detached, reap_automatically
 for closed in os.environ.get("CLOSED", "").split():
     os.close(int(closed))
 child = fork_detached(sys.argv[1:], {"SAID": "hello"})
 while child.poll() is None:
     time.sleep(0.005)
-reap_by_itself(True)
+reap_automatically(True)
 forgotten = fork_detached([sys.executable, "-c", "raise SystemExit(5)"], {})
 while forgotten.poll() is None:
     time.sleep(0.005)

@@ -72,7 +72,7 @@ def test_deprecated_and_deleted_ones_are_told_apart_and_come_last(tmp_path: Path
     )
     with registry(*rows) as server:
         found = named(server, tmp_path)
-        told = [(one.name, one.status, one.said) for one in found.find("x").entries]
+        told = [(one.name, one.status, one.status_message) for one in found.find("x").entries]
         gone = found.entry("io.github.d/x-gone").entries[0]
     assert told == [
         ("io.github.b/x", "active", ""),
@@ -162,7 +162,9 @@ def test_hostile_entries_are_left_out_or_become_bounded_text(tmp_path: Path) -> 
         found = named(server, tmp_path / "cache").find("x").entries
     assert {one.name for one in found} == {"io.github.a/x1", "io.github.a/x2", "io.github.a/x3", "../.."}
     for one in found:
-        text = f"{one.name}{one.title}{one.version}{one.description}{one.said}{one.updated}{''.join(one.ways)}"
+        text = (
+            f"{one.name}{one.title}{one.version}{one.description}{one.status_message}{one.updated}{''.join(one.ways)}"
+        )
         assert text.isprintable()
         assert len(text) < 1000
     assert {path.parent for path in tmp_path.rglob("*.json")} == {tmp_path / "cache"}

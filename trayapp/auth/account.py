@@ -130,7 +130,7 @@ class Account:
         """Return True if the moment was less than `seconds` ago. A future one (the clock was set back) is not."""
         return 0 <= self._now() - moment < seconds
 
-    def want(self, scope: str | None) -> None:
+    def require_scope(self, scope: str | None) -> None:
         """Record a scope that a refused request needed (RFC 6750, insufficient_scope)."""
         had = (self.wanted or "").split()
         more = [word for word in (scope or "").split() if word not in had]
@@ -138,7 +138,7 @@ class Account:
             self.wanted = " ".join([*had, *more])
             self._changed()
 
-    def hurry(self) -> None:
+    def limit_renewal(self) -> None:
         """Limit a renewal in flight to LAST_MOMENT_S, because the gateway ends."""
         if self._renewal is not None:
             self._renewal.scope.deadline = min(self._renewal.scope.deadline, anyio.current_time() + LAST_MOMENT_S)

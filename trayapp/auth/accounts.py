@@ -15,7 +15,16 @@ import anyio.abc
 import anyio.to_thread
 
 from trayapp.auth.account import LAST_MOMENT_S, Account, ClientSettings
-from trayapp.auth.grant import EXPIRES_S, AccountKey, Answer, Ask, Grant, SignInError, SignInRequest, account_key
+from trayapp.auth.grant import (
+    EXPIRES_S,
+    AccountKey,
+    AuthorizationResponse,
+    Grant,
+    SignInError,
+    SignInRequest,
+    UserAgent,
+    account_key,
+)
 from trayapp.auth.vault import RecordPlace, Vault
 from trayapp.model.status import SignInStatus
 
@@ -30,7 +39,7 @@ EXPIRED = "There was no answer for five minutes"
 class Login(Protocol):
     """The OAuth flows, as implemented by trayapp.auth.login."""
 
-    async def authorize(self, wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
+    async def authorize(self, request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
         """Sign in. Raise SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
@@ -100,10 +109,10 @@ class SignIn:
             raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
         self._callback.paste(address)
 
-    # -- Ask -----------------------------------------------------------------------------------------------------
+    # -- UserAgent -----------------------------------------------------------------------------------------------------
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """Set the address to open, and expect its answer (Ask)."""
+        """Set the address to open, and expect its answer (UserAgent)."""
         from trayapp.auth.callback import Expected
 
         assert self._callback is not None
@@ -111,8 +120,8 @@ class SignIn:
         self.url = url
         self.ready.set()
 
-    async def answer(self) -> Answer:
-        """Wait for the answer (Ask). Raise SignInError."""
+    async def answer(self) -> AuthorizationResponse:
+        """Wait for the answer (UserAgent). Raise SignInError."""
         assert self._callback is not None
         return await self._callback.answer()
 
@@ -148,7 +157,7 @@ class Accounts:
         self._changed = changed
         self._login = login
         self._accounts: dict[AccountKey, Account] = {}
-        self._under_way: dict[AccountKey, SignIn] = {}
+        self._in_progress: dict[AccountKey, SignIn] = {}
         self.met: dict[str, str] = {}  # server -> its address with resolved variables
         self.signed_in: Callable[[AccountKey], None] = lambda key: None  # called after every sign-in
 
@@ -172,9 +181,9 @@ class Accounts:
     async def close(self) -> None:
         """Hurry pending renewals when the gateway ends. Store what is only in memory, if that needs no dialog."""
         for account in self._accounts.values():
-            account.hurry()
+            account.limit_renewal()
         with anyio.move_on_after(LAST_MOMENT_S):
-            await self.vault.keep_now()
+            await self.vault.store_now()
 
     async def look(self, keys: Iterable[AccountKey]) -> None:
         """Read the stored sign-ins of these accounts, so that they can be shown."""
@@ -184,10 +193,10 @@ class Accounts:
     def sign_in(self, target: Target) -> SignIn:
         """Start a sign-in at the user's request, or return the one in progress."""
         key = target.key
-        if key not in self._under_way:
-            self._under_way[key] = made = SignIn(target)
+        if key not in self._in_progress:
+            self._in_progress[key] = made = SignIn(target)
             self._tasks.start_soon(self._run, key, made)
-        return self._under_way[key]
+        return self._in_progress[key]
 
     async def sign_out(self, url: str, name: str = "") -> bool:
         """Delete the grant and have it revoked. Return False if there was none."""
@@ -211,7 +220,7 @@ class Accounts:
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
-                outcome = await self._in_time(sign_in, callback)
+                outcome = await self._run_within_limit(sign_in, callback)
                 self._end(key, sign_in, outcome)
         except SignInError as failure:
             outcome = failure
@@ -223,12 +232,12 @@ class Accounts:
         log.info("Sign-in to %s: %s", name, outcome.title if outcome else "done")
 
     def _end(self, key: AccountKey, sign_in: SignIn, outcome: SignInError | None) -> None:
-        if self._under_way.get(key) is sign_in:
-            del self._under_way[key]
+        if self._in_progress.get(key) is sign_in:
+            del self._in_progress[key]
         if not sign_in.done.is_set():
             sign_in.end(outcome)
 
-    async def _in_time(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
+    async def _run_within_limit(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
         """Run the OAuth flow within EXPIRES_S by the clock. Return the error, or None."""
         name = sign_in.target.server
         outcome: SignInError | None = SignInError(EXPIRED, f"Start again: multi-mcp auth {name}")
@@ -239,17 +248,17 @@ class Accounts:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(expire)
-            outcome = await self._converse(sign_in, callback)
+            outcome = await self._run_flow(sign_in, callback)
             tasks.cancel_scope.cancel()
         return outcome
 
-    async def _converse(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
+    async def _run_flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
         """Run the OAuth flow. Return its error: a task group would wrap it."""
         target = sign_in.target
         account = self.of(*target.key)
         try:
             login = await self._login()
-            grant = await login.authorize(await self._wish(target, callback), sign_in, self._now)
+            grant = await login.authorize(await self._sign_in_request(target, callback), sign_in, self._now)
             account.settings = target.client
             await account.take(grant)
             self.signed_in(target.key)
@@ -257,7 +266,7 @@ class Accounts:
             return error
         return None
 
-    async def _wish(self, target: Target, callback: Callback) -> SignInRequest:
+    async def _sign_in_request(self, target: Target, callback: Callback) -> SignInRequest:
         account = self.of(*target.key)
         return SignInRequest(
             url=target.url,

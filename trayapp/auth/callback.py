@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 import anyio
 import anyio.abc
 
-from trayapp.auth.grant import Answer, SignInError
+from trayapp.auth.grant import AuthorizationResponse, SignInError
 
 Outcome = Literal["success", "denied", "error", "unknown"]
 DETAIL_MAX = 240  # characters of the error
@@ -94,7 +94,7 @@ class Callback:
         self._expected: Expected | None = None
         self._taken = False  # a valid answer arrived
         self._come = anyio.Event()
-        self._answer: Answer | SignInError | None = None
+        self._answer: AuthorizationResponse | SignInError | None = None
         self._decided = anyio.Event()
         self._page: CallbackPage | None = None
         self._shown = anyio.Event()
@@ -104,7 +104,7 @@ class Callback:
         """Set the parameters of a valid answer."""
         self._expected = expected
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> AuthorizationResponse:
         """Wait for the valid answer. Raise SignInError if it is a refusal."""
         await self._come.wait()
         assert self._answer is not None
@@ -142,36 +142,36 @@ class Callback:
 
     def _judge(self, query: str) -> bool | None:
         """Return None if a query is not our answer, True if it is valid and holds a code, else False."""
-        said = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
+        parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
-        state = said.get("state", "")
+        state = parameters.get("state", "")
         if expected is None or self._taken or not secrets.compare_digest(state.encode(), expected.state.encode()):
             return None
         self._taken = True
-        self._answer = self._read(said, expected)
+        self._answer = self._read(parameters, expected)
         if isinstance(self._answer, SignInError):
-            denied = said.get("error") == DENIED
+            denied = parameters.get("error") == DENIED
             self._page = CallbackPage(
                 "denied" if denied else "error", self._server, "" if denied else self._answer.title
             )
         self._come.set()
-        return isinstance(self._answer, Answer)
+        return isinstance(self._answer, AuthorizationResponse)
 
     @staticmethod
-    def _read(said: dict[str, str], expected: Expected) -> Answer | SignInError:
-        iss = said.get("iss")
+    def _read(parameters: dict[str, str], expected: Expected) -> AuthorizationResponse | SignInError:
+        iss = parameters.get("iss")
         if (iss is None and expected.iss_required) or (iss is not None and iss != expected.issuer):
             return SignInError(
                 "The answer came from a different sign-in service than the one that was asked", "Try again"
             )
-        if said.get("error") == DENIED:
+        if parameters.get("error") == DENIED:
             return SignInError("The sign-in was declined", "Try again, and allow it")
-        if "error" in said:
-            kind = "".join(letter for letter in said["error"][:60] if letter.isalnum() or letter in "_-")
+        if "error" in parameters:
+            kind = "".join(letter for letter in parameters["error"][:60] if letter.isalnum() or letter in "_-")
             return SignInError(f"The sign-in service refused ({kind or 'no reason given'})", "Try again")
-        if not said.get("code"):
+        if not parameters.get("code"):
             return SignInError("The sign-in service sent no code", "Try again")
-        return Answer(said["code"], said["state"], iss)
+        return AuthorizationResponse(parameters["code"], parameters["state"], iss)
 
     # -- HTTP ----------------------------------------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ def html(page: CallbackPage) -> bytes:
     """Return the page as sent. Its texts are escaped, whatever they contain."""
     title, words = _words(page)
     detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
-    said = f"<p>{words}</p>" if words else ""
+    paragraph = f"<p>{words}</p>" if words else ""
     box = f'<p class="detail">{escape(detail)}</p>' if detail else ""
     command = "" if page.outcome == "success" else f"multi-mcp auth {_server(page)}"
     again = f'<p class="again">{_AGAIN}<br><code>{escape(command)}</code></p>' if command else ""
@@ -291,7 +291,7 @@ def html(page: CallbackPage) -> bytes:
 <body><main>
 <svg viewBox="0 0 64 64" aria-hidden="true"><circle cx="32" cy="32" r="32"/>{_MARKS[page.outcome]}</svg>
 <h1>{escape(title)}</h1>
-{said}{box}{again}
+{paragraph}{box}{again}
 <footer><b>multi-mcp</b> &middot; You can close this tab.</footer>
 </main></body></html>
 """.encode()
@@ -304,7 +304,7 @@ def _server(page: CallbackPage) -> str:
 
 def _words(page: CallbackPage) -> tuple[str, str]:
     """Return the title and the text."""
-    said: dict[Outcome, tuple[str, str]] = {
+    texts: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
             "Your AI tools can use the server now. multi-mcp renews the sign-in by itself if the service allows it.",
@@ -316,4 +316,4 @@ def _words(page: CallbackPage) -> tuple[str, str]:
             "The address belongs to no sign-in in progress. It has expired or was used before.",
         ),
     }
-    return said[page.outcome]
+    return texts[page.outcome]

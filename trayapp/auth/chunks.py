@@ -87,7 +87,7 @@ class ChunkedRecords:
     def write(self, key: str, text: str) -> None:
         """Store the text, in parts if it is long."""
         old = _manifest(self._entries.get(key))
-        if self._fits(text):
+        if self._entries.limit is None or length(PLAIN + text) <= self._entries.limit:
             self._entries.set(key, PLAIN + text)
             new_slot = None
         else:
@@ -106,9 +106,6 @@ class ChunkedRecords:
         self._entries.delete(key)
         for slot in range(GENERATIONS):
             self._drop(key, slot)
-
-    def _fits(self, text: str) -> bool:
-        return self._entries.limit is None or length(PLAIN + text) <= self._entries.limit
 
     def _whole(self, key: str, head: str | None) -> str | None:
         if head is None or head.startswith(PLAIN):

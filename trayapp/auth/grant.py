@@ -106,7 +106,7 @@ class SignInRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuthorizationResponse:
     """The parameters that the browser returned with. State and issuer are already checked."""
 
     code: str = field(repr=False)
@@ -114,13 +114,13 @@ class Answer:
     iss: str | None = None
 
 
-class Ask(Protocol):
+class UserAgent(Protocol):
     """The user, in front of a browser."""
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
         """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> AuthorizationResponse:
         """Wait for the answer. Raise SignInError."""
 
 
@@ -162,17 +162,17 @@ def _is_sound(grant: Grant) -> bool:
     )
 
 
-def lifetime(said: Any) -> float | None:
+def lifetime(value: Any) -> float | None:
     """Return the seconds of an `expires_in` as written by real services, or None if it says nothing useful.
 
     A negative value, or one beyond ten years, means a token without expiry: it is used until it is refused.
     """
-    if isinstance(said, str) and len(said) <= LONGEST_NUMBER:
+    if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
         with suppress(ValueError):
-            said = float(said)
-    if isinstance(said, bool) or not isinstance(said, int | float):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(said) if 0 <= said <= LONGEST_LIFE_S else None  # excludes NaN
+    return float(value) if 0 <= value <= LONGEST_LIFE_S else None  # excludes NaN
 
 
 def moment(value: Any) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -29,13 +29,13 @@ from mcp.shared.auth import (
 )
 
 from trayapp.auth.grant import (
-    Ask,
     ClientKind,
     Grant,
     GrantLostError,
     OAuthClient,
     SignInError,
     SignInRequest,
+    UserAgent,
     canonical,
     lifetime,
 )
@@ -60,13 +60,13 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which service signs people in
 
 
-async def authorize(wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> Grant:
+async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
     """Run the whole sign-in, from discovery to tokens. Raise SignInError."""
-    provider = _Provider(wish, ask)
+    provider = _Provider(request, ask)
     last: list[httpx2.Response] = []
     try:
         async with _client() as client:
-            probe, challenge = await _challenged(client, wish)
+            probe, challenge = await _challenged(client, request)
             flow = provider.async_auth_flow(probe)
             try:
                 await anext(flow)
@@ -79,11 +79,12 @@ async def authorize(wish: SignInRequest, ask: Ask, now: Callable[[], float]) -> 
                     outgoing = await flow.asend(provider.as_expected(response))
                     provider.as_found()
             finally:
-                await _close(flow)
+                with suppress(RuntimeError):  # it was interrupted in the middle of an operation
+                    await flow.aclose()
     except SignInError:
         raise
     except (OAuthFlowError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise explained(error, last, wish.url) from None
+        raise explained(error, last, request.url) from None
     return provider.grant(now())
 
 
@@ -148,14 +149,14 @@ class _KnownClientStorage:
 class _Provider(OAuthClientProvider):
     """The SDK's flow, with our checks before each irreversible step."""
 
-    def __init__(self, wish: SignInRequest, ask: Ask | None = None) -> None:
-        self._wish = wish
+    def __init__(self, request: SignInRequest, ask: UserAgent | None = None) -> None:
+        self._sign_in_request = request
         self._ask = ask
-        by_document = wish.document_url
-        given = None if wish.client_id is None or wish.client_id == by_document else _given(wish)
-        about = {"client_name": CLIENT_NAME, "redirect_uris": [wish.redirect_uri]}
+        by_document = request.document_url
+        given = None if request.client_id is None or request.client_id == by_document else _given(request)
+        about = {"client_name": CLIENT_NAME, "redirect_uris": [request.redirect_uri]}
         metadata = OAuthClientMetadata.model_validate(about)
-        super().__init__(wish.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
+        super().__init__(request.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
         self._kind: ClientKind = "given" if given else "registered"
 
     @classmethod
@@ -188,7 +189,7 @@ class _Provider(OAuthClientProvider):
     async def refresh_request(self) -> httpx2.Request:
         """Return the request for new tokens. Raise OAuthFlowError, SignInError."""
         require_safe(self.token_endpoint)
-        require_outside(self.token_endpoint, self._wish.url)
+        require_outside(self.token_endpoint, self._sign_in_request.url)
         self._choose_method()
         return await self._refresh_token()
 
@@ -208,7 +209,7 @@ class _Provider(OAuthClientProvider):
 
     def check(self, outgoing: httpx2.Request) -> None:
         """Check a request of the flow before it is sent. Raise SignInError."""
-        require_outside(str(outgoing.url), self._wish.url)
+        require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":
             return  # metadata is public; its content is checked below and by the SDK
         require_safe(str(outgoing.url))
@@ -229,13 +230,13 @@ class _Provider(OAuthClientProvider):
             return plain_token(response)
         if self.context.auth_server_url is not None or not is_metadata:
             return response
-        said = json_object(response)
-        own, issuer = urlsplit(self._wish.url), urlsplit(str(said.get("issuer")))
+        metadata = json_object(response)
+        own, issuer = urlsplit(self._sign_in_request.url), urlsplit(str(metadata.get("issuer")))
         if (own.scheme, own.netloc) != (issuer.scheme, issuer.netloc):
             return response
         self._own_issuer = issuer.geturl()
-        said["issuer"] = f"{own.scheme}://{own.netloc}"
-        return httpx2.Response(200, json=said, request=response.request)
+        metadata["issuer"] = f"{own.scheme}://{own.netloc}"
+        return httpx2.Response(200, json=metadata, request=response.request)
 
     def as_found(self) -> None:
         """Restore the issuer's own name, which answers are compared with (RFC 9207)."""
@@ -250,10 +251,10 @@ class _Provider(OAuthClientProvider):
         token, client = context.current_tokens, context.client_info
         if token is None or client is None or not token.access_token:
             raise SignInError("The sign-in returned no token", "Try again")
-        kind: ClientKind = "document" if client.client_id == self._wish.document_url else self._kind
+        kind: ClientKind = "document" if client.client_id == self._sign_in_request.document_url else self._kind
         secret = None if kind == "given" else client.client_secret  # stored in servers.yaml, or in the keyring by name
         return Grant(
-            url=canonical(self._wish.url),
+            url=canonical(self._sign_in_request.url),
             access_token=token.access_token,
             client=OAuthClient(client.client_id, secret, client.token_endpoint_auth_method, kind),
             issued_at=now,
@@ -284,7 +285,7 @@ class _Provider(OAuthClientProvider):
 
         Such a client belongs to one service. Otherwise its secret would be sent to the other one (mix-up).
         """
-        before = self._wish.before
+        before = self._sign_in_request.before
         known = before.issuer_name if before is not None and before.client.kind == "given" else None
         if self._kind != "given" or known is None:
             return
@@ -322,10 +323,10 @@ class _Provider(OAuthClientProvider):
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
 
-def _given(wish: SignInRequest) -> OAuthClientInformationFull:
-    method = None if wish.client_secret else "none"
+def _given(request: SignInRequest) -> OAuthClientInformationFull:
+    method = None if request.client_secret else "none"
     return OAuthClientInformationFull(
-        client_id=wish.client_id or "", client_secret=wish.client_secret, token_endpoint_auth_method=method
+        client_id=request.client_id or "", client_secret=request.client_secret, token_endpoint_auth_method=method
     )
 
 
@@ -334,37 +335,37 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
     return await bounded(await client.send(request, stream=True))
 
 
-async def _challenged(client: httpx2.AsyncClient, wish: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
+async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
     """Return a request that the server refuses, and its refusal, which lists the scopes that we want.
 
     If a server refuses nothing, or only some tools, its metadata is read from well-known URLs instead. Raise HTTPError.
     """
-    headers = {**wish.headers, **ACCEPT}
+    headers = {**request.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
-    if wish.kind == "sse":
-        probe = client.build_request("GET", wish.url, headers=headers)
+    if request.kind == "sse":
+        probe = client.build_request("GET", request.url, headers=headers)
     else:
-        probe = client.build_request("POST", wish.url, json=PING, headers=headers)
+        probe = client.build_request("POST", request.url, json=PING, headers=headers)
     answer = await client.send(probe, stream=True)
     await answer.aclose()
     refusal = answer if answer.status_code in (401, 403) else httpx2.Response(401, request=probe)
     fields = {"resource_metadata": extract_field_from_www_auth(refusal, "resource_metadata")}
-    fields["scope"] = _scopes(wish, extract_field_from_www_auth(refusal, "scope"))
+    fields["scope"] = _scopes(request, extract_field_from_www_auth(refusal, "scope"))
     challenge = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value and '"' not in value)
-    told = {"www-authenticate": f"Bearer {challenge}"} if challenge else {}
-    return probe, httpx2.Response(401, headers=told, request=probe)
+    headers = {"www-authenticate": f"Bearer {challenge}"} if challenge else {}
+    return probe, httpx2.Response(401, headers=headers, request=probe)
 
 
-def _scopes(wish: SignInRequest, challenged: str | None) -> str | None:
+def _scopes(request: SignInRequest, challenged: str | None) -> str | None:
     """Return the scopes to request. Configured ones replace the server's.
 
     Scopes of a refused request are added to those already granted (step-up).
     """
-    base = " ".join(wish.scopes) or challenged
-    if not wish.wanted:
+    base = " ".join(request.scopes) or challenged
+    if not request.wanted:
         return base
-    granted = wish.before.scope if wish.before is not None else None
-    return union_scopes(union_scopes(granted, base), wish.wanted)
+    granted = request.before.scope if request.before is not None else None
+    return union_scopes(union_scopes(granted, base), request.wanted)
 
 
 def _end(token: OAuthToken, now: float) -> float | None:
@@ -374,11 +375,6 @@ def _end(token: OAuthToken, now: float) -> float | None:
 
 def _dumped(metadata: OAuthMetadata | ProtectedResourceMetadata | None) -> dict[str, Any] | None:
     return metadata.model_dump(mode="json", exclude_none=True) if metadata else None
-
-
-async def _close(flow: AsyncGenerator[httpx2.Request, httpx2.Response]) -> None:
-    with suppress(RuntimeError):  # it was interrupted in the middle of an operation
-        await flow.aclose()
 
 
 @asynccontextmanager
@@ -413,16 +409,16 @@ def plain_token(response: httpx2.Response) -> httpx2.Response:
 
     A token with characters that a header cannot hold is removed, too (RFC 6750 2.1).
     """
-    said = json_object(response)
-    token = said.get("access_token")
+    body = json_object(response)
+    token = body.get("access_token")
     if not isinstance(token, str):
         return response
     if not all("!" <= letter <= "~" for letter in token):
-        del said["access_token"]
-    seconds = lifetime(said.pop("expires_in", None))
+        del body["access_token"]
+    seconds = lifetime(body.pop("expires_in", None))
     if seconds is not None:
-        said["expires_in"] = int(seconds)
-    return httpx2.Response(response.status_code, json=said, request=response.request)
+        body["expires_in"] = int(seconds)
+    return httpx2.Response(response.status_code, json=body, request=response.request)
 
 
 def check_metadata(response: httpx2.Response) -> None:
@@ -448,7 +444,10 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # that one quotes the response
-        return SignInError(_words(str(error)), "Report this to the makers of the server, or check its url")
+        return SignInError(
+            redacted(" ".join(str(error).split()))[:WORDS_MAX],
+            "Report this to the makers of the server, or check its url",
+        )
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
 
 
@@ -462,10 +461,6 @@ def _asked_host(error: httpx2.HTTPError, host: str | None) -> str:
     with suppress(RuntimeError):  # an error without a request
         return str(error.request.url.host)
     return host or "The sign-in service"
-
-
-def _words(text: str) -> str:
-    return redacted(" ".join(text.split()))[:WORDS_MAX]
 
 
 def oauth_error(response: httpx2.Response) -> str | None:

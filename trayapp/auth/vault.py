@@ -89,14 +89,14 @@ class Vault:
         self._now = now
         self._changed = changed
         self._worker = _Worker()
-        self._unkept: dict[str, str | None] = {}  # changes not stored yet; None = deleted
-        self._unwell = asyncio.Event()  # something is only in memory, or could not be read
+        self._unstored: dict[str, str | None] = {}  # changes not stored yet; None = deleted
+        self._unavailable = asyncio.Event()  # something is only in memory, or could not be read
         self._refused_at = 0.0
 
     def use(self, place: RecordPlace) -> None:
         """Store records in another place from now on. Records in the old place stay there."""
         self._place, self.refused = place, None
-        self._tell(None)
+        self._set_state(None)
 
     def close(self) -> None:
         """Accept no more requests. Do not wait for one in progress."""
@@ -106,7 +106,7 @@ class Vault:
 
     def kept(self, key: str) -> bool:
         """Return True if that record will survive the end of this process."""
-        return key not in self._unkept
+        return key not in self._unstored
 
     async def read(self, key: str, *, asked: bool = False) -> str | None:
         """Return the record, or None. Raise KeyringUnavailableError.
@@ -114,8 +114,8 @@ class Vault:
         `asked`: the user waits for this, and sees the keyring's own dialog if it must be unlocked. Otherwise there is
         never a dialog.
         """
-        if key in self._unkept:
-            return self._unkept[key]
+        if key in self._unstored:
+            return self._unstored[key]
         return await self._do(lambda records: records.read(key), asked)
 
     async def write(self, key: str, text: str, *, asked: bool = False) -> bool:
@@ -127,28 +127,28 @@ class Vault:
         return await self._keep(key, None, asked)
 
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
-        self._unkept[key] = text
+        self._unstored[key] = text
         try:
             await self._do(lambda records: _put(records, key, text), asked, writing=text is not None)
         except KeyringUnavailableError:
             return False
         except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
-            self._unwell.set()
+            self._unavailable.set()
             raise
-        if key in self._unkept and self._unkept[key] == text:
-            del self._unkept[key]
+        if key in self._unstored and self._unstored[key] == text:
+            del self._unstored[key]
         return True
 
-    async def keep_trying(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+    async def retry_storing(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Retry until the keyring is available, and store what is only in memory. Runs as a task. Shows no dialog."""
         while True:
-            await self._unwell.wait()
+            await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S
-            while self._unkept or self.refused is not None:
+            while self._unstored or self.refused is not None:
                 await sleep(wait_s)
-                await self._look_again()
+                await self._retry()
                 wait_s = min(wait_s * 2, KEEP_LONGEST_S)
-            self._unwell.clear()
+            self._unavailable.clear()
 
     async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
         """Retry at once when the keyring signals a change, while it is unavailable. Runs as a task.
@@ -156,18 +156,18 @@ class Vault:
         `signals` yields after each change. The task ends if there are none.
         """
         while True:
-            await self._unwell.wait()
+            await self._unavailable.wait()
             async with aclosing(signals()) as changes:
                 async for _ in changes:
-                    await self._look_again()
-                    if not self._unkept and self.refused is None:
+                    await self._retry()
+                    if not self._unstored and self.refused is None:
                         break
                 else:
                     return
 
-    async def keep_now(self) -> bool:
+    async def store_now(self) -> bool:
         """Store what is only in memory. Return False if that is impossible, or impossible without a dialog."""
-        for key, text in list(self._unkept.items()):
+        for key, text in list(self._unstored.items()):
             if not await self._keep(key, text, asked=False):
                 return False
         return True
@@ -176,9 +176,9 @@ class Vault:
         """Check that the place opens. `asked` as in `read`. Raise KeyringUnavailableError."""
         await self._do(lambda records: records.read(NAMES), asked)
 
-    async def _look_again(self) -> None:
+    async def _retry(self) -> None:
         self._refused_at = -math.inf
-        if await self.keep_now():
+        if await self.store_now():
             with suppress(KeyringUnavailableError):
                 await self.look()
 
@@ -236,29 +236,29 @@ class Vault:
         place = self._place
         deadline_s = self._deadline_s if asked else min(QUIET_S, self._deadline_s)
 
-        def question() -> Value:
+        def job() -> Value:
             if not asked and place.would_ask(writing=writing):
                 raise KeyringUnavailableError("The keyring is locked", UNLOCK, "locked")
             return work(place.records)
 
         try:
-            value = await self._worker.run(question, deadline_s)
+            value = await self._worker.run(job, deadline_s)
         except KeyringUnavailableError as error:
             self.refused, self._refused_at = error, self._now()
-            self._unwell.set()
+            self._unavailable.set()
             if place is self._place:
-                self._tell(error.state)
+                self._set_state(error.state)
             raise
         self.refused = None
         if place is self._place:
-            self._tell("available")
+            self._set_state("available")
         return value
 
-    def _tell(self, state: KeyringState | None) -> None:
+    def _set_state(self, state: KeyringState | None) -> None:
         if state == self.state:
             return
         self.state = state
-        log.info("The keyring is %s", state or "another one")
+        log.info("Keyring: %s", state or "changed")
         self._changed()
 
 
@@ -266,11 +266,11 @@ class _Worker:
     """One thread for blocking calls, started with the first. It dies with the process, whatever it waits for."""
 
     def __init__(self) -> None:
-        self._questions: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
-    async def run(self, question: Callable[[], Value], deadline_s: float) -> Value:
+    async def run(self, job: Callable[[], Value], deadline_s: float) -> Value:
         """Return the answer, or raise its exception. Raise KeyringUnavailableError if it takes too long."""
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
@@ -278,7 +278,7 @@ class _Worker:
             self._thread = threading.Thread(target=self._serve, name="vault", daemon=True)
             self._thread.start()
         future: Future[Value] = Future()
-        self._questions.put((future, question))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
+        self._jobs.put((future, job))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
         answer = asyncio.wrap_future(future)
         answer.add_done_callback(_retrieve)  # nobody may be waiting any more when it fails
         with anyio.move_on_after(deadline_s):
@@ -289,16 +289,16 @@ class _Worker:
     def close(self) -> None:
         """Let the thread end."""
         if self._thread is not None:
-            self._questions.put(None)
+            self._jobs.put(None)
 
     def _serve(self) -> None:
-        """Run questions in the thread. This is the boundary at which an exception goes back to its caller."""
-        while (asked := self._questions.get()) is not None:
-            future, question = asked
+        """Run jobs in the thread. This is the boundary at which an exception goes back to its caller."""
+        while (asked := self._jobs.get()) is not None:
+            future, job = asked
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                future.set_result(question())
+                future.set_result(job())
             except BaseException as error:  # noqa: BLE001 (it is raised where it is awaited)
                 future.set_exception(error)
 

@@ -18,7 +18,7 @@ import click
 
 from trayapp.cli.confirmation import at_terminal
 from trayapp.cli.edit import tell_gateway
-from trayapp.cli.hints import listed_by
+from trayapp.cli.hints import list_command
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
@@ -192,8 +192,8 @@ def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) 
         entry = without_secrets(name, entry, taken, keep_all(secrets_of(name, entry, taken), insist=hide is True))
     left = secrets_of(name, entry)
     if left and not asks:
-        said = ", ".join(secret.name for secret in left)
-        note(one_line(f"{count(len(left), 'secret')} in clear text ({said}); to keep them apart: --keyring"))
+        names = ", ".join(secret.name for secret in left)
+        note(one_line(f"{count(len(left), 'secret')} in clear text ({names}); to keep them apart: --keyring"))
     return entry
 
 
@@ -231,7 +231,7 @@ def _who_sees(scope: Scope, path: Path, home: Path) -> str:
     if scope == "global":
         return ""
     trusted = project_file_is_trusted(path)
-    seen = f": sessions in {shown_path(path.parent, home)} see it, and so does: {listed_by(path.parent)}"
+    seen = f": sessions in {shown_path(path.parent, home)} see it, and so does: {list_command(path.parent)}"
     return seen if trusted else f"; the file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
 
 

@@ -149,7 +149,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
     """Yield for each tool its difference, what clients get until it is approved, and last why it waits."""
     for row in rows:
         yield f"{_path(row)}:"
-        lines = row["difference"] if whole else _told(row)
+        lines = row["difference"] if whole else _shortened_difference(row)
         yield from _wrapped(lines, "    ")
         if len(row["difference"]) > len(lines):
             yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
@@ -159,7 +159,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
         yield ""
 
 
-def _told(row: Row) -> list[str]:
+def _shortened_difference(row: Row) -> list[str]:
     """Return the part of a difference that is shown first: at most SHOWN_FIRST lines, without a new tool's schemas."""
     lines: list[str] = row["difference"]
     if not row["changed"]:
@@ -211,8 +211,8 @@ def _path(row: Row) -> str:
 
 def _words(found: Row) -> str:
     """Return a finding's reason and its text: `It hides a step (description): "Do >not tell< the user."`."""
-    said, marked = found["evidence"], found.get("marked") or ""
-    shown = said.replace(marked, f">{marked}<", 1) if marked and marked != said else said
+    evidence, marked = found["evidence"], found.get("marked") or ""
+    shown = evidence.replace(marked, f">{marked}<", 1) if marked and marked != evidence else evidence
     return f"{found.get('reason') or found['code']} ({found['where']})" + (f': "{shown}"' if shown else "")
 
 

@@ -123,12 +123,12 @@ def _question_lines(row: Row) -> Iterator[str]:
     fields = (row.get("schema") or {}).get("properties") or {}
     required = (row.get("schema") or {}).get("required") or ()
     for name, field in fields.items():
-        told = field if isinstance(field, dict) else {}
+        field_schema = field if isinstance(field, dict) else {}
         star = "*" if name in required else ""
-        choices = told.get("enum")
-        kind = "|".join(map(str, choices)) if isinstance(choices, list) else str(told.get("type", "text"))
-        said = told.get("description") or told.get("title") or ""
-        yield f"    {one_line(f'{name}{star} ({kind}) {said}')}"
+        choices = field_schema.get("enum")
+        kind = "|".join(map(str, choices)) if isinstance(choices, list) else str(field_schema.get("type", "text"))
+        description = field_schema.get("description") or field_schema.get("title") or ""
+        yield f"    {one_line(f'{name}{star} ({kind}) {description}')}"
     if row.get("url"):
         yield one_line(f"  It wants you to open: {row['url']}")
     values = " FIELD=VALUE ..." if fields else ""

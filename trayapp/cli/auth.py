@@ -43,17 +43,17 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     with waiting(f"Finding the sign-in service of {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
-        return _told(server, begun["outcome"], as_json)
+        return _report_outcome(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
-    _tell(server, begun["url"], opened)
+    _show_address(server, begun["url"], opened)
     if paste or (not opened and is_terminal(sys.stdin)):
         _take_address(server)
     with waiting("Waiting for the browser", quiet=as_json):
         outcome = ask(LOGIN_WAIT, {"server": server}, timeout=END_S)
-    return _told(server, outcome, as_json)
+    return _report_outcome(server, outcome, as_json)
 
 
-def _tell(server: str, url: str, opened: bool) -> None:
+def _show_address(server: str, url: str, opened: bool) -> None:
     """Print the address on stderr, on its own line so that it can be copied."""
     if opened:
         note(f"Your browser opens to sign in to {one_line(server)}. If it does not, go to:", one_line(url))
@@ -80,7 +80,7 @@ def _take_address(server: str) -> None:
             return
 
 
-def _told(server: str, outcome: dict[str, Any], as_json: bool) -> int:
+def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     error = outcome["error"]
     if as_json:
         print_json({"server": server, **outcome})
@@ -120,8 +120,8 @@ def _show(as_json: bool) -> int:
     if as_json:
         print_json([{"server": row["name"], "state": row["state"], "auth": row.get("auth")} for row in rows])
     elif rows:
-        told = [(one_line(row["name"]), signed_in_words(row.get("auth")) or _not_signed_in(row)) for row in rows]
-        print_table(Table(("SERVER", "SIGN-IN"), told, wraps=True))
+        table_rows = [(one_line(row["name"]), signed_in_words(row.get("auth")) or _not_signed_in(row)) for row in rows]
+        print_table(Table(("SERVER", "SIGN-IN"), table_rows, wraps=True))
     else:
         say("No server needs a sign-in")
     return ExitCode.OK

@@ -18,7 +18,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.gateway_launch import gateway_environment
 from trayapp.service.installed import is_followed
-from trayapp.service.pause import refuse_out_of_turn, refuse_while_paused
+from trayapp.service.pause import refuse_during_tray_start, refuse_while_paused
 from trayapp.wire.rundir import run_dir
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def lingering_gateway() -> int:
     try:
         run = run_dir(os.environ)
         refuse_while_paused(run)
-        refuse_out_of_turn(run)
+        refuse_during_tray_start(run)
         return run_here(True, lambda: None)
     except (MultiMcpError, OSError) as error:
         from trayapp.cli.boundary import guarded  # imports click, 20 ms: only for the few starts that fail

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from trayapp.cli.confirmation import at_terminal, unattended
-from trayapp.cli.hints import hinting
+from trayapp.cli.hints import project_hint
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import byte_size, json_text, note, print_json, say, waiting
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
@@ -72,10 +72,10 @@ def call_verb(
     words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
     params: dict[str, Any] = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
     params |= {"asks": True} if at_terminal() or unattended() else {}
-    with hinting(project):
+    with project_hint(project):
         answer = _call(tool, params, as_json)
         if "ask" in answer:
-            require_yes(answer["ask"])
+            confirm_call(answer["ask"])
             answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
     result = answer["result"]
     show(result, as_json)
@@ -90,7 +90,7 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
     return answer
 
 
-def require_yes(row: dict[str, Any]) -> None:
+def confirm_call(row: dict[str, Any]) -> None:
     """Ask for approval of a call if a person is at this terminal. Raises MultiMcpError if they decline."""
     if not at_terminal():
         return

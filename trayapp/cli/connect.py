@@ -31,9 +31,9 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
-from trayapp.clients.context import ClientsContext, this_world
+from trayapp.clients.context import ClientsContext, own_context
 from trayapp.clients.files import backup_of
-from trayapp.clients.imports import all_moves, put_back
+from trayapp.clients.imports import put_back, recorded_moves
 from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME, NAME
 from trayapp.config.problems import nearest
@@ -80,37 +80,39 @@ def connect_verb(
     the AI tools on this computer and their state. With --profile or --servers the tool sees only these servers. --as
     names the entry, so that one tool can have several.
     """
-    world = this_world()
+    context = own_context()
     own = OwnEntry(_entry_name(entry), _options(profile, servers))
     if client is None and not everyone:
         if own != MAIN:
             raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
-        return show(found_clients(world), world, as_json)
-    names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", world)
-    done, failed = connect_each(names, ReportStyle(dry_run, as_json, diff or not everyone), world, own, replace=replace)
+        return show(found_clients(context), context, as_json)
+    names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", context)
+    done, failed = connect_each(
+        names, ReportStyle(dry_run, as_json, diff or not everyone), context, own, replace=replace
+    )
     if as_json:
         print_json({"clients": done})
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
 def connect_each(
-    names: Sequence[str], style: ReportStyle, world: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
+    names: Sequence[str], style: ReportStyle, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
     """Connect each AI tool, and report it. Return what was done, and True if one failed. Raises MultiMcpError.
 
     `replace`: replace another server that has the name of our entry, instead of asking the user.
     """
 
-    def do(name: str, world: ClientsContext) -> Change:
+    def do(name: str, context: ClientsContext) -> Change:
         carry_out = plan_connect if style.dry_run else connect
         try:
-            return carry_out(name, world, own, replace=replace)
+            return carry_out(name, context, own, replace=replace)
         except ForeignEntryError as error:
             if style.as_json or style.dry_run or not at_terminal() or not agreed(f"{error.title}. Replace it?"):
                 raise
-            return carry_out(name, world, own, replace=True)
+            return carry_out(name, context, own, replace=True)
 
-    return _each(names, do, style, world)
+    return _each(names, do, style, context)
 
 
 def _entry_name(name: str) -> str:
@@ -158,21 +160,21 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
     """
     if client is None and not everyone:
         raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
-    world = this_world()
-    names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), world)
-    moves = all_moves(world) if everyone else []
+    context = own_context()
+    names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), context)
+    moves = recorded_moves(context) if everyone else []
     style = ReportStyle(dry_run, as_json, diff or not everyone)
-    done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, world, quiet=bool(moves))
-    back = put_back(world) if moves and not dry_run else []
+    done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, context, quiet=bool(moves))
+    back = put_back(context) if moves and not dry_run else []
     if as_json:
         restored = [str(each.move.file) for each in back if not each.why_not]
         print_json({"clients": done} | ({"restored": restored} if restored else {}))
     elif dry_run:
-        files = (shown_path(move.file, world.machine.home) for move in moves)
+        files = (shown_path(move.file, context.machine.home) for move in moves)
         say(*(one_line(f"{file} would get back its own servers") for file in files))
     else:
-        say(*restored_lines(back, world))
-        moved = [move for move in all_moves(world) if client is not None and move.client == find_client(client)]
+        say(*restored_lines(back, context))
+        moved = [move for move in recorded_moves(context) if client is not None and move.client == find_client(client)]
         say(*["Its own servers are still in multi-mcp; to put them back: multi-mcp import --undo"] if moved else [])
     return ExitCode.FAILED if failed or any(each.why_not for each in back) else ExitCode.OK
 
@@ -191,17 +193,17 @@ class ReportStyle:
 
 
 def _names(
-    client: str | None, everyone: bool, wanted: Callable[[ClientStatus], bool], world: ClientsContext
+    client: str | None, everyone: bool, wanted: Callable[[ClientStatus], bool], context: ClientsContext
 ) -> list[str]:
     if client is not None and everyone:
         raise UsageError("Name one AI tool, or pass --all", "multi-mcp connect --help")
     if client is not None:
         return [client]
-    return [state.name for state in found_clients(world) if wanted(state)]
+    return [state.name for state in found_clients(context) if wanted(state)]
 
 
 def _each(
-    names: Sequence[str], do: Do, style: ReportStyle, world: ClientsContext, *, quiet: bool = False
+    names: Sequence[str], do: Do, style: ReportStyle, context: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
     """Carry out `do` for each tool. Return what was done, and True if one failed.
 
@@ -211,7 +213,7 @@ def _each(
     failed = False
     for name in names:
         try:
-            change = do(name, world)
+            change = do(name, context)
         except MultiMcpError as error:
             if len(names) == 1:
                 raise
@@ -220,9 +222,9 @@ def _each(
             if not style.as_json:
                 note(one_line(f"{BY_NAME[name].title}: {error}"))
             continue
-        done.append(_as_json(change, world))
+        done.append(_as_json(change, context))
         if not style.as_json:
-            say(*_lines(change, style, world))
+            say(*_lines(change, style, context))
     if not (names or style.as_json or quiet):
         say("Nothing to do. See: multi-mcp connect")
     elif names and not (style.as_json or style.diff or style.flow):
@@ -230,10 +232,10 @@ def _each(
     return done, failed
 
 
-def _lines(change: Change, style: ReportStyle, world: ClientsContext) -> list[str]:
+def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[str]:
     """Return what was done, or would be, in words, after the difference if that is wanted."""
-    title, path = change.client.title, shown_path(change.file, world.machine.home)
-    state = client_state(change.client.name, world)
+    title, path = change.client.title, shown_path(change.file, context.machine.home)
+    state = client_state(change.client.name, context)
     if not change.changes:
         off = f": {state.reason}" if state.state == "connected" and state.reason else ""
         return [f"{title} is {'already' if change.wanted == 'connected' else 'not'} connected ({path}){one_line(off)}"]
@@ -253,14 +255,14 @@ def _lines(change: Change, style: ReportStyle, world: ClientsContext) -> list[st
     return [*lines, words + (" (as it was before)" if change.restores else "")]
 
 
-def _as_json(change: Change, world: ClientsContext) -> dict[str, Any]:
+def _as_json(change: Change, context: ClientsContext) -> dict[str, Any]:
     """Return `{"name", "title", "state", "file", "reason", "profile"?, "changed", "diff", "needs", "restores"}`.
 
     `needs`: what is left to do, "" = nothing. `restores`: true if the file has its original bytes again.
     """
     diff = [redacted(line) for line in change.diff()]
     done = {"changed": change.changes, "diff": diff, "needs": _needs(change), "restores": change.restores}
-    return _state_json(client_state(change.client.name, world)) | done
+    return _state_json(client_state(change.client.name, context)) | done
 
 
 def _needs(change: Change) -> str:
@@ -276,7 +278,7 @@ def _state_json(state: ClientStatus) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(states: Sequence[ClientStatus], world: ClientsContext, as_json: bool) -> int:
+def show(states: Sequence[ClientStatus], context: ClientsContext, as_json: bool) -> int:
     """Print the AI tools on this machine and their states. Return the exit code."""
     if as_json:
         print_json({"clients": [_state_json(state) for state in states]})
@@ -284,11 +286,11 @@ def show(states: Sequence[ClientStatus], world: ClientsContext, as_json: bool) -
     if not states:
         say("No known AI tool was found here", f"It knows: {', '.join(BY_NAME)}")
         return 0
-    rows = [_row(state, world) for state in states]
+    rows = [_row(state, context) for state in states]
     print_table(Table(("CLIENT", "STATE", "FILE"), rows, {"connected": "green", "drifted": "red"}, wraps=True))
     return 0
 
 
-def _row(state: ClientStatus, world: ClientsContext) -> tuple[str, str, str]:
+def _row(state: ClientStatus, context: ClientsContext) -> tuple[str, str, str]:
     reason = f": {one_line(state.reason)}" if state.reason else ""
-    return state.name, state.state, one_line(shown_path(state.file, world.machine.home)) + reason
+    return state.name, state.state, one_line(shown_path(state.file, context.machine.home)) + reason

@@ -84,19 +84,19 @@ class DemoReport:
         if not self.as_json:
             say("", text)
 
-    def step(self, name: str, label: str, ms: float | None = None, said: str = "") -> None:
+    def step(self, name: str, label: str, ms: float | None = None, detail: str = "") -> None:
         """Report one step. `name` is its stable name in the JSON."""
-        said = one_line(said)
-        self.steps.append({"name": name, "ms": None if ms is None else round(ms, 3), "said": said})
+        detail = one_line(detail)
+        self.steps.append({"name": name, "ms": None if ms is None else round(ms, 3), "said": detail})
         if not self.as_json:
             taken = "" if ms is None else f"{ms:.2f} ms"
-            say(f"  {label:<{LABEL_COLUMNS}}{taken:>10}  {said}".rstrip())
+            say(f"  {label:<{LABEL_COLUMNS}}{taken:>10}  {detail}".rstrip())
 
-    def timed(self, name: str, label: str, work: Callable[[], Value], said: Callable[[Value], str]) -> Value:
+    def timed(self, name: str, label: str, work: Callable[[], Value], detail: Callable[[Value], str]) -> Value:
         """Do the work, report how long it took, and return its value."""
         begin = time.perf_counter()
         value = work()
-        self.step(name, label, (time.perf_counter() - begin) * 1000, said(value))
+        self.step(name, label, (time.perf_counter() - begin) * 1000, detail(value))
         return value
 
 
@@ -120,7 +120,7 @@ class Demo:
             left = self._end_all()
         if left:
             raise DemoFailed(f"These processes did not end by themselves: {', '.join(map(str, left))}")
-        self._report.step("clean", "Processes left", said="none")
+        self._report.step("clean", "Processes left", detail="none")
 
     def _first_start(self) -> None:
         report = self._report
@@ -188,7 +188,7 @@ class Demo:
         (server,) = self._ask(SNAPSHOT)["servers"]
         if server["pid"] is not None:
             raise DemoFailed(f"The sample server is {server['state']}, but should not run")
-        self._report.step("idle", label, said=f"state {server['state']}")
+        self._report.step("idle", label, detail=f"state {server['state']}")
 
     def _ask(self, method: str) -> Any:
         with ControlClient(self._run, SETTLE_TIMEOUT_S) as control:

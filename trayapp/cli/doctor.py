@@ -36,9 +36,9 @@ def doctor_verb(as_json: bool) -> int:
     Works without a gateway, and asks one that runs. The exit code is 1 if there is
     a problem. A note is not a problem.
     """
-    world = CheckContext(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
+    context = CheckContext(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
     with waiting("Checking", quiet=as_json):
-        findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), world)]
+        findings = [fit(finding) for finding in run_checks((*CHECKS, *CLIENT_CHECKS), context)]
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:

@@ -21,7 +21,7 @@ from trayapp.config.problems import nearest
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.text import one_line
-from trayapp.service.desktop_programs import edit_here, open_file
+from trayapp.service.desktop_programs import edit_in_terminal, open_file
 from trayapp.wire.control import LIST, RELOAD, ControlError
 
 TARGET = "SERVER[/TOOL-GLOB]"
@@ -60,7 +60,7 @@ def edit_verb(only_path: bool) -> int:
     store.create()
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor and is_terminal(sys.stdin) and is_terminal(sys.stdout):
-        return edit_here(store.path, editor, os.environ)
+        return edit_in_terminal(store.path, editor, os.environ)
     open_file(store.path, os.environ)
     say(f"Opened {store.path}")
     return 0
@@ -164,8 +164,8 @@ def is_enabled(config: Config, server: str, tool: str) -> bool:
     entry = config.servers.get(server)
     if entry is None or entry.tools is None:
         return True
-    said = entry.tools.get(tool)
-    return said.enabled if said else entry.new_tools == "enabled"
+    settings = entry.tools.get(tool)
+    return settings.enabled if settings else entry.new_tools == "enabled"
 
 
 def check_server(server: str, config: Config) -> None:

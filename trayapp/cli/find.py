@@ -42,7 +42,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         rows: list[dict[str, Any]] = [
             {
                 "name": one.name, "version": one.version, "title": one.title, "description": one.description,
-                "status": one.status, "why": one.said, "updated": one.updated, "ways": list(one.ways),
+                "status": one.status, "why": one.status_message, "updated": one.updated, "ways": list(one.ways),
             }
             for one in shown
         ]  # fmt: skip
@@ -54,7 +54,11 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         return
     lines = []
     for one in shown:
-        state = "" if one.status == "active" else f"{one.status.upper()}{f' ({one.said})' if one.said else ''}: "
+        state = (
+            ""
+            if one.status == "active"
+            else f"{one.status.upper()}{f' ({one.status_message})' if one.status_message else ''}: "
+        )
         ways = ", ".join(one.ways) or "nothing to run"
         lines.append((one.name, one.version, ways, one_line(state + (one.description or one.title))))
     print_table(Table(("NAME", "VERSION", "RUNS AS", "WHAT IT DOES"), lines, wraps=True))

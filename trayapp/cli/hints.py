@@ -19,7 +19,7 @@ from trayapp.wire.control import ControlError
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
 
 
-def here() -> Path | None:
+def current_project() -> Path | None:
     """Return the folder of the project that contains the current folder; None without one. Blocks."""
     from trayapp.clients.places import Machine
     from trayapp.config.layers.project import find_project  # imported late: most verbs do not need it
@@ -31,7 +31,7 @@ def here() -> Path | None:
     return None if found is None else found.parent
 
 
-def named(folder: Path) -> str:
+def quoted_folder(folder: Path) -> str:
     """Return a folder as a word of a command line."""
     from trayapp.clients.places import Machine, shown_path
 
@@ -39,25 +39,27 @@ def named(folder: Path) -> str:
     return shown_path(folder, Machine().home) if shlex.quote(whole) == whole else shlex.quote(whole)
 
 
-def listed_by(folder: Path, server: str = "") -> str:
+def list_command(folder: Path, server: str = "") -> str:
     """Return the command that lists what sessions of a project see."""
     words = f"{shlex.quote(server)} " if server else ""
-    return f"multi-mcp list {words}--project {named(folder)}"
+    return f"multi-mcp list {words}--project {quoted_folder(folder)}"
 
 
 @contextmanager
-def hinting(project: Path | None) -> Iterator[None]:
+def project_hint(project: Path | None) -> Iterator[None]:
     """Add a hint to errors about unknown names in the block: inside a project, the name may need --project."""
     try:
         yield
     except ControlError as error:
-        folder = here() if project is None and error.code in UNKNOWN else None
+        folder = current_project() if project is None and error.code in UNKNOWN else None
         if folder is not None:
-            error.hint = f"{error.hint}{'; ' if error.hint else ''}this project's own need: --project {named(folder)}"
+            error.hint = (
+                f"{error.hint}{'; ' if error.hint else ''}this project's own need: --project {quoted_folder(folder)}"
+            )
         raise
 
 
-def first_words() -> str:
+def import_hint() -> str:
     """Return the note in one line. Blocks.
 
     It is "" if servers.yaml has servers of the user's own, stderr is not a terminal, or no AI tool has servers.
@@ -66,7 +68,7 @@ def first_words() -> str:
         return ""
     from trayapp.cli.servers_file import own_store  # 50 ms with the imports below: only when a person reads it
     from trayapp.clients import imports
-    from trayapp.clients.context import this_world
+    from trayapp.clients.context import own_context
     from trayapp.config.read.parse import parse
 
     store = own_store()
@@ -75,12 +77,12 @@ def first_words() -> str:
         config = parse(loaded.text, str(store.path)) if loaded.exists else None
     except MultiMcpError:
         return ""
-    words = imports.first_words(imports.names_by_client(imports.first_offers(config, this_world())))
+    words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))
     return one_line(f"{words}. Set them up with: multi-mcp setup") if words else ""
 
 
-def say_first_words() -> None:
+def say_import_hint() -> None:
     """Print the note, if there is one."""
-    words = first_words()
+    words = import_hint()
     if words:
         note(words)

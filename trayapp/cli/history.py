@@ -107,9 +107,9 @@ def show(number: int, as_json: bool) -> None:
         print_json(row)
         return
     where = f" in {row['project']}" if row["project"] else ""
-    said = f": {row['error']}" if row["error"] else ""
+    reason = f": {row['error']}" if row["error"] else ""
     say(
-        one_line(f"{tool_of(row)}  {row['outcome']}{said}"),
+        one_line(f"{tool_of(row)}  {row['outcome']}{reason}"),
         one_line(f"{moment(row['time'], whole=True)}, {took(row['ms'])}, called by {row['client']}{where}"),
         one_line(f"sent {byte_size(row['sent'])}, got {byte_size(row['received'])}, about {row['tokens']} tokens"),
     )

@@ -27,21 +27,21 @@ from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
-from trayapp.clients.context import decline_offer, this_world
+from trayapp.clients.context import decline_offer, own_context
 from trayapp.clients.conversion import KEPT
 from trayapp.clients.entry import words_of
 from trayapp.clients.imports import (
     ImportOffer,
     Move,
-    all_moves,
     as_server,
     first_offers,
+    imported_record,
+    move_out,
     offers,
-    remember,
-    take_away,
-    taken_as,
+    record_import,
+    recorded_moves,
 )
-from trayapp.clients.imports import doubled as doubled_offers
+from trayapp.clients.imports import duplicates as duplicate_offers
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, FoundServers, read_servers
@@ -224,23 +224,23 @@ def _take(
     `hidden`: the chosen ones as they are written, with their secrets kept elsewhere. Return what was written and moved.
     """
     written = _write(hidden, store)
-    world = this_world()
+    context = own_context()
     taken = []
     lost: list[ImportOffer] = []
     for before, offer in zip(chosen, hidden, strict=True):
         if offer in written:
             secrets = [name for name in _asked(offer) if name not in _asked(before)]
-            taken.append(taken_as(_file_of(offer, store), offer, secrets))
+            taken.append(imported_record(_file_of(offer, store), offer, secrets))
         else:
             lost.append(before)
-    kept = [move.backup for move in all_moves(world)]
+    kept = [move.backup for move in recorded_moves(context)]
     moved: list[Move] = []
     try:
         for client in {offer.found.client.name: None for offer in leaving}:
             theirs = [offer.found for offer in leaving if offer.found.client.name == client and offer not in lost]
-            moved += take_away(theirs, kept)
+            moved += move_out(theirs, kept)
     finally:
-        remember(world, taken, moved)
+        record_import(context, taken, moved)
         tell_gateway()
     return written, moved
 
@@ -263,17 +263,17 @@ def _first(store: ConfigStore) -> FoundServers:
     """Return the servers offered at a first start, without those that only sessions in one folder would see."""
     loaded = store.read()
     config = parse(loaded.text, str(store.path)) if loaded.exists else None
-    return FoundServers(tuple(offer.found for offer in first_offers(config, this_world())))
+    return FoundServers(tuple(offer.found for offer in first_offers(config, own_context())))
 
 
 def _doubled(store: ConfigStore) -> FoundServers:
     """Return the servers that connected AI tools still start themselves, without those for one folder only."""
     config = parse(store.start(), str(store.path))
-    return FoundServers(tuple(offer.found for offer in doubled_offers(config, this_world())))
+    return FoundServers(tuple(offer.found for offer in duplicate_offers(config, own_context())))
 
 
 def _no_offer(as_json: bool) -> int:
-    decline_offer(this_world())
+    decline_offer(own_context())
     if as_json:
         print_json({"offers": False})
     else:
@@ -310,9 +310,9 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     else:
         say("No servers were found that multi-mcp does not have yet")
     for offer in found:
-        said = list(_remarks(offer))
-        if said and not offer.known:
-            say(one_line(f"{offer.name}: {'; '.join(said)}"))
+        remarks = list(_remarks(offer))
+        if remarks and not offer.known:
+            say(one_line(f"{offer.name}: {'; '.join(remarks)}"))
     by_folder: dict[Path, list[str]] = {}
     for folder, name in reading.elsewhere:
         by_folder.setdefault(folder, []).append(name)

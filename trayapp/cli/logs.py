@@ -47,7 +47,7 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     new lines.
     """
     log = LogFile(log_path(server))
-    show = shower(server, log.path, as_json, follow)
+    show = printer(server, log.path, as_json, follow)
     lines = log.last(count)
     if not follow:
         lines = [*lines, *log.unfinished()][-count:] if count else []
@@ -97,7 +97,7 @@ def known_servers() -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def shower(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
+def printer(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
     """Return the function that prints lines, as text or as JSON."""
     if not as_json:
         return lambda lines: say(*lines)

@@ -189,11 +189,9 @@ def _escape_of(letter: str) -> str:
 
 def json_text(value: Any, indent: int | None = 2) -> str:
     """Return readable JSON that is safe on a terminal: invisible characters are escaped."""
-    return _UNSAFE_JSON.sub(_escape, json.dumps(value, indent=indent, ensure_ascii=False))
-
-
-def _escape(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+    return _UNSAFE_JSON.sub(
+        lambda found: json.dumps(found[0])[1:-1], json.dumps(value, indent=indent, ensure_ascii=False)
+    )
 
 
 def byte_size(number: int) -> str:

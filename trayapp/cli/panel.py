@@ -50,9 +50,9 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
 
 def _named(what: str) -> str:
     """Return the text for the page. Raises UsageError for one that is too long for a link."""
-    from trayapp.sources.recognize import named_by
+    from trayapp.sources.recognize import text_of_link
 
-    text = named_by(what)
+    text = text_of_link(what)
     if len(text) > LONGEST:
         raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
     with suppress(OSError, ValueError):  # not a path

@@ -33,7 +33,7 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
     """
     with waiting(f"Asking {server or 'all servers'} for tools", quiet=as_json):
         servers = ask(REFRESH, {"server": server}, timeout=None)["servers"]
-    return told(servers, server, as_json, change_text, "No servers to ask")
+    return print_outcomes(servers, server, as_json, change_text, "No servers to ask")
 
 
 @click.command("reconnect", epilog=examples("multi-mcp reconnect github"))
@@ -47,10 +47,10 @@ def reconnect_verb(server: str | None, as_json: bool) -> int:
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]
-    return told(servers, server, as_json, lambda outcome: one_line(outcome["state"]), ALL_ASLEEP)
+    return print_outcomes(servers, server, as_json, lambda outcome: one_line(outcome["state"]), ALL_ASLEEP)
 
 
-def told(
+def print_outcomes(
     servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str], none: str
 ) -> int:
     """Print a line for each server. Return the exit code of the first failure.

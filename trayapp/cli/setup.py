@@ -14,8 +14,8 @@ from trayapp.cli.import_servers import FLOW, asked_numbers, import_verb
 from trayapp.cli.options import examples
 from trayapp.cli.output import Table, is_terminal, print_table, say
 from trayapp.cli.undo import undo_imports
-from trayapp.clients.connect import ClientStatus, found_clients
-from trayapp.clients.context import ClientsContext, this_world
+from trayapp.clients.connect import found_clients
+from trayapp.clients.context import ClientsContext, own_context
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode, UsageError
 from trayapp.model.text import count, one_line
@@ -28,37 +28,42 @@ QUESTION = "which MCP servers do you have?"
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--undo", is_flag=True, help="Put everything back as it was.")
 @click.pass_context
-def setup_verb(context: click.Context, yes: bool, dry_run: bool, undo: bool) -> int:
+def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: bool) -> int:
     """Set everything up: import your AI tools' servers, then connect the tools.
 
     Each step is shown before it is done. The servers are moved out of the AI tools' files, so that each runs once.
     `--undo` restores every file byte for byte.
     """
     if undo:
-        return _undo(context, dry_run)
+        return _undo(click_context, dry_run)
     if not (yes or dry_run or is_terminal(sys.stdin)):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
-    context.meta[FLOW] = True
+    click_context.meta[FLOW] = True
     say("1 of 3: the servers that your AI tools have")
-    context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
+    click_context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
     say("", "2 of 3: your AI tools")
-    world = this_world()
-    chosen = _chosen(world, ask=not (yes or dry_run))
-    failed = bool(chosen) and connect_each(chosen, ReportStyle(dry_run, as_json=False, diff=False, flow=True), world)[1]
-    say("", "3 of 3: try it", *_next_steps(world))
+    context = own_context()
+    chosen = _chosen(context, ask=not (yes or dry_run))
+    failed = (
+        bool(chosen) and connect_each(chosen, ReportStyle(dry_run, as_json=False, diff=False, flow=True), context)[1]
+    )
+    say("", "3 of 3: try it", *_next_steps(context))
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _chosen(world: ClientsContext, *, ask: bool) -> list[str]:
+def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
     """Return the names of the AI tools to connect, as chosen by the user if they are asked."""
-    states = found_clients(world)
+    states = found_clients(context)
     new = [state for state in states if state.state != "connected"]
     if not states:
         say("No known AI tool was found. Configure this command as an MCP server in yours: multi-mcp stdio")
     elif not new:
         say(f"All are connected: {one_line(', '.join(state.title for state in states))}")
     else:
-        rows = [(str(number), *_row(state, world)) for number, state in enumerate(new, 1)]
+        rows = [
+            (str(number), state.title, one_line(shown_path(state.file, context.machine.home)))
+            for number, state in enumerate(new, 1)
+        ]
         print_table(Table(("", "AI TOOL", "FILE"), rows, wraps=True))
         if ask:
             numbers = asked_numbers(f"Connect {count(len(new), 'AI tool')}?", len(new))
@@ -66,12 +71,8 @@ def _chosen(world: ClientsContext, *, ask: bool) -> list[str]:
     return [state.name for state in new]
 
 
-def _row(state: ClientStatus, world: ClientsContext) -> tuple[str, str]:
-    return state.title, one_line(shown_path(state.file, world.machine.home))
-
-
-def _next_steps(world: ClientsContext) -> list[str]:
-    connected = [state.title for state in found_clients(world) if state.state == "connected"]
+def _next_steps(context: ClientsContext) -> list[str]:
+    connected = [state.title for state in found_clients(context) if state.state == "connected"]
     tool = connected[0] if connected else "your AI tool"
     return [
         f"Restart {tool} and ask: {QUESTION}",
@@ -81,7 +82,10 @@ def _next_steps(world: ClientsContext) -> list[str]:
     ]
 
 
-def _undo(context: click.Context, dry_run: bool) -> int:
+def _undo(click_context: click.Context, dry_run: bool) -> int:
     """Undo in reverse order: remove our entries, then put the servers back that the files held before."""
-    codes = [context.invoke(disconnect_verb, everyone=True, dry_run=dry_run), undo_imports(dry_run, as_json=False)]
+    codes = [
+        click_context.invoke(disconnect_verb, everyone=True, dry_run=dry_run),
+        undo_imports(dry_run, as_json=False),
+    ]
     return ExitCode.FAILED if any(codes) else ExitCode.OK

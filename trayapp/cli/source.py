@@ -37,7 +37,7 @@ from trayapp.packages.lock_file import Locked, LockFile
 from trayapp.service.secrets import secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
-from trayapp.sources.recognize import is_registry_name, named_by, recognize
+from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
 
@@ -163,7 +163,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 def proposals(what: str) -> tuple[list[Proposal], bool]:
     """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server."""
     machine = Machine()
-    what = named_by(what)
+    what = text_of_link(what)
     if (path := bundle_path(what)) is not None:
         bundle = read_bundle_file(path)
         return [Proposal(bundle.source, _decides(bundle.source), bundle=bundle)], False
@@ -182,10 +182,12 @@ def _of_registry(text: str) -> list[Proposal]:
         answer = own_registry().entry(name, version)
     note_old(answer)
     (entry,) = answer.entries
-    said = f": {entry.said}" if entry.said else ""
+    reason = f": {entry.status_message}" if entry.status_message else ""
     if entry.status == "deleted":
-        raise MultiMcpError(f"{entry.name} was deleted from the registry{said}", "Look for another one: multi-mcp find")
-    warning = f"Its author calls it deprecated{said}" if entry.status == "deprecated" else ""
+        raise MultiMcpError(
+            f"{entry.name} was deleted from the registry{reason}", "Look for another one: multi-mcp find"
+        )
+    warning = f"Its author calls it deprecated{reason}" if entry.status == "deprecated" else ""
     usable: list[Proposal] = []
     fault: MultiMcpError | None = None
     try:
@@ -264,10 +266,10 @@ def tool_lines(source: Source) -> Iterator[str]:
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
     for tool in source.tools:
         names[classify(dict(tool)).tool_class].append(str(tool.get("name")))
-    said: tuple[tuple[ToolClass, str], ...] = (
+    verbs: tuple[tuple[ToolClass, str], ...] = (
         ("read", "read"), ("write", "write"), ("destructive", "destroy or run anything"),
     )  # fmt: skip
-    for key, verb in said:
+    for key, verb in verbs:
         found = names[key]
         if found:
             more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
@@ -285,8 +287,8 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
     for one in asked_of(source):
         kind = "secret" if one.secret else "value"
-        said = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]
-        why = f": {', '.join(part for part in said if part)}" if any(said) else ""
+        notes = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]
+        why = f": {', '.join(part for part in notes if part)}" if any(notes) else ""
         tell("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
         tell("  " + one_line(f"without {', '.join(source.left_out)}, which have no meaning here"))

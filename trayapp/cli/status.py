@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trayapp.cli import status_view as view
-from trayapp.cli.hints import say_first_words
+from trayapp.cli.hints import say_import_hint
 from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import await_input, is_terminal, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
@@ -47,7 +47,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
         with gateway() as client:
             show(client.call(SNAPSHOT), as_json)
         if not as_json:
-            say_first_words()
+            say_import_hint()
         return
     with gateway(timeout=None) as client:
         polls = sys.platform != "win32" and sys.stdout is not None
@@ -130,17 +130,21 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
     """Return the costs of both ways, their break-even, the most expensive servers, and unused tools."""
     tools, search = found["tools"], found["search"]
     direct = f", {search['direct']} direct among them" if search["direct"] else ""
-    said = [
+    lines = [
         f"expose: tools   {token_count(tools['tokens'])} for {count(tools['count'], 'tool')}",
         f"expose: search  {token_count(search['tokens'])}{direct}, and about {search['answer_tokens']} for each search",
         f"Now: {WAYS[found['mode']]} to a client that does not ask for something else (o200k tokens, estimated)",
     ]
     even = found["break_even"]
     if even is not None:
-        said.append(f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; ")
-        said[-1] += f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
+        lines.append(
+            f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; "
+        )
+        lines[-1] += (
+            f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
+        )
     most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
-    return [*said, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
+    return [*lines, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
 
 
 def _unused_lines(unused: dict[str, Any] | None) -> list[str]:

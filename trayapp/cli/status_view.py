@@ -89,8 +89,8 @@ def place(problem: dict[str, Any]) -> str:
 def ask_lines(snapshot: Snapshot) -> list[str]:
     """Return a line for each call or question that waits for the user, oldest first."""
     asks = snapshot.get("asks") or []
-    told = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
-    return [f"{count(len(asks), 'ask')} for you (multi-mcp asks):", *told] if asks else []
+    rows = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
+    return [f"{count(len(asks), 'ask')} for you (multi-mcp asks):", *rows] if asks else []
 
 
 def failure(server: dict[str, Any]) -> str:
@@ -141,9 +141,9 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
     """Return notes on a server's confinement: that it runs unconfined despite its entry, and what was refused."""
-    told = server.get("confinement") or {}
-    notes = [one_line(f"NOT CONFINED: {told['why_open']}")] if told.get("way") == "open" else []
-    refused = told.get("refused") or ()
+    confinement = server.get("confinement") or {}
+    notes = [one_line(f"NOT CONFINED: {confinement['why_open']}")] if confinement.get("way") == "open" else []
+    refused = confinement.get("refused") or ()
     if refused:
         last = refused[-1]
         what = (
@@ -179,7 +179,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
         wait = "waits" if waiting == 1 else "wait"
         notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
     notes += confinement_notes(server)
-    if told := server.get("suspicious"):
-        read = "reads like an order" if len(told) == 1 else "read like orders"
-        notes.append(one_line(f"{count(len(told), 'tool')} {read}: multi-mcp approve {server['name']}"))
+    if suspicious := server.get("suspicious"):
+        read = "reads like an order" if len(suspicious) == 1 else "read like orders"
+        notes.append(one_line(f"{count(len(suspicious), 'tool')} {read}: multi-mcp approve {server['name']}"))
     return notes

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from trayapp.cli.call import example_call
-from trayapp.cli.hints import here, hinting, listed_by
+from trayapp.cli.hints import current_project, list_command, project_hint
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
 from trayapp.cli.output import Table, note_lacking, print_json, print_table, say
 from trayapp.model.errors import UsageError
@@ -38,7 +38,7 @@ def list_verb(
     More than one filter: tools that fit any of them.
     """
     asked, lacking = {"server": server, **of_project(project)}, list[str]()
-    with hinting(project):
+    with project_hint(project):
         every = ask(LIST, asked, DISCOVERY_TIMEOUT_S, lacking.append)
     rows = chosen(every, disabled=disabled, stale=stale, withheld=withheld)
     if as_json:
@@ -48,8 +48,8 @@ def list_verb(
         say(*reasons(rows))
     else:
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
-    folder = here() if project is None and server is None and not as_json else None
-    of_folder = [f"Without the servers of this project, for those: {listed_by(folder)}"] if folder else []
+    folder = current_project() if project is None and server is None and not as_json else None
+    of_folder = [f"Without the servers of this project, for those: {list_command(folder)}"] if folder else []
     note_lacking([*lacking, *of_folder], as_json=as_json)
 
 
@@ -132,14 +132,14 @@ def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> No
     if not hits:
         say(f"No tool matches {words!r}", "See all of them: multi-mcp list")
         return
-    rows = [(one_line(hit["name"]), one_line(_told(hit))) for hit in hits]
+    rows = [(one_line(hit["name"]), one_line(_hit_text(hit))) for hit in hits]
     print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
     if missed:
         say(one_line(f"No tool matches: {', '.join(missed)}"))
     say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
-def _told(hit: dict[str, Any]) -> str:
+def _hit_text(hit: dict[str, Any]) -> str:
     also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
     return " ".join([*([f"[{hit['away']}]"] if hit["away"] else []), hit["description"], *also])
 
@@ -158,7 +158,7 @@ def lines_of(file: str) -> list[str]:
 def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
     """Show everything about TOOL: what it does and its parameters."""
     params = {"tool": tool, "server": server, **of_project(project)}
-    with hinting(project):
+    with project_hint(project):
         found = ask(DESCRIBE, params, timeout=DISCOVERY_TIMEOUT_S)
     if as_json:
         print_json({key: found[key] for key in ("server", "name", "exposed_name", "tool")})

@@ -25,7 +25,7 @@ from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart
 from trayapp.service.command_line import tray_command
 
-LAST_WORDS_S = 2.0  # for the display to end after the gateway
+DISPLAY_END_S = 2.0  # for the display to end after the gateway
 
 
 @click.command("tray", epilog=examples("multi-mcp"))
@@ -112,7 +112,7 @@ def run_gateway_here() -> int:
     display = threading.Thread(target=show, name="status", daemon=True)
     code = run_here(False, display.start)
     if display.ident is not None:
-        display.join(LAST_WORDS_S)
+        display.join(DISPLAY_END_S)
     return code
 
 
@@ -131,11 +131,11 @@ def show() -> None:
 
 def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
     """Yield lines for a pipe: one when the gateway is ready, and one for each new summary or problem."""
-    told: set[str] = set()
+    printed: set[str] = set()
     for snapshot in snapshots:
-        fresh = [line for line in [_ready_line(snapshot), *_troubles(snapshot)] if line not in told]
+        fresh = [line for line in [_ready_line(snapshot), *_troubles(snapshot)] if line not in printed]
         yield from fresh
-        told = {_ready_line(snapshot), *_troubles(snapshot)}
+        printed = {_ready_line(snapshot), *_troubles(snapshot)}
 
 
 def _ready_line(snapshot: dict[str, Any]) -> str:

@@ -150,5 +150,5 @@ def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str
         "variables": variables,
         "scripts": [script.name for script in file.scripts if script.server == server.name],
     }
-    said = {key: value for key, value in more.items() if value}
-    return {"name": server.name, "command": command, "url": server.url, **names, "own": own, **said}
+    given = {key: value for key, value in more.items() if value}
+    return {"name": server.name, "command": command, "url": server.url, **names, "own": own, **given}

@@ -13,8 +13,15 @@ from trayapp.cli.edit import tell_gateway
 from trayapp.cli.output import note, print_json, say
 from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.clients import project_file
-from trayapp.clients.context import ClientsContext, this_world
-from trayapp.clients.imports import ImportedServer, RestoredFile, all_moves, all_taken, forget_taken, put_back
+from trayapp.clients.context import ClientsContext, own_context
+from trayapp.clients.imports import (
+    ImportedServer,
+    RestoredFile,
+    forget_imported,
+    imported_servers,
+    put_back,
+    recorded_moves,
+)
 from trayapp.clients.places import Machine, shown_path
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import ExitCode, MultiMcpError
@@ -25,8 +32,8 @@ from trayapp.service.secrets import delete_secret
 
 def undo_imports(dry_run: bool, as_json: bool) -> int:
     """Put moved servers back, and remove imported ones that have not changed since. Return the exit code."""
-    world = this_world()
-    taken, moves = all_taken(world), all_moves(world)
+    context = own_context()
+    taken, moves = imported_servers(context), recorded_moves(context)
     if dry_run:
         files, names = [str(move.file) for move in moves], [each.name for each in taken]
         if as_json:
@@ -35,19 +42,19 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
             say(*(f"{one_line(file)} would get back its servers" for file in files))
             say(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
         return ExitCode.OK
-    done = put_back(world)
+    done = put_back(context)
     failed = [each for each in done if each.why_not]
     removed = [] if failed else [each for each in taken if _remove(each)]
     if not failed:
-        forget_taken(world)
+        forget_imported(context)
     tell_gateway()
     if as_json:
         restored = [str(each.move.file) for each in done if not each.why_not]
-        lines = list(restored_lines(failed, world))
+        lines = list(restored_lines(failed, context))
         error = {"error": {"title": lines[0], "hint": "Correct that file first, then repeat it"}} if failed else {}
         print_json({"restored": restored, "removed": [each.name for each in removed], **error})
     else:
-        say(*restored_lines(done, world))
+        say(*restored_lines(done, context))
         say(*(one_line(f"Removed {each.name} from {_shown(each.file)}") for each in removed))
         for each in taken if not failed else []:
             if each not in removed and _server(each) is not None:
@@ -59,12 +66,12 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def restored_lines(done: list[RestoredFile], world: ClientsContext) -> Iterator[str]:
+def restored_lines(done: list[RestoredFile], context: ClientsContext) -> Iterator[str]:
     """Yield the outcome for each file that servers were moved out of."""
     for each in done:
-        path = shown_path(each.move.file, world.machine.home)
+        path = shown_path(each.move.file, context.machine.home)
         if each.why_not:
-            backup = shown_path(each.move.backup, world.machine.home)
+            backup = shown_path(each.move.backup, context.machine.home)
             yield one_line(f"{path} did not get its servers back: {each.why_not} (backup: {backup})")
         else:
             yield one_line(f"{path} has its own servers again{' (as it was before)' if each.whole else ''}")

@@ -53,14 +53,14 @@ def _outdated(quiet: bool) -> dict[str, Any]:
 
 
 def _state(row: dict[str, Any]) -> str:
-    said = f"{row['package']} {row['version']}"
+    package = f"{row['package']} {row['version']}"
     if row["error"] is not None:
-        return f"{said}; {row['error']['title']}"
+        return f"{package}; {row['error']['title']}"
     if row["kind"] == "mcpb":
-        return f"{said}, a bundle: to update it, remove it and add its newer file"
+        return f"{package}, a bundle: to update it, remove it and add its newer file"
     if row["newest"] is None:
-        return f"{said}, the newest" if not row["pinned"] else f"{said}, as its command says"
-    return f"{said} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")
+        return f"{package}, the newest" if not row["pinned"] else f"{package}, as its command says"
+    return f"{package} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")
 
 
 @click.command("update", epilog=examples("multi-mcp update github", "multi-mcp update github --to 1.4.2"))

@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
-from trayapp.clients.context import RECORD_NAME, ClientsContext, ConnectionRecord, note, noted, this_world
+from trayapp.clients.context import (
+    RECORD_NAME,
+    ClientsContext,
+    ConnectionRecord,
+    own_context,
+    record_connection,
+    recorded_connection,
+)
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import ClientFile, locate
 from trayapp.clients.places import Machine
@@ -114,23 +121,23 @@ def find_client(name: str) -> Client:
 # --- the state of clients
 
 
-def found_clients(world: ClientsContext | None = None) -> list[ClientStatus]:
+def found_clients(context: ClientsContext | None = None) -> list[ClientStatus]:
     """Return the state of every client installed here, in the order of the table. Blocks: reads their files."""
-    world = world or this_world()
-    states = [client_state(client.name, world) for client in CLIENTS]
+    context = context or own_context()
+    states = [client_state(client.name, context) for client in CLIENTS]
     return [state for state in states if state.state != "not found"]
 
 
-def client_state(name: str, world: ClientsContext | None = None) -> ClientStatus:
+def client_state(name: str, context: ClientsContext | None = None) -> ClientStatus:
     """Return the state of that client. Never raises because of the file's content. Blocks."""
-    world = world or this_world()
+    context = context or own_context()
     client = find_client(name)
-    place = locate(client, world.machine)
+    place = locate(client, context.machine)
     if not place.found:
         return ClientStatus(client.name, client.title, "not found", place.path)
     profile = ""
     try:
-        state, reason = _state(client, place, world)
+        state, reason = _state(client, place, context)
         profile = _profile(client, place) if state == "connected" else ""
     except UnparsableError as error:
         state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
@@ -146,9 +153,9 @@ def _profile(client: Client, place: ClientFile) -> str:
     return options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
 
 
-def _state(client: Client, place: ClientFile, world: ClientsContext) -> tuple[State, str]:
+def _state(client: Client, place: ClientFile, context: ClientsContext) -> tuple[State, str]:
     text = files.read_text(place.path) or ""
-    known = noted(world, client.name)
+    known = recorded_connection(context, client.name)
     made = known.entries if known is not None and known.file == place.path else ()
     off = ""
     connected = False
@@ -160,7 +167,7 @@ def _state(client: Client, place: ClientFile, world: ClientsContext) -> tuple[St
         elif not ours.is_own(entry):
             if name in made or len(made) == 0:
                 return "not connected", f"another server there is named {name}: {_starts(entry)}"
-        elif wrong := ours.fault(client, entry, world.command):
+        elif wrong := ours.fault(client, entry, context.command):
             return "drifted", wrong if name == NAME else f"{name}: {wrong}"
         else:
             connected = True
@@ -188,8 +195,8 @@ def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) ->
     return {name: found[name] for name in sorted(own, key=order.index)}
 
 
-def _names(client: Client, world: ClientsContext, file: Path) -> tuple[str, ...]:
-    known = noted(world, client.name)
+def _names(client: Client, context: ClientsContext, file: Path) -> tuple[str, ...]:
+    known = recorded_connection(context, client.name)
     return tuple(dict.fromkeys((NAME, *(known.entries if known is not None and known.file == file else ()))))
 
 
@@ -201,7 +208,7 @@ def _starts(entry: Any) -> str:
 
 
 def plan_connect(
-    name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False
+    name: str, context: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> Change:
     """Return the change that connects that client. `replace`: also replace a foreign server that has our name. Blocks.
 
@@ -209,9 +216,9 @@ def plan_connect(
     ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and UnparsableError: a file that cannot be
     parsed is left alone.
     """
-    world = world or this_world()
+    context = context or own_context()
     client = find_client(name)
-    place = _placed(client, world)
+    place = _placed(client, context)
     text = files.read_text(place.path)
     entry = entry_in(client, text or "", place.path, own.name)
     after = text
@@ -221,25 +228,25 @@ def plan_connect(
         raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp connect {name} --replace")
     if entry is None or foreign:
         keys = _place(client, text or "", place.path, own.name)
-        command = [*world.command, *(own.options or ())]
+        command = [*context.command, *(own.options or ())]
         after = with_entry(client, text or "", ours.wanted_entry(client, command, keys), place.path, own.name)
-    elif ours.fault(client, entry, world.command, own.options):
-        after = _repaired(client, text or "", entry, own, world, place.path)
-    first = not _own_entries(client, text or "", place.path, _names(client, world, place.path))
+    elif ours.fault(client, entry, context.command, own.options):
+        after = _repaired(client, text or "", entry, own, context, place.path)
+    first = not _own_entries(client, text or "", place.path, _names(client, context, place.path))
     keep = first or not files.backup_of(place.path).exists()
     return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
 
 
-def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
+def plan_disconnect(name: str, context: ClientsContext | None = None) -> Change:
     """Return the change that removes all our entries from that client. Blocks. Raises the same as plan_connect."""
-    world = world or this_world()
+    context = context or own_context()
     client = find_client(name)
-    place = _placed(client, world)
+    place = _placed(client, context)
     text = files.read_text(place.path)
-    entries = _own_entries(client, text or "", place.path, _names(client, world, place.path))
+    entries = _own_entries(client, text or "", place.path, _names(client, context, place.path))
     if text is None or not entries:
         return Change(client, place.path, text, text, "disconnected")
-    known = noted(world, client.name)
+    known = recorded_connection(context, client.name)
     made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
     if made and _with_entries(client, "", entries, place.path) == text:
         return Change(client, place.path, text, None, "disconnected")
@@ -249,9 +256,9 @@ def plan_disconnect(name: str, world: ClientsContext | None = None) -> Change:
     return Change(client, place.path, text, _dropped(client, text, entries, place.path), "disconnected")
 
 
-def disconnected_text(client: Client, text: str, file: Path, world: ClientsContext) -> str:
+def disconnected_text(client: Client, text: str, file: Path, context: ClientsContext) -> str:
     """Return the text of a client's file without our entries. Blocks. Raises UnparsableError, EditRefusedError."""
-    entries = _own_entries(client, text, file, _names(client, world, file))
+    entries = _own_entries(client, text, file, _names(client, context, file))
     if not entries:
         return text
     original = _original(client, text, entries, file)
@@ -271,12 +278,12 @@ def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str
     return text
 
 
-def _placed(client: Client, world: ClientsContext) -> ClientFile:
-    place = locate(client, world.machine)
+def _placed(client: Client, context: ClientsContext) -> ClientFile:
+    place = locate(client, context.machine)
     if not place.found:
         hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
         raise ClientNotFoundError(f"{client.title} was not found here", hint)
-    world.settle(place.path)
+    context.settle(place.path)
     return place
 
 
@@ -293,12 +300,12 @@ def _with_entries(client: Client, text: str, entries: Mapping[str, Any], file: P
     return text
 
 
-def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, world: ClientsContext, file: Path) -> str:
+def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, context: ClientsContext, file: Path) -> str:
     path = _place(client, text, file, own.name)
     if not isinstance(entry, Mapping):
-        command = [*world.command, *(own.options or ())]
+        command = [*context.command, *(own.options or ())]
         return client.family.put(text, path, ours.wanted_entry(client, command, path), str(file))
-    for key, value in ours.repairs(client, entry, world.command, own.options).items():
+    for key, value in ours.repairs(client, entry, context.command, own.options).items():
         if value is None:
             text = client.family.drop(text, (*path, key), str(file))
         else:
@@ -348,47 +355,47 @@ def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, n
 # --- the change
 
 
-def apply(change: Change, world: ClientsContext | None = None) -> None:
+def apply(change: Change, context: ClientsContext | None = None) -> None:
     """Apply a change and update the record. Blocks.
 
     Raises FileChangedError if the file has changed since the plan, and StorageError.
     """
-    world = world or this_world()
+    context = context or own_context()
     backup = files.backup_of(change.file)
     if change.changes and change.after is None:
         files.remove(change.file, change.before or "")
     elif change.changes and change.after is not None:
         files.replace_text(change.file, change.before, change.after, backup if change.keep else None)
     if change.wanted == "connected":
-        known = noted(world, change.client.name)
+        known = recorded_connection(context, change.client.name)
         made = change.before is None or (known is not None and known.made and known.file == change.file)
         before = known.entries if known is not None and known.file == change.file else ()
-        note(
-            world,
+        record_connection(
+            context,
             change.client.name,
             ConnectionRecord(change.file, made, tuple(dict.fromkeys((*before, change.entry)))),
         )
         return
-    note(world, change.client.name, None)
+    record_connection(context, change.client.name, None)
     if change.restores:
         files.forget(backup)
 
 
-def connect(name: str, world: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
+def connect(name: str, context: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
     """Write or repair our entry in that client's file and return the change. Raises the same as plan_connect, apply."""
-    return _settled(lambda: plan_connect(name, world, own, replace=replace), world)
+    return _settled(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
-def disconnect(name: str, world: ClientsContext | None = None) -> Change:
+def disconnect(name: str, context: ClientsContext | None = None) -> Change:
     """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
-    return _settled(lambda: plan_disconnect(name, world), world)
+    return _settled(lambda: plan_disconnect(name, context), context)
 
 
-def _settled(plan: Callable[[], Change], world: ClientsContext | None) -> Change:
+def _settled(plan: Callable[[], Change], context: ClientsContext | None) -> Change:
     for left in range(ATTEMPTS - 1, -1, -1):
         change = plan()
         try:
-            apply(change, world)
+            apply(change, context)
         except FileChangedError:
             if not left:
                 raise
@@ -403,15 +410,15 @@ def _settled(plan: Callable[[], Change], world: ClientsContext | None) -> Change
 def connected(surroundings: CheckContext) -> list[CheckResult]:
     """Return a finding for each client, and one note if none is connected."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
-    world = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
-    states = found_clients(world)
-    told = [finding for state in states if (finding := _finding(state)) is not None]
+    context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
+    states = found_clients(context)
+    findings = [finding for state in states if (finding := _finding(state)) is not None]
     if any(state.state in ("connected", "drifted") for state in states):
-        return told
+        return findings
     names = ", ".join(state.title for state in states)
     what = f"None of these is connected: {names}" if names else "No known AI tool was found"
     return [
-        *told,
+        *findings,
         CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else ""),
     ]
 

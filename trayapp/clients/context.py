@@ -38,7 +38,7 @@ class ClientsContext:
     settle: Callable[[Path], object] = wait_until_quiet
 
 
-def this_world(environ: Mapping[str, str] | None = None) -> ClientsContext:
+def own_context(environ: Mapping[str, str] | None = None) -> ClientsContext:
     """Return the context of this process: the user's machine and record. `environ`: os.environ by default."""
     environ = os.environ if environ is None else environ
     return ClientsContext(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
@@ -53,9 +53,9 @@ class ConnectionRecord:
     entries: tuple[str, ...] = (NAME,)
 
 
-def noted(world: ClientsContext, client: str) -> ConnectionRecord | None:
+def recorded_connection(context: ClientsContext, client: str) -> ConnectionRecord | None:
     """Return the record of a client; None if there is none, or none that we wrote. Blocks."""
-    entry = _read(world.record).get(client)
+    entry = _read(context.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return None
     names = entry.get("entries")
@@ -63,42 +63,42 @@ def noted(world: ClientsContext, client: str) -> ConnectionRecord | None:
     return ConnectionRecord(Path(entry["file"]), entry.get("made") is True, entries)
 
 
-def note(world: ClientsContext, client: str, what: ConnectionRecord | None) -> None:
+def record_connection(context: ClientsContext, client: str, what: ConnectionRecord | None) -> None:
     """Record a connection; None removes it from the record. Blocks. Raises StorageError."""
-    with locked(world.record):
-        known = _read(world.record)
+    with locked(context.record):
+        known = _read(context.record)
         changed = {name: entry for name, entry in known.items() if name != client}
         if what is not None:
             more = {} if what.entries == (NAME,) else {"entries": list(what.entries)}
             changed[client] = {"file": str(what.file), "made": what.made} | more
         if changed != known:
-            _write(world.record, {CONNECTED: changed})
+            _write(context.record, {CONNECTED: changed})
 
 
-def is_offer_declined(world: ClientsContext) -> bool:
+def is_offer_declined(context: ClientsContext) -> bool:
     """Return True if the user declined the offer to import servers. Blocks."""
-    return _content(world.record).get(NO_OFFER) is True
+    return _content(context.record).get(NO_OFFER) is True
 
 
-def decline_offer(world: ClientsContext) -> None:
+def decline_offer(context: ClientsContext) -> None:
     """Record that the user declined the offer to import servers. Blocks. Raises StorageError."""
-    with locked(world.record):
-        _write(world.record, {NO_OFFER: True})
+    with locked(context.record):
+        _write(context.record, {NO_OFFER: True})
 
 
-def noted_imports(world: ClientsContext) -> list[dict[str, Any]]:
+def recorded_imports(context: ClientsContext) -> list[dict[str, Any]]:
     """Return the recorded imports (clients/imports defines their shape), oldest first. Blocks."""
-    listed = _content(world.record).get(IMPORTS)
+    listed = _content(context.record).get(IMPORTS)
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
-def note_imports(world: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+def record_imports(context: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
     """Replace the recorded imports by what `change` returns for them. Blocks. Raises StorageError."""
-    with locked(world.record):
-        known = noted_imports(world)
+    with locked(context.record):
+        known = recorded_imports(context)
         changed = change(known)
         if changed != known:
-            _write(world.record, {IMPORTS: changed})
+            _write(context.record, {IMPORTS: changed})
 
 
 def _write(path: Path, changed: Mapping[str, Any]) -> None:

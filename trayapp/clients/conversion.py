@@ -246,9 +246,9 @@ class _EntryReader:
             oauth = self._take("auth")
         if oauth is False:
             entry["auth"] = "none"
-        said = oauth if isinstance(oauth, Mapping) else {}
+        settings = oauth if isinstance(oauth, Mapping) else {}
         for key, names in _OAUTH.items():
-            value = next((said[name] for name in names if said.get(name)), None)
+            value = next((settings[name] for name in names if settings.get(name)), None)
             if value:
                 entry[key] = self._texts(value)
 
@@ -271,12 +271,12 @@ class _EntryReader:
 
     def _times(self, entry: Entry) -> None:
         """Convert `timeout` from the client's unit to seconds, and `connectionTimeout` from milliseconds."""
-        said, connecting = self._take("timeout"), self._take("connectionTimeout")
+        timeout, connecting = self._take("timeout"), self._take("connectionTimeout")
         key = _CONNECT_TIMEOUT if self._client.name in _LISTS_WITHIN else "request_timeout"
-        parts: Any = said if isinstance(said, Mapping) else None  # OpenCode 2
+        parts: Any = timeout if isinstance(timeout, Mapping) else None  # OpenCode 2
         if parts is not None:
-            key, said, connecting = "request_timeout", parts.get("request"), parts.get("startup")
-        for name, value, unit in ((key, said, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
+            key, timeout, connecting = "request_timeout", parts.get("request"), parts.get("startup")
+        for name, value, unit in ((key, timeout, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _ENDLESS:
                 seconds = value / 1000 if unit == "ms" else value
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
@@ -295,13 +295,13 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
 
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a mapping of tools without keys that mean nothing here (Codex keeps approvals there)."""
-    plain = {name: said for name, said in tools.items() if not isinstance(said, Mapping)}
+    plain = {name: switch for name, switch in tools.items() if not isinstance(switch, Mapping)}
     known = {
-        name: {key: value for key, value in said.items() if key in TOOL_KEYS | TOOL_NOTES}
-        for name, said in tools.items()
-        if isinstance(said, Mapping)
+        name: {key: value for key, value in switch.items() if key in TOOL_KEYS | TOOL_NOTES}
+        for name, switch in tools.items()
+        if isinstance(switch, Mapping)
     }
-    return plain | {name: said for name, said in known.items() if said}
+    return plain | {name: switch for name, switch in known.items() if switch}
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -360,14 +360,14 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     Rules that cannot be converted still mean confined. On Windows the value is TRY: we cannot confine there, and
     VS Code has no sandbox there.
     """
-    said = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
-    if not any(said.values()) or said.get(ENABLED) is False:
+    settings = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
+    if not any(settings.values()) or settings.get(ENABLED) is False:
         return None
     if windows:
         return TRY
-    rules = said.get(SANDBOX) if isinstance(said.get(SANDBOX), Mapping) else {}
+    rules = settings.get(SANDBOX) if isinstance(settings.get(SANDBOX), Mapping) else {}
     assert isinstance(rules, Mapping)
-    if said.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
+    if settings.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
         return True
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from trayapp.clients import files
 from trayapp.clients.connect import disconnected_text, entry_in, found_clients, with_entry
-from trayapp.clients.context import ClientsContext, is_offer_declined, note_imports, noted_imports
+from trayapp.clients.context import ClientsContext, is_offer_declined, record_imports, recorded_imports
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.secrets import without_secrets
 from trayapp.clients.servers import FoundServer, found_servers
@@ -150,7 +150,7 @@ def _free_name(found: FoundServer, taken: Collection[str]) -> str:
 # --- the first start
 
 
-def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOffer]:
+def first_offers(config: Config | None, context: ClientsContext) -> list[ImportOffer]:
     """Return the clients' servers to offer for import at the first start.
 
     Empty if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: that of
@@ -158,9 +158,9 @@ def first_offers(config: Config | None, world: ClientsContext) -> list[ImportOff
     """
     config = config or Config()
     own = {*config.servers, *_wrong(config)} - {SAMPLE}
-    if own or config.settings.imports or is_offer_declined(world):
+    if own or config.settings.imports or is_offer_declined(context):
         return []
-    return [offer for offer in offers(found_servers(world.machine).servers, {None: config}) if offer.is_new]
+    return [offer for offer in offers(found_servers(context.machine).servers, {None: config}) if offer.is_new]
 
 
 def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
@@ -171,7 +171,7 @@ def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
     return found
 
 
-def first_words(found: Mapping[str, list[str]]) -> str:
+def offer_text(found: Mapping[str, list[str]]) -> str:
     """Return a sentence such as `Cursor and Claude Code have 5 servers of their own`; "" if there are none."""
     if not found:
         return ""
@@ -182,13 +182,13 @@ def first_words(found: Mapping[str, list[str]]) -> str:
     return f"{who} {have} {total} server{'' if total == 1 else 's'} of {their} own"
 
 
-def doubled(config: Config, world: ClientsContext) -> list[ImportOffer]:
+def duplicates(config: Config, context: ClientsContext) -> list[ImportOffer]:
     """Return the servers that connected clients still start themselves although servers.yaml has them, too.
 
     `names_by_client` groups them by client. `multi-mcp import --move --yes` removes them from the clients. Blocks.
     """
-    connected = {state.name for state in found_clients(world) if state.state == "connected"}
-    made = offers(found_servers(world.machine).servers, {None: config})
+    connected = {state.name for state in found_clients(context) if state.state == "connected"}
+    made = offers(found_servers(context.machine).servers, {None: config})
     return [offer for offer in made if offer.there and offer.found.client.name in connected]
 
 
@@ -211,7 +211,7 @@ class Move:
         return text
 
 
-def take_away(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
+def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
     """Remove these servers from their clients' files, each file once, with a backup. Return the moves that changed one.
 
     `kept`: backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
@@ -277,7 +277,7 @@ class RestoredFile:
     why_not: str = ""
 
 
-def remember(world: ClientsContext, taken: Iterable[ImportedServer], moves: Iterable[Move]) -> None:
+def record_import(context: ClientsContext, taken: Iterable[ImportedServer], moves: Iterable[Move]) -> None:
     """Record an import, so that it can be undone. Blocks. Raises StorageError."""
     rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
     moved = [
@@ -285,18 +285,18 @@ def remember(world: ClientsContext, taken: Iterable[ImportedServer], moves: Iter
         for m in moves
     ]
     if rows or moved:
-        note_imports(world, lambda known: [*known, {"taken": rows, "moved": moved}])
+        record_imports(context, lambda known: [*known, {"taken": rows, "moved": moved}])
 
 
-def taken_as(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> ImportedServer:
+def imported_record(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> ImportedServer:
     """Return the record of a server that an import wrote into a file of ours."""
     server = as_server(offer.name, offer.written())
     return ImportedServer(file, offer.name, launch_hash(server) if server else "", tuple(secrets))
 
 
-def all_taken(world: ClientsContext) -> list[ImportedServer]:
+def imported_servers(context: ClientsContext) -> list[ImportedServer]:
     """Return every server written by an import that was not undone, newest first. Blocks."""
-    rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "taken"))]
+    rows = [row for entry in reversed(recorded_imports(context)) for row in reversed(_rows(entry, "taken"))]
     return [
         ImportedServer(
             Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ()))
@@ -306,9 +306,9 @@ def all_taken(world: ClientsContext) -> list[ImportedServer]:
     ]
 
 
-def all_moves(world: ClientsContext) -> list[Move]:
+def recorded_moves(context: ClientsContext) -> list[Move]:
     """Return every move that was not undone, newest first. Blocks."""
-    rows = [row for entry in reversed(noted_imports(world)) for row in reversed(_rows(entry, "moved"))]
+    rows = [row for entry in reversed(recorded_imports(context)) for row in reversed(_rows(entry, "moved"))]
     return [
         Move(
             BY_NAME[row["client"]], Path(row["file"]), Path(row["backup"]),
@@ -324,20 +324,20 @@ def _rows(entry: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def forget_taken(world: ClientsContext) -> None:
+def forget_imported(context: ClientsContext) -> None:
     """Remove all imported servers from the record; moves that were not undone stay. Blocks. Raises StorageError."""
-    note_imports(world, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
+    record_imports(context, lambda known: [{**entry, "taken": []} for entry in known if entry.get("moved")])
 
 
-def put_back(world: ClientsContext) -> list[RestoredFile]:
+def put_back(context: ClientsContext) -> list[RestoredFile]:
     """Put every moved server back into its client's file, newest move first. A move that fails stays in the record.
 
     Blocks. Raises StorageError for our own record.
     """
-    return [_noted(_put_back(move, world), world) for move in all_moves(world)]
+    return [_noted(_put_back(move, context), context) for move in recorded_moves(context)]
 
 
-def _noted(done: RestoredFile, world: ClientsContext) -> RestoredFile:
+def _noted(done: RestoredFile, context: ClientsContext) -> RestoredFile:
     """Record the result of one file at once, so that neither a failure nor an interruption repeats it."""
     if done.why_not:
         return done
@@ -349,21 +349,21 @@ def _noted(done: RestoredFile, world: ClientsContext) -> RestoredFile:
         ]
         return [entry for entry in entries if entry["moved"] or entry.get("taken")]
 
-    note_imports(world, change)
+    record_imports(context, change)
     if done.whole:
         files.forget(done.move.backup)
     return done
 
 
-def _put_back(move: Move, world: ClientsContext) -> RestoredFile:
+def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
     try:
-        world.settle(move.file)
+        context.settle(move.file)
         now, before = files.read_text(move.file), files.read_text(move.backup)
         if now is None:
             return RestoredFile(move, why_not="it is gone")
         if before is None:
             return RestoredFile(move, why_not="" if _has_all(move, now) else "their backup is gone")
-        after = _whole(move, now, before, world)
+        after = _whole(move, now, before, context)
         whole = after is not None
         if after is None:
             after = _entry_by_entry(move, now, before)
@@ -389,13 +389,13 @@ def _renew_backup(move: Move, now: str, before: str) -> None:
         write_atomic(kept, before.encode("utf-8"))
 
 
-def _whole(move: Move, now: str, before: str, world: ClientsContext) -> str | None:
+def _whole(move: Move, now: str, before: str, context: ClientsContext) -> str | None:
     """Return the text before the move, with our own entry as it is now; None if anything else changed since."""
     moved, client, file = move.text_after(before), move.client, move.file
     if now == moved:
         return before
-    if now == disconnected_text(client, moved, file, world):
-        return disconnected_text(client, before, file, world)
+    if now == disconnected_text(client, moved, file, context):
+        return disconnected_text(client, before, file, context)
     entry = entry_in(client, now, file)
     if entry is not None and entry_in(client, moved, file) is None and now == with_entry(client, moved, entry, file):
         return with_entry(client, before, entry, file)

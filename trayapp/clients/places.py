@@ -51,8 +51,8 @@ class Machine:
         if token == "library":
             return self.home / "Library" / "Application Support"
         variable, below = _FOLDERS.get(token, (token, ""))
-        said = self.environ.get(variable, "").strip()
-        return Path(said) if said and Path(said).is_absolute() else self.home / below
+        value = self.environ.get(variable, "").strip()
+        return Path(value) if value and Path(value).is_absolute() else self.home / below
 
 
 def shown_path(path: Path, home: Path) -> str:

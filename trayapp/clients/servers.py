@@ -328,9 +328,9 @@ def _is_off_in_gemini(document: Document, name: str, beside: list[Document]) -> 
     """
     plain = name.lower().strip()
     mcp = document.get("mcp")
-    said = mcp if isinstance(mcp, Mapping) else {}
-    allowed = _plain(said.get("allowed") or document.get("allowMCPServers"))
-    excluded = _plain(said.get("excluded") or document.get("excludeMCPServers"))
+    lists = mcp if isinstance(mcp, Mapping) else {}
+    allowed = _plain(lists.get("allowed") or document.get("allowMCPServers"))
+    excluded = _plain(lists.get("excluded") or document.get("excludeMCPServers"))
     off = any(isinstance(entry := each.get(plain), Mapping) and entry.get("enabled") is False for each in beside)
     return off or plain in excluded or bool(allowed and plain not in allowed)
 

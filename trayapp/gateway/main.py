@@ -174,9 +174,9 @@ class GatewayHost:
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
-            keep_trying = partial(accounts.vault.keep_trying, anyio.sleep)
+            retry_storing = partial(accounts.vault.retry_storing, anyio.sleep)
             follow_keyring = partial(accounts.vault.follow, secret_service_signals)
-            for work in (keep_trying, follow_keyring, self._file.follow, self._keep_run_dir):
+            for work in (retry_storing, follow_keyring, self._file.follow, self._keep_run_dir):
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._probe_servers, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)

@@ -84,8 +84,10 @@ class ImageRequest:
     def _inspected(self, tools: Tools) -> str | None:
         """Return the image with its digest, or its ID if no registry has it. None if it is not on this machine."""
         try:
-            said = tools.run(self.words[0], "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image)
-            listed, _, own = said.strip().rpartition(" ")
+            output = tools.run(
+                self.words[0], "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image
+            )
+            listed, _, own = output.strip().rpartition(" ")
             digests = orjson.loads(listed or b"[]") or []
         except (ToolError, orjson.JSONDecodeError):
             return None
@@ -95,8 +97,8 @@ class ImageRequest:
 
     def _created(self, tools: Tools) -> float:
         try:
-            said = tools.run(self.words[0], "image", "inspect", "--format", "{{.Created}}", self.image).strip()
-            return datetime.fromisoformat(said).timestamp()
+            output = tools.run(self.words[0], "image", "inspect", "--format", "{{.Created}}", self.image).strip()
+            return datetime.fromisoformat(output).timestamp()
         except (ToolError, ValueError):
             return float("inf")
 

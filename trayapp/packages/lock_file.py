@@ -61,8 +61,8 @@ class Locked:
     @property
     def folder_name(self) -> str:
         """Return the name of its folder. Each content has a folder of its own."""
-        told = orjson.dumps([self.kind, self.package, self.version, self.content], option=orjson.OPT_SORT_KEYS)
-        digest = hashlib.sha256(told).hexdigest()[:24]
+        content = orjson.dumps([self.kind, self.package, self.version, self.content], option=orjson.OPT_SORT_KEYS)
+        digest = hashlib.sha256(content).hexdigest()[:24]
         plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.package)
         return f"{self.kind}-{plain}-{digest}"[-120:]
 
@@ -71,10 +71,10 @@ class Locked:
         return asdict(self)
 
 
-def read_locked(told: Any) -> Locked:
+def read_locked(content: Any) -> Locked:
     """Return a package from its entry in servers.lock. Raises UnreadableLockError."""
     try:
-        one = Locked(**told)
+        one = Locked(**content)
         texts = (one.kind, one.package, one.version, one.integrity)
         if all(isinstance(text, str) for text in texts) and one.kind in get_args(Kind):
             return one
@@ -185,14 +185,14 @@ class LockFile:
             server: {spec: [one.to_json() for one in versions] for spec, versions in specs.items()}
             for server, specs in sorted(table.items())
         }
-        told = {"version": FORMAT, "servers": servers}
-        write_atomic(self.path, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+        content = {"version": FORMAT, "servers": servers}
+        write_atomic(self.path, orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
 
 
 def _parsed(data: bytes) -> Table:
     try:
-        told: Any = orjson.loads(data)
-        servers: Any = told["servers"] if told["version"] == FORMAT else None
+        content: Any = orjson.loads(data)
+        servers: Any = content["servers"] if content["version"] == FORMAT else None
         return {
             server: {spec: [read_locked(one) for one in versions] for spec, versions in specs.items()}
             for server, specs in servers.items()

@@ -66,22 +66,22 @@ class NpmRequest:
         one = packages.get(f"node_modules/{package}")
         if not isinstance(one, dict) or not isinstance(one.get("version"), str):
             raise PackageError(f"npm found no package {package}", "Correct its name")
-        content = {place: _kept(place, told) for place, told in packages.items() if place}
+        content = {place: _kept(place, entry) for place, entry in packages.items() if place}
         return Locked("npm", package, one["version"], str(one.get("integrity")), content, now)
 
     def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
         package = self.asked.package
         try:
-            said = orjson.loads(tools.run("npm", "view", package, "time", "dist-tags", "versions", "--json", *QUIET))
+            answer = orjson.loads(tools.run("npm", "view", package, "time", "dist-tags", "versions", "--json", *QUIET))
         except ToolError as error:
             raise _explained(error, package, "") from None
         except orjson.JSONDecodeError:
             raise PackageError(f"npm's answer about {package} cannot be read", "Try again later") from None
-        said = said[0] if isinstance(said, list) and said else said
-        told = said if isinstance(said, dict) else {}
-        times, versions = told.get("time") or {}, told.get("versions") or []
+        answer = answer[0] if isinstance(answer, list) and answer else answer
+        document = answer if isinstance(answer, dict) else {}
+        times, versions = document.get("time") or {}, document.get("versions") or []
         versions = versions if isinstance(versions, list) else [versions]
-        tags = told.get("dist-tags") or {}
+        tags = document.get("dist-tags") or {}
         limit = read_version(str(tags.get(self.asked.tag or "latest")))
         now = read_version(locked.version)
         best: tuple[Version, str] | None = None
@@ -111,7 +111,7 @@ class NpmRequest:
             try:
                 tools.run("npm", "ci", "--prefer-offline", *QUIET, *more, cwd=folder)
             except ToolError as error:
-                if "ETARGET" not in error.said:
+                if "ETARGET" not in error.output:
                     raise
                 tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # its cache is older
         except ToolError as error:
@@ -138,8 +138,8 @@ def _project(package: str, wanted: str) -> dict[str, Any]:
     return {"private": True, "dependencies": {package: wanted}}
 
 
-def _write(path: Path, told: Any) -> None:
-    path.write_bytes(orjson.dumps(told))
+def _write(path: Path, value: Any) -> None:
+    path.write_bytes(orjson.dumps(value))
 
 
 def _packages(folder: Path) -> dict[str, Any]:
@@ -150,32 +150,32 @@ def _packages(folder: Path) -> dict[str, Any]:
     raise PackageError("npm wrote no package-lock.json", "Update npm to 9 or newer")
 
 
-def _kept(place: str, told: Any) -> dict[str, Any]:
+def _kept(place: str, entry: Any) -> dict[str, Any]:
     """Return one package of npm's lock file. Raises PackageError if it has no hash."""
-    if not isinstance(told, dict) or not (told.get("integrity") or told.get("inBundle")) or told.get("link"):
+    if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
         raise PackageError(
             f"{name} comes without a hash",
             "Only packages of a registry can be locked. To start it unlocked: lock: false",
         )
-    return {key: value for key, value in told.items() if key not in _LEFT_OUT}
+    return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
 
 
-def _is_before(told: Any, before: float) -> bool:
+def _is_before(published: Any, before: float) -> bool:
     """Return True if a release was published before a time. A release without a date was not."""
     try:
-        at = datetime.fromisoformat(str(told))
+        at = datetime.fromisoformat(str(published))
     except ValueError:
         return False
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() <= before
 
 
 def _explained(error: ToolError, package: str, version: str) -> PackageError:
-    said, name = error.said, f"{package}@{version}" if version else package
-    if "EINTEGRITY" in said:
+    output, name = error.output, f"{package}@{version}" if version else package
+    if "EINTEGRITY" in output:
         return PackageError(f"{name} changed: its content is not what was locked", "Do not use it; ask its author")
-    if "E404" in said or "ETARGET" in said or "ENOVERSIONS" in said:
+    if "E404" in output or "ETARGET" in output or "ENOVERSIONS" in output:
         return WithdrawnReleaseError(f"npm's registry does not have {name}", "See its versions: npm view PACKAGE")
-    if any(code in said for code in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ENOTCACHED", "ETIMEDOUT")):
+    if any(code in output for code in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ENOTCACHED", "ETIMEDOUT")):
         return PackageError(f"npm's registry cannot be reached for {name}", "Go online, then try again")
     return PackageError(error.title, error.hint)

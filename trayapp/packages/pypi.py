@@ -161,13 +161,13 @@ def _key(version: str) -> tuple[int, ...]:
 
 
 def _explained(error: ToolError, wanted: str) -> PackageError:
-    said = error.said
-    if "ash mismatch" in said:
+    output = error.output
+    if "ash mismatch" in output:
         return PackageError(f"{wanted} changed: its content is not what was locked", "Do not use it; ask its author")
-    if "no wheels" in said or "no usable wheels" in said or "no compatible wheel" in said:
+    if "no wheels" in output or "no usable wheels" in output or "no compatible wheel" in output:
         return PackageError(f"{wanted} has to be built, which cannot be locked", "To start it unlocked: lock: false")
-    if "No solution found" in said or "not found in the package registry" in said:
+    if "No solution found" in output or "not found in the package registry" in output:
         return WithdrawnReleaseError(f"The package index does not have {wanted}", "Look at its versions")
-    if "Failed to fetch" in said or "error sending request" in said or "Could not connect" in said:
+    if "Failed to fetch" in output or "error sending request" in output or "Could not connect" in output:
         return PackageError(f"The package index cannot be reached for {wanted}", "Go online, then try again")
     return PackageError(error.title, error.hint)

@@ -26,13 +26,13 @@ REASON_LARGEST = 300  # characters of what a tool said
 
 
 class ToolError(MultiMcpError):
-    """Raised if a package tool is missing or fails. `said` is its output."""
+    """Raised if a package tool is missing or fails. `output`: what it printed."""
 
     code = "package_tool"
 
-    def __init__(self, title: str, hint: str = "", said: str = "") -> None:
+    def __init__(self, title: str, hint: str = "", output: str = "") -> None:
         super().__init__(title, hint)
-        self.said = said
+        self.output = output
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class Tools:
         if self._stopped.is_set():
             raise ToolError(f"{name} was stopped", "Try again")
         if process.returncode:
-            said = (errors.strip() or output.strip()).decode("utf-8", "replace")
-            raise ToolError(f"{name} failed: {_reason(said)}", "", said)
+            text = (errors.strip() or output.strip()).decode("utf-8", "replace")
+            raise ToolError(f"{name} failed: {_reason(text)}", "", text)
         return output.decode("utf-8", "replace")
 
     def stop(self) -> None:
@@ -113,8 +113,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Return the lines of a tool's output that say why it failed."""
-    lines = [line.removeprefix("npm error").strip() for line in said.splitlines()]
+    lines = [line.removeprefix("npm error").strip() for line in output.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))]
     return one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]

@@ -24,7 +24,7 @@ LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 
 
-def edit_here(path: Path, editor: str, environ: Mapping[str, str]) -> int:
+def edit_in_terminal(path: Path, editor: str, environ: Mapping[str, str]) -> int:
     """Run the user's terminal editor on the file, wait for it and return its exit code. Raises MultiMcpError."""
     try:
         return subprocess.run([*shlex.split(editor), str(path)], env=own_environment(environ), check=False).returncode

@@ -57,7 +57,7 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
     )
 
 
-def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
+def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
     """Start a gateway that ends by itself some time after its last session, without `subprocess` on POSIX.
 
     Raises OSError.
@@ -67,7 +67,7 @@ def start_quickly(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
     return fork_detached(gateway_command(linger=True), gateway_environment(environ))
 
 
-def reap_by_itself(wanted: bool) -> None:
+def reap_automatically(wanted: bool) -> None:
     """Let the system reap our child processes (SIGCHLD ignored), so that no gateway remains a zombie; or stop that."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
@@ -190,7 +190,7 @@ class ForkedChild:
         if self._code is None:
             try:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # the system reaped it (reap_by_itself in shim)
+            except ChildProcessError:  # the system reaped it (reap_automatically in shim)
                 ended, status = self.pid, 0
             if ended:
                 self._code = os.waitstatus_to_exitcode(status)
@@ -237,8 +237,8 @@ def _close_the_rest() -> None:
 def _died(code: int | None, log_file: Path | None) -> Exception:
     from trayapp.model.errors import NoGatewayError
 
-    said = " | ".join(last_lines(log_file)) if log_file is not None else ""
-    error = NoGatewayError(f"The gateway ended while starting (exit code {code}){': ' + said if said else ''}")
-    if not said:  # without a log, only its stderr has the reason
+    reason = " | ".join(last_lines(log_file)) if log_file is not None else ""
+    error = NoGatewayError(f"The gateway ended while starting (exit code {code}){': ' + reason if reason else ''}")
+    if not reason:  # without a log, only its stderr has the reason
         error.hint = "To see why, run: multi-mcp start"
     return error

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.gateway_launch import last_lines, start_detached
-from trayapp.service.pause import Pause, StartTurn
+from trayapp.service.pause import Pause, StartClaim
 from trayapp.service.supervision import RunningGateway
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.greeting import read_endpoint
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
-LAST_WORDS_MOST = 50  # lines, enough for a traceback
+LOG_LINES_READ = 50  # lines, enough for a traceback
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
 ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
@@ -45,7 +45,7 @@ class GatewayProcess:
         self._environ = environ
         self._run = run
         self._log = log_dir / GATEWAY_LOG
-        self._pause, self._turn = Pause(run), StartTurn(run)
+        self._pause, self._turn = Pause(run), StartClaim(run)
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start a gateway (GatewayControl). It lingers: if we are killed, it ends some time after its last client."""
@@ -58,7 +58,7 @@ class GatewayProcess:
         """Connect to the answering gateway (GatewayControl)."""
         return Watch(self._run, beat_s)
 
-    def owner(self, process: RunningGateway) -> bool:
+    def owns(self, process: RunningGateway) -> bool:
         """Return True if `process` is the answering gateway or, on Windows, its parent (GatewayControl)."""
         pid = self._pid()
         return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
@@ -67,17 +67,17 @@ class GatewayProcess:
         """Return the answering gateway if a shim or an earlier tray started it (GatewayControl)."""
         return adopt(self._pid())
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Tell the answering gateway to end (GatewayControl)."""
         with ControlClient(self._run, ANSWER_S) as client:
             client.call(STOP)
 
-    def last_words(self) -> str:
+    def end_reason(self) -> str:
         """Return the reason of the end, from the log (GatewayControl). With none logged, report a full disk."""
-        said = why_it_ended(last_lines(self._log, LAST_WORDS_MOST))
-        return said or ("the disk is full" if _is_full(self._log.parent) else "")
+        reason = logged_end_reason(last_lines(self._log, LOG_LINES_READ))
+        return reason or ("the disk is full" if _is_full(self._log.parent) else "")
 
-    def how_to_kill(self) -> str:
+    def kill_hint(self) -> str:
         """Return a hint with the command that kills the answering gateway (GatewayControl)."""
         pid = self._pid()
         return f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
@@ -107,7 +107,7 @@ class GatewayProcess:
         return endpoint.pid if endpoint else 0
 
 
-def why_it_ended(lines: Sequence[str]) -> str:
+def logged_end_reason(lines: Sequence[str]) -> str:
     """Return the message of the last log record if it is an error, else "".
 
     For a record with a traceback it is the last line, which names the exception. The other records of a gateway that

@@ -38,7 +38,7 @@ class Pause:
         self._lock.release()
 
 
-class StartTurn(Pause):
+class StartClaim(Pause):
     """The lock that says that the tray starts the next gateway, which then has the environment of the desktop."""
 
     name = START_LOCK
@@ -60,7 +60,7 @@ def refuse_while_paused(run: str) -> None:
         raise PausedError
 
 
-def refuse_out_of_turn(run: str) -> None:
+def refuse_during_tray_start(run: str) -> None:
     """Raise AlreadyRunningError if a tray that did not start this process is starting a gateway."""
     holder = FileLock(run, START_LOCK).holder()
     if holder is not None and holder not in _parents():

@@ -42,14 +42,17 @@ Fetch = Callable[[str, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """One version of a server in the registry. `said`: the reason for its status; `document`: its server.json."""
+    """One version of a server in the registry.
+
+    `status_message`: the reason for its status. `document`: its server.json.
+    """
 
     name: str
     version: str
     title: str
     description: str
     status: Status
-    said: str
+    status_message: str
     updated: str
     ways: tuple[str, ...]
     document: Mapping[str, Any]
@@ -81,7 +84,11 @@ class ServerRegistry:
         answers = [self._search(word) for word in words]
         found = {entry.name: entry for answer in answers for entry in answer.entries}
         ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
-        oldest = max((answer for answer in answers if answer.old_s is not None), key=_age, default=RegistryAnswer(()))
+        oldest = max(
+            (answer for answer in answers if answer.old_s is not None),
+            key=lambda answer: answer.old_s or 0.0,
+            default=RegistryAnswer(()),
+        )
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why)
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
@@ -168,10 +175,6 @@ class ServerRegistry:
             files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in files[:-CACHED_MOST]:
                 path.unlink(missing_ok=True)
-
-
-def _age(answer: RegistryAnswer) -> float:
-    return answer.old_s or 0.0
 
 
 def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, int, int, int, str]:

@@ -57,12 +57,12 @@ class SingleTray:
             target=self._serve, args=(self._listener, token, answer), name="second starts", daemon=True
         ).start()
 
-    def send(self, wish: str) -> str | None:
+    def send(self, request: str) -> str | None:
         """Send a request to the running tray. Return its answer, None if there is none in time."""
         end = time.monotonic() + LISTENS_WITHIN_S
         while True:
             try:
-                return self._asked(wish)
+                return self._request(request)
             except (ConnectionError, FileNotFoundError, ValueError):
                 if time.monotonic() > end:
                     return None
@@ -102,13 +102,13 @@ class SingleTray:
                 return
             with peer, suppress(OSError):  # the peer has closed the connection
                 peer.settimeout(ANSWER_S)
-                given, _, wish = _line(peer).partition(" ")
+                given, _, request = _line(peer).partition(" ")
                 if hmac.compare_digest(given.encode(), (token or "-").encode()):
-                    peer.sendall(answer(wish).replace("\n", "\v").encode()[: LINE_LIMIT - 1] + b"\n")
+                    peer.sendall(answer(request).replace("\n", "\v").encode()[: LINE_LIMIT - 1] + b"\n")
 
     # -- the second tray -----------------------------------------------------------------------------------------
 
-    def _asked(self, wish: str) -> str | None:
+    def _request(self, request: str) -> str | None:
         token = "-"
         with socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX) as sock:
             sock.settimeout(ANSWER_S)
@@ -117,7 +117,7 @@ class SingleTray:
                 sock.connect(("127.0.0.1", int(port)))
             else:
                 sock.connect(str(self._socket()))
-            sock.sendall(f"{token} {wish}\n".encode())
+            sock.sendall(f"{token} {request}\n".encode())
             return _line(sock).replace("\v", "\n") or None
 
     def _socket(self) -> Path:

@@ -73,19 +73,19 @@ class GatewayControl(Protocol):
     def watch(self, beat_s: float) -> Stream:
         """Connect to the answering gateway. `beat_s`: seconds between its signs of life. Raises NoGatewayError."""
 
-    def owner(self, process: RunningGateway) -> bool:
+    def owns(self, process: RunningGateway) -> bool:
         """Return True if the answering gateway is this process or its child."""
 
     def adopted(self) -> RunningGateway | None:
         """Return the answering gateway if a shim or an earlier tray started it; None if the user did."""
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Tell the answering gateway to end. Raises NoGatewayError."""
 
-    def last_words(self) -> str:
+    def end_reason(self) -> str:
         """Return the reason of its end from its log, one line; "" if there is none."""
 
-    def how_to_kill(self) -> str:
+    def kill_hint(self) -> str:
         """Return a hint for the user: how to end the answering gateway if it does not end itself."""
 
     def pause(self) -> None:
@@ -172,11 +172,11 @@ class Commands:
         self._taken.append(self._new.popleft())
         return self._taken[-1].kind
 
-    def taken(self) -> set[CommandKind]:
+    def open_kinds(self) -> set[CommandKind]:
         """Return the kinds of the open commands: taken and not completed."""
         return {command.kind for command in self._taken}
 
-    def fulfil(self, error: MultiMcpError | None = None) -> None:
+    def complete(self, error: MultiMcpError | None = None) -> None:
         """Complete all open commands, or fail them with `error`."""
         for command in self._taken:
             command.done(error)
@@ -188,7 +188,9 @@ class Commands:
         # Commands that could not be taken on arrival have used up their wake-up.
         ready = select.select(sources, [], [], 0.0 if self._new else timeout_s)[0]
         if self._ear in ready:
-            self._drain()
+            with suppress(BlockingIOError):
+                while self._ear.recv(64):
+                    pass
         return bool(ready or self._new)
 
     def close(self) -> None:
@@ -198,8 +200,3 @@ class Commands:
             command.done()
         self._bell.close()
         self._ear.close()
-
-    def _drain(self) -> None:
-        with suppress(BlockingIOError):
-            while self._ear.recv(64):
-                pass

@@ -47,10 +47,10 @@ class Supervisor:
     """
 
     def __init__(
-        self, place: GatewayControl, on_change: Callable[[SupervisorView], None], timing: Timing | None = None
+        self, gateway: GatewayControl, on_change: Callable[[SupervisorView], None], timing: Timing | None = None
     ) -> None:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
-        self._place = place
+        self._gateway = gateway
         self._on_change = on_change
         self._timing = timing or Timing()
         self._state = ChildState.STARTING
@@ -93,13 +93,13 @@ class Supervisor:
             ChildState.STARTING: self._start,
             ChildState.RUNNING: self._listen,
             ChildState.ATTACHED: self._listen,
-            ChildState.RESTARTING: self._rest,
-            ChildState.CRASH_LOOP: self._rest,
-            ChildState.PAUSED: self._rest,
+            ChildState.RESTARTING: self._wait_for_gateway,
+            ChildState.CRASH_LOOP: self._wait_for_gateway,
+            ChildState.PAUSED: self._wait_for_gateway,
             ChildState.STOPPING: self._stop,
         }
-        self._place.claim_start()
-        self._tell()
+        self._gateway.claim_start()
+        self._notify()
         self._take_commands()  # the user may have quit before this thread began
         while not self._ended:
             try:
@@ -107,33 +107,33 @@ class Supervisor:
             except Exception:
                 log.exception("Unexpected error in the supervision of the gateway. Starting it again")
                 time.sleep(self._timing.look)
-        self._leave()
+        self._finish()
 
-    def _leave(self) -> None:
-        self._hang_up()
-        self._place.resume()
-        self._place.release_start()
+    def _finish(self) -> None:
+        self._disconnect()
+        self._gateway.resume()
+        self._gateway.release_start()
         if self._process is not None:
             self._process.returncode = 0  # we leave it running: suppresses the ResourceWarning of Popen
         self._commands.close()
 
-    def _event(self, event: ChildEvent, error: str | None = None) -> None:
+    def _apply(self, event: ChildEvent, error: str | None = None) -> None:
         """Change the state by an event. No other method changes it."""
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
-            self._place.resume()
+            self._gateway.resume()
         if self._state in STARTS:
-            self._place.claim_start()
+            self._gateway.claim_start()
         else:
-            self._place.release_start()
+            self._gateway.release_start()
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
         self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # still the same gateway
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._on_change(SupervisorView(self._state, self._snapshot, self._error, self._hung))
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -146,33 +146,33 @@ class Supervisor:
                 return
             if self._process is None and time.monotonic() >= launch_at:
                 try:
-                    self._process = self._place.launch()
+                    self._process = self._gateway.launch()
                 except MultiMcpError as error:
-                    self._died(error.title)
+                    self._on_crash(error.title)
                     return
             code = self._process.poll() if self._process else None
             if code == ExitCode.ALREADY_RUNNING:
                 self._process, launch_at = None, time.monotonic() + self._timing.launch_again
             elif code is not None:
-                self._ended_with(code)
+                self._on_exit(code)
                 return
         if self._state is not ChildState.STARTING or self._ended:
             return
         self._kill()
-        self._died(f"The gateway did not answer within {self._timing.ready:g} s")
+        self._on_crash(f"The gateway did not answer within {self._timing.ready:g} s")
 
     def _connected(self) -> bool:
         """Connect to the answering gateway. Return False if there is none, or if we launched another one."""
         try:
-            watch = self._place.watch(self._timing.beat)
+            watch = self._gateway.watch(self._timing.beat)
         except NoGatewayError:
             return False
-        if self._process is not None and not self._place.owner(self._process):
+        if self._process is not None and not self._gateway.owns(self._process):
             watch.close()  # our gateway will find that one, too, and exit
             return False
         self._watch = watch
-        self._process = self._process or self._place.adopted()
-        self._event(ChildEvent.ANSWERED if self._process else ChildEvent.FOUND)
+        self._process = self._process or self._gateway.adopted()
+        self._apply(ChildEvent.ANSWERED if self._process else ChildEvent.FOUND)
         return True
 
     # -- watching ------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Supervisor:
                 now = time.monotonic()
                 asleep = now - until > self._timing.late
                 if not asleep:
-                    self._silent(now - sign)
+                    self._on_silence(now - sign)
                 if asleep or (self._hung and self._process is None):
                     sign = now  # we slept, too; or it is not ours, and its silence has no further effect
                 continue
@@ -198,41 +198,41 @@ class Supervisor:
             try:
                 newest = watch.read()
             except NoGatewayError:
-                self._lost(watch)
+                self._on_stream_end(watch)
                 return
             sign, patience = time.monotonic(), self._timing.silent
-            self._heard(newest)
+            self._on_message(newest)
 
-    def _heard(self, newest: dict[str, Any] | None) -> None:
+    def _on_message(self, newest: dict[str, Any] | None) -> None:
         if newest is None and not self._hung:
             return
         if self._hung:
             log.info("The gateway answers again")
         self._snapshot = newest or self._snapshot
         self._hung = False
-        self._tell()
+        self._notify()
 
-    def _silent(self, seconds: float) -> None:
+    def _on_silence(self, seconds: float) -> None:
         """Handle a silence of that many seconds: mark the gateway as hung; kill ours after the grace period."""
         if not self._hung:
             self._hung = True
             log.warning("The gateway has not responded for %.1f s", seconds)
-            self._tell()
+            self._notify()
         elif self._process is not None and seconds >= self._timing.silent + self._timing.hung_grace:
             log.warning("The gateway has not responded for %.0f s. Ending it", seconds)
             self._kill()
-            self._hang_up()
-            self._died(f"The gateway did not answer for {seconds:.0f} s and was ended")
+            self._disconnect()
+            self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was ended")
 
-    def _lost(self, watch: Stream) -> None:
+    def _on_stream_end(self, watch: Stream) -> None:
         """Handle the end of the stream: find out how the process ended, or kill it."""
         stopping = watch.stopping
-        self._hang_up()
+        self._disconnect()
         if self._process is None:
             if stopping:
-                self._event(ChildEvent.STOPPED)
+                self._apply(ChildEvent.STOPPED)
             else:
-                self._died("The gateway ended")
+                self._on_crash("The gateway ended")
             return
         try:
             code = self._process.wait(self._timing.last_gasp)
@@ -241,43 +241,43 @@ class Supervisor:
                 code = self._await_end()
             else:
                 self._kill()
-                self._died("The gateway closed its connections and was ended")
+                self._on_crash("The gateway closed its connections and was ended")
                 return
         if code is None:
             code = ExitCode.OK if stopping else None
-        self._ended_with(code)
+        self._on_exit(code)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
-    def _ended_with(self, code: int | None) -> None:
+    def _on_exit(self, code: int | None) -> None:
         self._process = None
         event = ChildEvent.DIED if code is None else exit_event(code)
         if event is ChildEvent.STOPPED:
-            self._event(event)
+            self._apply(event)
         else:
-            self._died(self._obituary(code), give_up=event is ChildEvent.GAVE_UP)
+            self._on_crash(self._end_reason(code), give_up=event is ChildEvent.GAVE_UP)
 
-    def _obituary(self, code: int | None) -> str:
+    def _end_reason(self, code: int | None) -> str:
         if code is None:
             return "The gateway ended"
         if code < 0:
             return f"The gateway was killed (signal {-code})"
-        said = self._place.last_words()
-        return f"The gateway ended (exit code {code}){': ' + said if said else ''}"
+        reason = self._gateway.end_reason()
+        return f"The gateway ended (exit code {code}){': ' + reason if reason else ''}"
 
-    def _died(self, error: str, give_up: bool = False) -> None:
+    def _on_crash(self, error: str, give_up: bool = False) -> None:
         now = time.monotonic()
         self._crashes = (*recent_crashes(self._crashes, now), now)
         wait = None if give_up else restart_wait_s(len(self._crashes))
         if wait is None:
-            self._event(ChildEvent.GAVE_UP, error)
+            self._apply(ChildEvent.GAVE_UP, error)
         else:
             self._start_at = now + wait
-            self._event(ChildEvent.DIED, error)
+            self._apply(ChildEvent.DIED, error)
 
     # -- without a gateway ---------------------------------------------------------------------------------------
 
-    def _rest(self) -> None:
+    def _wait_for_gateway(self) -> None:
         """Wait until the restart is due, a command changes the state, or a gateway started elsewhere answers."""
         state = self._state
         while self._state is state and not self._ended:
@@ -288,7 +288,7 @@ class Supervisor:
             if self._connected():
                 return
             if restarting and time.monotonic() >= self._start_at:
-                self._event(ChildEvent.START, self._error)
+                self._apply(ChildEvent.START, self._error)
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
@@ -300,20 +300,20 @@ class Supervisor:
             elif self._watch is not None:
                 self._end_other(self._watch)
         except MultiMcpError as error:
-            self._event(ChildEvent.REFUSED)
-            self._commands.fulfil(error)
+            self._apply(ChildEvent.REFUSED)
+            self._commands.complete(error)
             return
         self._process = None
-        self._hang_up()
-        kinds = self._commands.taken()
+        self._disconnect()
+        kinds = self._commands.open_kinds()
         if CommandKind.RESTART in kinds:
-            self._event(ChildEvent.START)
+            self._apply(ChildEvent.START)
         else:
             if CommandKind.PAUSE in kinds:
-                self._place.pause()
-            self._event(ChildEvent.STOPPED)
+                self._gateway.pause()
+            self._apply(ChildEvent.STOPPED)
         self._ended = CommandKind.QUIT in kinds
-        self._commands.fulfil()
+        self._commands.complete()
 
     def _end_ours(self) -> None:
         assert self._process is not None
@@ -321,7 +321,7 @@ class Supervisor:
             self._kill()
             return
         try:
-            self._place.ask_to_stop()
+            self._gateway.request_stop()
         except MultiMcpError:
             self._process.terminate()  # it is not listening yet
         self._await_end()
@@ -340,15 +340,15 @@ class Supervisor:
         Raises MultiMcpError if it hangs or does not end.
         """
         if self._hung:
-            raise MultiMcpError(f"{HANGS}, and was not started here", self._place.how_to_kill())
-        self._place.ask_to_stop()
+            raise MultiMcpError(f"{HANGS}, and was not started here", self._gateway.kill_hint())
+        self._gateway.request_stop()
         until = time.monotonic() + self._timing.gone
         while select.select([watch], [], [], max(0.0, until - time.monotonic()))[0]:
             try:
                 watch.read()
             except NoGatewayError:
                 return
-        raise MultiMcpError("The gateway did not end, and was not started here", self._place.how_to_kill())
+        raise MultiMcpError("The gateway did not end, and was not started here", self._gateway.kill_hint())
 
     def _kill(self) -> int | None:
         """Kill our gateway and return its exit code. The guardian ends its servers."""
@@ -365,26 +365,26 @@ class Supervisor:
             kind = self._commands.take()
             if kind is None:
                 return
-            self._take(kind)
+            self._begin(kind)
 
-    def _take(self, kind: CommandKind) -> None:
+    def _begin(self, kind: CommandKind) -> None:
         """Begin a command. Complete it at once if nothing has to change."""
         state = self._state
         if kind in (CommandKind.START, CommandKind.RESTART) and state in RESTING:
             self._crashes = ()
-            self._event(ChildEvent.START)
-            self._commands.fulfil()
+            self._apply(ChildEvent.START)
+            self._commands.complete()
         elif kind is CommandKind.RESTART or (kind is CommandKind.PAUSE and state not in RESTING):
-            self._event(ChildEvent.STOP)
+            self._apply(ChildEvent.STOP)
         elif kind is CommandKind.PAUSE and state is not ChildState.PAUSED:
-            self._place.pause()
-            self._event(ChildEvent.STOP)
-            self._commands.fulfil()
+            self._gateway.pause()
+            self._apply(ChildEvent.STOP)
+            self._commands.complete()
         elif kind is CommandKind.QUIT and self._process is not None:
-            self._event(ChildEvent.STOP)
+            self._apply(ChildEvent.STOP)
         else:
             self._ended = kind is CommandKind.QUIT
-            self._commands.fulfil()
+            self._commands.complete()
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
@@ -410,7 +410,7 @@ class Supervisor:
             self._wait(time.monotonic() + pause)
             pause = min(pause * 1.5, 0.1)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._watch is not None:
             self._watch.close()
             self._watch = None

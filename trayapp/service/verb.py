@@ -37,13 +37,12 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     except OSError as error:
         raise MultiMcpError(f"Cannot start it: {error.strerror}", "Install multi-mcp again") from None
     answer = _parsed(done.stdout)
-    if done.returncode == 0 or isinstance(
-        answer, list
-    ):  # a list of findings: doctor exits with an error if it finds a problem
+    # A list of findings is an answer, too: doctor exits with an error if it finds a problem.
+    if done.returncode == 0 or isinstance(answer, list):
         return answer
-    said = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(said, dict) and said.get("title"):
-        raise MultiMcpError(str(said["title"]), str(said.get("hint", "")))
+    failure = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(failure, dict) and failure.get("title"):
+        raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")))
     raise MultiMcpError(f"It failed (exit code {done.returncode})", f"Try it on a terminal: {name}")
 
 

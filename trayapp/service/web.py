@@ -57,7 +57,8 @@ def read_file(address: str, target: IO[bytes], largest: int) -> None:
 def _answer(address: str, accept: str) -> Iterator[HTTPResponse]:
     headers = {"Accept": accept, "User-Agent": f"multi-mcp/{__version__}"}
     try:
-        with _opener().open(urllib.request.Request(address, headers=headers), timeout=STEP_S) as answer:
+        opener = urllib.request.build_opener(_SafeRedirects())
+        with opener.open(urllib.request.Request(address, headers=headers), timeout=STEP_S) as answer:
             yield answer
     except urllib.error.HTTPError as error:
         with error:
@@ -91,7 +92,3 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         if not newurl.startswith("https://"):
             raise urllib.error.URLError("It redirects to an address without https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_SafeRedirects())

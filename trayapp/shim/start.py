@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from trayapp.service.gateway_launch import reap_by_itself, start_quickly
+from trayapp.service.gateway_launch import reap_automatically, start_fast
 
 TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
 
     `pause` waits a number of seconds. It returns False if waiting is no longer needed.
     """
-    reap_by_itself(False)  # else the gateway would inherit the setting and lose its children's exit codes
+    reap_automatically(False)  # else the gateway would inherit the setting and lose its children's exit codes
     try:
-        child = start_quickly(dict(os.environ))
+        child = start_fast(dict(os.environ))
     except OSError:
         return FAILED
     soon, wait = time.monotonic() + STARTS_WITHIN_S, OFTEN_S
@@ -41,6 +41,6 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
         if code is not None or time.monotonic() > until or not pause(wait):
             return PAUSED if code == IS_PAUSED else FAILED
         wait = OFTEN_S if time.monotonic() < soon else min(wait * 1.5, SELDOM_S)
-    reap_by_itself(True)
+    reap_automatically(True)
     child.poll()  # it may already have ended, if another, quicker gateway accepted the connection
     return CONNECTED

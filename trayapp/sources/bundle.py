@@ -78,7 +78,7 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str) -> Source:
         raise UnclearSourceError(
             f"{manifest.name} does not run on this system: it is for {', '.join(platforms)}", "Ask its author"
         )
-    options = {name: _option(name, told, place) for name, told in _table(document, "user_config").items()}
+    options = {name: _option(name, raw, place) for name, raw in _table(document, "user_config").items()}
     entry, wants = _filled(_launch(document, place), options, place)
     author = _text(_table(document, "author"), "name")
     by = f" by {author}" if author else ""
@@ -147,35 +147,35 @@ def _program(command: str, place: BundlePlace) -> str:
 # -- values of the user ----------------------------------------------------------------------------------------------
 
 
-def _option(name: str, told: Any, place: BundlePlace) -> Variable:
+def _option(name: str, raw: Any, place: BundlePlace) -> Variable:
     """Return one option of user_config, without its place in the entry."""
     field = f"user_config.{name}"
-    if not isinstance(told, Mapping):
+    if not isinstance(raw, Mapping):
         raise _unclear(f"has a {field} that is not an object")
-    kind = told.get("type")
+    kind = raw.get("type")
     if kind not in KINDS:
         raise _unclear(f"has the type {kind} in {field}; known are {', '.join(KINDS)}")
-    limits = [told.get(key) for key in ("min", "max")]
+    limits = [raw.get(key) for key in ("min", "max")]
     if any(limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)) for limit in limits):
         raise _unclear(f"has a limit in {field} that is not a number")
-    multiple = told.get("multiple") is True
+    multiple = raw.get("multiple") is True
     return Variable(
         name, (), f"${{{_CONFIG}{name}}}",
-        _text(told, "description") or _text(told, "title"),
-        secret=told.get("sensitive") is True,
-        required=told.get("required") is True,
+        _text(raw, "description") or _text(raw, "title"),
+        secret=raw.get("sensitive") is True,
+        required=raw.get("required") is True,
         choices=("true", "false") if kind == "boolean" else (),
         kind=kind,
         least=limits[0], most=limits[1],
         multiple=multiple, shared=True,
-        default=_default(told.get("default"), multiple, field, place),
+        default=_default(raw.get("default"), multiple, field, place),
     )  # fmt: skip
 
 
-def _default(told: Any, multiple: bool, field: str, place: BundlePlace) -> str:
-    if told is None:
+def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
+    if raw is None:
         return ""
-    texts = told if isinstance(told, list) and multiple else [told]
+    texts = raw if isinstance(raw, list) and multiple else [raw]
     if any(not isinstance(one, str | int | float | bool) for one in texts):
         raise _unclear(f"has a default in {field} that is not a value")
     plain = [str(one).lower() if isinstance(one, bool) else str(one) for one in texts]

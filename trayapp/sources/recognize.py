@@ -113,7 +113,7 @@ def is_link(text: str) -> bool:
     return (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None
 
 
-def named_by(what: str) -> str:
+def text_of_link(what: str) -> str:
     """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names, else `what`."""
     parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
     if parts is not None and parts.scheme.lower() == "multi-mcp":

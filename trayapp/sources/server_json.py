@@ -84,7 +84,7 @@ class _Filled:
     asks: tuple[tuple[str, str, Input], ...] = ()
 
     def variables(self, keys: Keys) -> list[Variable]:
-        return [_variable(placeholder, name, said, keys) for placeholder, name, said in self.asks]
+        return [_variable(placeholder, name, definition, keys) for placeholder, name, definition in self.asks]
 
 
 def _listed(part: Input, *keys: str) -> list[Input]:
@@ -145,8 +145,8 @@ def _remote(part: Input) -> Way | None:
     if not isinstance(url, str) or kind not in ("streamable-http", "sse", "http", None):
         return None
     given = part.get("variables")
-    said = given if isinstance(given, Mapping) else {}
-    filled = _filled_in(url, {name: said.get(name, {}) for name in _VARIABLE.findall(url)})
+    definition = given if isinstance(given, Mapping) else {}
+    filled = _filled_in(url, {name: definition.get(name, {}) for name in _VARIABLE.findall(url)})
     wants = filled.variables(("url",))
     entry: Entry = {"url": filled.text} | ({"type": "sse"} if kind == "sse" else {})
     _add_inputs(entry, "headers", _listed(part, "headers"), wants)
@@ -170,27 +170,27 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
     """Return a text with the known values of its variables filled in; the user gives the others."""
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
-        said = inner.get(name)
-        if not isinstance(said, Mapping):
+        definition = inner.get(name)
+        if not isinstance(definition, Mapping):
             continue
-        value = _text(said, "value", "default")
+        value = _text(definition, "value", "default")
         if value:
             text = text.replace(f"{{{name}}}", value)
         else:
-            asks.append((f"{{{name}}}", name, said))
+            asks.append((f"{{{name}}}", name, definition))
     return _Filled(text, tuple(asks))
 
 
-def _variable(placeholder: str, name: str, said: Input, keys: Keys) -> Variable:
-    choices = said.get("choices")
+def _variable(placeholder: str, name: str, definition: Input, keys: Keys) -> Variable:
+    choices = definition.get("choices")
     return Variable(
         name,
         keys,
         placeholder,
-        _text(said, "description"),
-        secret=_is(said, "isSecret", "is_secret"),
+        _text(definition, "description"),
+        secret=_is(definition, "isSecret", "is_secret"),
         # a value in the middle of a text cannot be left out
-        required=_is(said, "isRequired", "is_required") or keys[0] in ("args", "url"),
+        required=_is(definition, "isRequired", "is_required") or keys[0] in ("args", "url"),
         choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
     )
 

@@ -233,12 +233,12 @@ class App:
         seen = self._face.show(notice, self.click)
         log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 
-    def second_start(self, wish: str) -> str:
+    def second_start(self, request: str) -> str:
         """Answer a second `multi-mcp`: show the state here, and return it as text for the second one to print.
 
-        After an update, let the new program replace this one. If the wish is `quit`, end this tray.
+        After an update, let the new program replace this one. If the request is `quit`, end this tray.
         """
-        if wish == ENDED_BY:
+        if request == ENDED_BY:
             self.quit_soon()
             return ENDS_NOW
         if self._renewal.replaced_us():

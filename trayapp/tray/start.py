@@ -136,7 +136,7 @@ def _serve(single: SingleTray, app: App) -> None:
 
 def _keep_true(switch: Autostart) -> None:
     try:
-        if switch.keep_true():
+        if switch.refresh_command():
             log.info("Start at login now points to this program: %s", switch.where)
     except MultiMcpError as error:
         log.warning("Cannot update the entry for start at login: %s", error)

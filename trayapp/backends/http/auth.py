@@ -60,7 +60,7 @@ class RequestSigner:
         if challenge.get("error") != SCOPE_WANTED:
             return response
         await response.aclose()
-        self._account.want(challenge.get("scope"))
+        self._account.require_scope(challenge.get("scope"))
         self._refusal.scope_wanted = True
         scope = f" ({challenge['scope']})" if challenge.get("scope") else ""
         words = f"{self._server} wants more permissions{scope}. Grant them with: multi-mcp auth {self._server}"

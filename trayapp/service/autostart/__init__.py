@@ -33,7 +33,7 @@ class Autostart:
         else:
             self._entry.remove()
 
-    def keep_true(self) -> bool:
+    def refresh_command(self) -> bool:
         """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if it was.
 
         Only an entry that is on and has the same home is changed. Raises MultiMcpError.

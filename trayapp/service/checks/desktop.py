@@ -33,33 +33,33 @@ SEALED_FILE = "secrets.file"
 SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must not import
 
 
-def session_bus(world: CheckContext) -> list[CheckResult]:
+def session_bus(context: CheckContext) -> list[CheckResult]:
     """Report whether this session has a bus, which keyring and tray icon need."""
-    if world.platform != "linux":
+    if context.platform != "linux":
         return []
-    if _has_bus(world.environ):
+    if _has_bus(context.environ):
         return [CheckResult("bus.session", "ok", "There is a session bus")]
     remedy = "Log in to a desktop, or run everything in: dbus-run-session"
     return [CheckResult("bus.session", "note", "There is no session bus, so no tray icon and no keyring", remedy)]
 
 
-def keyring(world: CheckContext) -> list[CheckResult]:
+def keyring(context: CheckContext) -> list[CheckResult]:
     """Report the state of the store for secrets, by the running gateway if there is one. No dialog is shown."""
     code = "keyring.available"
-    config = read_config(world)
-    said = gateways_keyring(world)
-    if said is not None:
-        if error := said["error"]:
+    config = read_config(context)
+    state = gateways_keyring(context)
+    if state is not None:
+        if error := state["error"]:
             return [CheckResult(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
         return [CheckResult(code, "ok", "The gateway keeps sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
-        return [_sealed_file(world, code)]
-    if world.platform in OWN_KEYRINGS:
-        return [CheckResult(code, "ok", OWN_KEYRINGS[world.platform])]
-    answer = _offers(world, SECRETS)
+        return [_sealed_file(context, code)]
+    if context.platform in OWN_KEYRINGS:
+        return [CheckResult(code, "ok", OWN_KEYRINGS[context.platform])]
+    answer = _offers(context, SECRETS)
     if answer is None:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
-    if answer and _is_locked(world.environ):
+    if answer and _is_locked(context.environ):
         what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
         return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
     if answer:
@@ -69,9 +69,9 @@ def keyring(world: CheckContext) -> list[CheckResult]:
     ]
 
 
-def sealed_file(world: CheckContext) -> list[CheckResult]:
+def sealed_file(context: CheckContext) -> list[CheckResult]:
     """Report the state of the file, if it exists. A change of `settings.token_store` does not move secrets."""
-    path, config = world.paths.config_file.with_name(SEALED_NAME), read_config(world)
+    path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():
         return []
     if config.settings.token_store != "file":
@@ -85,12 +85,12 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
                 SEALED_FILE, "problem", f"{path} is damaged", "Restore a copy of it, or remove it and sign in again"
             )
         ]
-    answer = gateways_keyring(world)
+    answer = gateways_keyring(context)
     if answer is not None:
         return (
             [] if answer["error"] else [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
         )  # keyring.available reports the error
-    if (made_with == "passphrase") != bool(world.environ.get(PASSPHRASE)):
+    if (made_with == "passphrase") != bool(context.environ.get(PASSPHRASE)):
         how = "with" if made_with == "passphrase" else "without"
         do = "Set" if made_with == "passphrase" else "Unset"
         return [
@@ -103,31 +103,31 @@ def sealed_file(world: CheckContext) -> list[CheckResult]:
         ]
     if made_with == "passphrase":
         try:
-            secret_names(world.environ)
+            secret_names(context.environ)
         except KeyringUnavailableError as error:
             return [CheckResult(SEALED_FILE, "note", error.title, error.hint)]
     return [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
 
 
-def gateways_keyring(world: CheckContext) -> dict[str, Any] | None:
+def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
     """Return a running gateway's answer about the keyring (control.KEYRING); None if no gateway answers.
 
     The gateway is asked because its environment differs from ours.
     """
     try:
-        with ControlClient(world.run, ANSWER_TIMEOUT_S) as client:
+        with ControlClient(context.run, ANSWER_TIMEOUT_S) as client:
             answer: dict[str, Any] = client.call(KEYRING)
             return answer
     except (MultiMcpError, OSError):
         return None
 
 
-def tray_host(world: CheckContext) -> list[CheckResult]:
+def tray_host(context: CheckContext) -> list[CheckResult]:
     """Report whether a program shows tray icons."""
     code = "tray.host"
-    if world.platform != "linux":
+    if context.platform != "linux":
         return [CheckResult(code, "ok", "The system's own")]
-    answer = _name_has_owner(world.environ, TRAY) if _has_bus(world.environ) else False
+    answer = _name_has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
     if answer is None:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     if answer:
@@ -135,20 +135,20 @@ def tray_host(world: CheckContext) -> list[CheckResult]:
     remedy = (
         "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
     )
-    if world.environ.get("DISPLAY") and not world.environ.get("WAYLAND_DISPLAY"):
+    if context.environ.get("DISPLAY") and not context.environ.get("WAYLAND_DISPLAY"):
         return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
     return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 
-def _sealed_file(world: CheckContext, code: str) -> CheckResult:
+def _sealed_file(context: CheckContext, code: str) -> CheckResult:
     """Report where the key of the encrypted file comes from (`token_store: file`)."""
-    said = "Sign-ins and secrets are in an encrypted file (token_store: file)"
-    if world.environ.get(PASSPHRASE):
-        return CheckResult(code, "ok", f"{said}, opened by {PASSPHRASE}")
-    if world.platform in OWN_KEYRINGS or _offers(world, SECRETS):
-        return CheckResult(code, "ok", f"{said}, whose key is in the keyring")
+    text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
+    if context.environ.get(PASSPHRASE):
+        return CheckResult(code, "ok", f"{text}, opened by {PASSPHRASE}")
+    if context.platform in OWN_KEYRINGS or _offers(context, SECRETS):
+        return CheckResult(code, "ok", f"{text}, whose key is in the keyring")
     return CheckResult(
-        code, "note", f"{said}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
+        code, "note", f"{text}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
     )
 
 
@@ -166,10 +166,10 @@ def _is_locked(environ: Mapping[str, str]) -> bool:
     """Return True if the default collection is known to be locked. A service that is not running is not started."""
     if not _name_has_owner(environ, SECRETS):
         return False
-    said = _ask(
+    answer = _ask(
         environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", "org.freedesktop.Secret.Collection", "Locked"
     )
-    return said is not None and "true" in said
+    return answer is not None and "true" in answer
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:
@@ -177,20 +177,20 @@ def _has_bus(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
 
 
-def _offers(world: CheckContext, name: str) -> bool | None:
+def _offers(context: CheckContext, name: str) -> bool | None:
     """Return True if a bus name has an owner or can be activated; None if that is unknown."""
-    if not _has_bus(world.environ):
+    if not _has_bus(context.environ):
         return False
-    owned = _name_has_owner(world.environ, name)
+    owned = _name_has_owner(context.environ, name)
     if owned is not False:
         return owned
-    said = _ask_bus(world.environ, "ListActivatableNames")
-    return None if said is None else name in said
+    answer = _ask_bus(context.environ, "ListActivatableNames")
+    return None if answer is None else name in answer
 
 
 def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
-    said = _ask_bus(environ, "NameHasOwner", name)
-    return None if said is None else "true" in said
+    answer = _ask_bus(environ, "NameHasOwner", name)
+    return None if answer is None else "true" in answer
 
 
 def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:

@@ -62,19 +62,19 @@ class Check:
     look: Look
 
 
-def run_checks(checks: Sequence[Check], world: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
+def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
     """Return the results of all checks, in their order. One that fails or exceeds `limit_s` seconds is a problem."""
     end = time.monotonic() + limit_s
-    runs = [_Run(check, world) for check in checks]
+    runs = [_Run(check, context) for check in checks]
     return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]
 
 
 class _Run:
     """One check in a thread of its own. A hung thread is abandoned, because a blocked mount or socket has no cancel."""
 
-    def __init__(self, check: Check, world: CheckContext) -> None:
+    def __init__(self, check: Check, context: CheckContext) -> None:
         self._check = check
-        self._world = world
+        self._world = context
         self._found: Sequence[CheckResult] | None = None
         self._thread = threading.Thread(target=self._look, name=f"check {check.code}", daemon=True)
         self._thread.start()

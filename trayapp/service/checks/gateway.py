@@ -39,33 +39,33 @@ LOCK = "gateway.lock"
 REGISTRIES = "backends-*.tsv"  # the server processes of each gateway, named after its process id (POSIX only)
 
 
-def home_short(world: CheckContext) -> list[CheckResult]:
+def home_short(context: CheckContext) -> list[CheckResult]:
     """Report whether the socket is in the runtime folder: the system limits the length of its path."""
-    code, folder = "home.short", socket_folder(world.run)
-    if world.platform == "win32" or folder == world.run:
-        return [CheckResult(code, "ok", f"The runtime folder is {world.run}")]
-    what = f"The path of {world.run} is too long for a socket, which is in {folder} instead"
+    code, folder = "home.short", socket_folder(context.run)
+    if context.platform == "win32" or folder == context.run:
+        return [CheckResult(code, "ok", f"The runtime folder is {context.run}")]
+    what = f"The path of {context.run} is too long for a socket, which is in {folder} instead"
     return [CheckResult(code, "note", what, "To avoid that, set MULTI_MCP_HOME to a shorter path")]
 
 
-def socket_mode(world: CheckContext) -> list[CheckResult]:
+def socket_mode(context: CheckContext) -> list[CheckResult]:
     """Report whether only this user can access the runtime folder and its files."""
     code = "socket.mode"
-    if world.platform == "win32":
+    if context.platform == "win32":
         return [CheckResult(code, "ok", "Only this user can reach the gateway")]
-    folders = list(dict.fromkeys((Path(world.run), Path(socket_folder(world.run)))))
-    files = [Path(world.run, LOCK), endpoint_file(world.run), folders[-1] / "gateway.sock"]
+    folders = list(dict.fromkeys((Path(context.run), Path(socket_folder(context.run)))))
+    files = [Path(context.run, LOCK), endpoint_file(context.run), folders[-1] / "gateway.sock"]
     found = [finding for path in (*folders, *files) if (finding := _not_private(path)) is not None]
     return found or [CheckResult(code, "ok", "Only this user can reach the gateway")]
 
 
-def socket_answers(world: CheckContext) -> list[CheckResult]:
+def socket_answers(context: CheckContext) -> list[CheckResult]:
     """Report whether a gateway answers, its version, and the state of its servers."""
     code = "socket.answers"
     try:
-        client = ControlClient(world.run, ANSWER_TIMEOUT_S)
+        client = ControlClient(context.run, ANSWER_TIMEOUT_S)
     except NoGatewayError:
-        return [_no_answer(world)]
+        return [_no_answer(context)]
     except PermissionError as error:
         return [
             CheckResult(
@@ -79,18 +79,18 @@ def socket_answers(world: CheckContext) -> list[CheckResult]:
         with client:
             snapshot = client.call(SNAPSHOT)
     except NoGatewayError as error:
-        return [CheckResult(code, "problem", error.title, _end(_holder(world)))]
+        return [CheckResult(code, "problem", error.title, _end(_holder(context)))]
     answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
-    return [answers, _version(world, snapshot["gateway"]), *_said(snapshot, lacking(world))]
+    return [answers, _version(context, snapshot["gateway"]), *_said(snapshot, lacking(context))]
 
 
-def http_port(world: CheckContext) -> list[CheckResult]:
+def http_port(context: CheckContext) -> list[CheckResult]:
     """Report whether the port for HTTP clients is free or our gateway's. If not, the gateway uses another one."""
-    code, config = "port.http", read_config(world)
+    code, config = "port.http", read_config(context)
     if config is None:
         return []
     port = config.settings.http.port
-    endpoint = read_endpoint(world.run)
+    endpoint = read_endpoint(context.run)
     if not config.settings.http.enabled:
         return [CheckResult(code, "ok", "HTTP is switched off")]
     if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
@@ -106,10 +106,10 @@ def http_port(world: CheckContext) -> list[CheckResult]:
     return [CheckResult(code, "problem", what, f"{hint}, and give those AI tools the new address and token")]
 
 
-def stale_processes(world: CheckContext) -> list[CheckResult]:
+def stale_processes(context: CheckContext) -> list[CheckResult]:
     """Report registries and server processes that an ended gateway left behind."""
     code = "processes.stale"
-    registries = [path for path in sorted(Path(world.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
+    registries = [path for path in sorted(Path(context.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
     left = [pid for path in registries for pid in _left(path)]
     if left:
         pids = " ".join(map(str, left))
@@ -138,25 +138,25 @@ def _not_private(path: Path) -> CheckResult | None:
     return CheckResult("socket.mode", "problem", what, f"Restrict it with: chmod {wanted} {path}")
 
 
-def _no_answer(world: CheckContext) -> CheckResult:
+def _no_answer(context: CheckContext) -> CheckResult:
     """Return the result for a socket without listener: no gateway runs, or one runs and does not listen."""
-    code, holder = "socket.answers", _holder(world)
-    if holder and time.time() - Path(world.run, LOCK).stat().st_mtime < STARTING_S:
+    code, holder = "socket.answers", _holder(context)
+    if holder and time.time() - Path(context.run, LOCK).stat().st_mtime < STARTING_S:
         return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Check again in a few seconds")
     if holder:
         return CheckResult(code, "problem", f"The gateway (process {holder}) runs but does not listen", _end(holder))
-    if FileLock(world.run, PAUSE_LOCK).is_held():
+    if FileLock(context.run, PAUSE_LOCK).is_held():
         return CheckResult(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
-    is_left = world.platform != "win32" and Path(socket_path(world.run)).exists()
+    is_left = context.platform != "win32" and Path(socket_path(context.run)).exists()
     what = "The gateway was killed and is not running" if is_left else "The gateway is not running"
     return CheckResult(
         code, "note", what, "Nothing to do: AI tools start it. To start it now: multi-mcp start --detach"
     )
 
 
-def _holder(world: CheckContext) -> int:
+def _holder(context: CheckContext) -> int:
     """Return the process id in the gateway's lock file; 0 if it is missing or that process has ended."""
-    lock = Path(world.run, LOCK)
+    lock = Path(context.run, LOCK)
     try:
         text = lock.read_bytes()[:20].strip()
     except OSError:  # on Windows the locked part cannot be read
@@ -180,13 +180,13 @@ def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[CheckResult]:
     return states or [CheckResult("gateway.servers", "ok", "No server has failed")]
 
 
-def _version(world: CheckContext, running: dict[str, Any]) -> CheckResult:
+def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
     """Report whether the gateway has this program's version, and was not started before its installation."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
         what = f"The running gateway is version {version}, this program is {__version__}"
         return CheckResult(code, "problem", what, "Restart it: multi-mcp stop, then multi-mcp start --detach")
-    if Update(world.run).replaced_gateway(running["pid"]):
+    if Update(context.run).replaced_gateway(running["pid"]):
         what = "The running gateway was started before this program was installed"
         return CheckResult(code, "note", what, SUCCESSION_HINT)
     return CheckResult(code, "ok", f"The gateway is version {version}, the same as this program")

@@ -43,51 +43,55 @@ NEEDS = {  # a server's command -> the programs that it needs, each with a remed
 }
 
 
-def config_parses(world: CheckContext) -> list[CheckResult]:
+def config_parses(context: CheckContext) -> list[CheckResult]:
     """Report whether servers.yaml can be parsed, and where the error is."""
-    code, path = "config.parses", world.paths.config_file
+    code, path = "config.parses", context.paths.config_file
     loaded = ConfigStore(path).read()
     if not loaded.exists:
         return [CheckResult(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
     try:
-        config = world.lay(parse(loaded.text, str(path)), str(path))
+        config = context.lay(parse(loaded.text, str(path)), str(path))
     except UnparsableError as error:
         return [CheckResult(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
     return [CheckResult(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
 
 
-def config_servers(world: CheckContext) -> list[CheckResult]:
+def config_servers(context: CheckContext) -> list[CheckResult]:
     """Report invalid entries and settings of a file that can be parsed, each with its line."""
-    config = read_config(world)
+    config = read_config(context)
     if config is None:
         return []
-    found = [_of_problem(problem, world) for problem in config.problems]
+    found = [_of_problem(problem, context) for problem in config.problems]
     return found or [CheckResult("config.servers", "ok", "All entries are valid")]
 
 
-def launches(world: CheckContext) -> list[CheckResult]:
+def launches(context: CheckContext) -> list[CheckResult]:
     """Report whether each enabled server has its variables, its folder and its program."""
-    config = read_config(world)
+    config = read_config(context)
     servers = _enabled(config) if config else []
-    told = {program for program in _wanted(config) if _missing(program, world)} if config else set()
-    found = [finding for server in servers if server.command not in told for finding in _launch(server, world)]
-    if servers and not found and not told:
+    reported = (
+        {program for program in _wanted(config) if shutil.which(program, path=context.environ.get("PATH")) is None}
+        if config
+        else set()
+    )
+    found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]
+    if servers and not found and not reported:
         found = [CheckResult("server.launch", "ok", "Variables, folders and programs of all servers exist")]
     return found
 
 
-def programs(world: CheckContext) -> list[CheckResult]:
+def programs(context: CheckContext) -> list[CheckResult]:
     """Report the programs that run servers, such as node or uvx. Only those that an enabled server needs."""
-    config = read_config(world)
-    return [_program(program, wanted, world) for program, wanted in (_wanted(config) if config else {}).items()]
+    config = read_config(context)
+    return [_program(program, wanted, context) for program, wanted in (_wanted(config) if config else {}).items()]
 
 
-def lacking(world: CheckContext) -> frozenset[str]:
+def lacking(context: CheckContext) -> frozenset[str]:
     """Return the enabled servers whose program our own check does not find."""
-    config = read_config(world)
+    config = read_config(context)
     servers = _enabled(config) if config else []
-    codes = {server.name: [finding.code for finding in _launch(server, world)] for server in servers}
+    codes = {server.name: [finding.code for finding in _launch(server, context)] for server in servers}
     return frozenset(name for name, found in codes.items() if "server.command" in found)
 
 
@@ -100,15 +104,11 @@ def _wanted(config: Config) -> dict[str, list[str]]:
     return wanted
 
 
-def _missing(program: str, world: CheckContext) -> bool:
-    return shutil.which(program, path=world.environ.get("PATH")) is None
-
-
-def read_config(world: CheckContext) -> Config | None:
+def read_config(context: CheckContext) -> Config | None:
     """Return the configuration; None if it cannot be read, which `config.parses` reports."""
-    path = world.paths.config_file
+    path = context.paths.config_file
     try:
-        return with_sample(world.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
+        return with_sample(context.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
     except (UnparsableError, StorageError):
         return None
 
@@ -117,9 +117,9 @@ def _enabled(config: Config) -> list[ServerConfig]:
     return [server for server in config.servers.values() if not server.disabled]
 
 
-def _of_problem(problem: Problem, world: CheckContext) -> CheckResult:
+def _of_problem(problem: Problem, context: CheckContext) -> CheckResult:
     place = f"line {problem.line}: " if problem.line else ""
-    if problem.file != str(world.paths.config_file):  # from an imported file
+    if problem.file != str(context.paths.config_file):  # from an imported file
         place = f"{problem.file}, {place}" if place else f"{problem.file}: "
     server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
     remedy = problem.hint or "Correct it with: multi-mcp edit"
@@ -128,7 +128,7 @@ def _of_problem(problem: Problem, world: CheckContext) -> CheckResult:
     )
 
 
-def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
+def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
     """Yield the problems and notes of that server's start."""
     kept: list[str] = []
 
@@ -136,9 +136,9 @@ def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
         kept.append(name)  # only the gateway opens the keyring
         return "kept"
 
-    home = world.environ.get("HOME") or str(Path.home())
+    home = context.environ.get("HOME") or str(Path.home())
     try:
-        ready = resolve(server, world.environ, keyring, home)
+        ready = resolve(server, context.environ, keyring, home)
     except MissingVariableError as error:
         yield CheckResult("server.variables", "problem", f"{server.name}: {error.title}", error.hint)
         return
@@ -148,27 +148,27 @@ def _launch(server: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
     for name in kept:
         yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not checked")
     if ready.command is not None:
-        yield from _program_of(server, ready, world)
+        yield from _program_of(server, ready, context)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
             remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
             yield CheckResult("server.browser", "note", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
 
 
-def _program_of(server: ServerConfig, ready: ServerConfig, world: CheckContext) -> Iterable[CheckResult]:
+def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
     """Yield a problem if the server's folder or program is missing.
 
     `ready` has the values of variables; only `server` may be shown.
     """
     assert ready.command is not None
-    home = world.environ.get("HOME") or str(Path.home())
+    home = context.environ.get("HOME") or str(Path.home())
     folder = Path(home, ready.cwd or "")
     if ready.cwd is not None and not folder.is_dir():
         where = "Create it, or correct cwd in servers.yaml"
         yield CheckResult("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
         return
-    path = ready.env.get("PATH", world.environ.get("PATH"))
+    path = ready.env.get("PATH", context.environ.get("PATH"))
     if not _is_there(ready.command, folder, path):
-        where = found_elsewhere(ready.command, world.environ.get("HOME") or str(Path.home()))
+        where = found_elsewhere(ready.command, context.environ.get("HOME") or str(Path.home()))
         where = where or "Install it, or write its full path in servers.yaml"
         on_path = "" if _is_path(ready.command) else " on the PATH"
         yield CheckResult(
@@ -187,15 +187,15 @@ def _is_there(command: str, cwd: Path, path: str | None) -> bool:
     return shutil.which(command, path=path) is not None
 
 
-def _program(program: str, servers: list[str], world: CheckContext) -> CheckResult:
+def _program(program: str, servers: list[str], context: CheckContext) -> CheckResult:
     code = f"path.{program}"
-    found = shutil.which(program, path=world.environ.get("PATH"))
+    found = shutil.which(program, path=context.environ.get("PATH"))
     if found is None:
         what = f"{program} is not on the PATH; {', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
         remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
-        home = world.environ.get("HOME") or str(Path.home())
+        home = context.environ.get("HOME") or str(Path.home())
         return CheckResult(code, "problem", what, found_elsewhere(program, home) or remedy)
-    version = _version(found, world) if program == "node" else ""
+    version = _version(found, context) if program == "node" else ""
     major = re.match(r"v?(\d+)\.", version)
     if major and int(major[1]) < NODE_OLDEST:
         what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
@@ -203,12 +203,12 @@ def _program(program: str, servers: list[str], world: CheckContext) -> CheckResu
     return CheckResult(code, "ok", f"{found} {version}".rstrip())
 
 
-def _version(program: str, world: CheckContext) -> str:
+def _version(program: str, context: CheckContext) -> str:
     """Return the first 20 characters that `PROGRAM --version` prints; "" if it fails or takes too long."""
     try:
         done = subprocess.run(
             [program, "--version"],
-            env=dict(world.environ),
+            env=dict(context.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=VERSION_TIMEOUT_S,

@@ -18,10 +18,10 @@ PROBE = b"multi-mcp doctor\n" * 64
 CONFINE = "confine.available"
 
 
-def python_version(world: CheckContext) -> list[CheckResult]:
+def python_version(context: CheckContext) -> list[CheckResult]:
     """Report whether we support this Python version."""
-    version = ".".join(map(str, world.python))
-    if world.python[:2] >= OLDEST_PYTHON:
+    version = ".".join(map(str, context.python))
+    if context.python[:2] >= OLDEST_PYTHON:
         return [CheckResult("version.python", "ok", f"Python {version}")]
     oldest = ".".join(map(str, OLDEST_PYTHON))
     return [
@@ -29,11 +29,11 @@ def python_version(world: CheckContext) -> list[CheckResult]:
     ]
 
 
-def available(world: CheckContext) -> list[CheckResult]:
+def available(context: CheckContext) -> list[CheckResult]:
     """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
     from trayapp.confinement.ways import NoWayError, choose  # makes system calls, which only Linux has
 
-    config = read_config(world)
+    config = read_config(context)
     servers = config.servers.values() if config else ()
     stdio = [server for server in servers if server.command is not None and not server.disabled]
     setting = config.settings.confine if config else None
@@ -53,41 +53,43 @@ def available(world: CheckContext) -> list[CheckResult]:
         return [CheckResult(CONFINE, "note", f"Servers cannot be confined here: {error.reason}", error.hint)]
 
 
-def space(world: CheckContext) -> list[CheckResult]:
+def space(context: CheckContext) -> list[CheckResult]:
     """Report whether the disks of our folders have free space, each disk once."""
-    disks = {place.stat().st_dev: place for place in map(_nearest, _folders(world))}
+    disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
     found = [_space(place) for place in disks.values()]
     return [finding for finding in found if finding.state != "ok"] or found[:1]
 
 
-def writable(world: CheckContext) -> list[CheckResult]:
+def writable(context: CheckContext) -> list[CheckResult]:
     """Report whether our folders can be written.
 
     An existing folder is tested with a file. For a missing one, the permissions of the folder above are checked.
     """
-    found = [finding for folder in _folders(world) if (finding := _unwritable(folder)) is not None]
-    config = world.paths.config_file
+    found = [finding for folder in _folders(context) if (finding := _unwritable(folder)) is not None]
+    config = context.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
         what = f"{config} is read-only: new tools cannot be written to it"
         found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
     return found or [CheckResult("disk.writable", "ok", "All folders are writable")]
 
 
-def log_size(world: CheckContext) -> list[CheckResult]:
+def log_size(context: CheckContext) -> list[CheckResult]:
     """Report the size of the logs."""
-    folder = world.paths.log_dir
+    folder = context.paths.log_dir
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
-    said = f"The logs in {folder} take {size / 1e6:.1f} MB"
+    message = f"The logs in {folder} take {size / 1e6:.1f} MB"
     if size > LOGS_LARGE:
         return [
-            CheckResult("log.size", "note", said, "Delete the logs that you do not need; the gateway creates new ones")
+            CheckResult(
+                "log.size", "note", message, "Delete the logs that you do not need; the gateway creates new ones"
+            )
         ]
-    return [CheckResult("log.size", "ok", said)]
+    return [CheckResult("log.size", "ok", message)]
 
 
-def _folders(world: CheckContext) -> list[Path]:
-    paths = world.paths
-    return list(dict.fromkeys((paths.config_file.parent, paths.cache_dir, paths.log_dir, Path(world.run))))
+def _folders(context: CheckContext) -> list[Path]:
+    paths = context.paths
+    return list(dict.fromkeys((paths.config_file.parent, paths.cache_dir, paths.log_dir, Path(context.run))))
 
 
 def _nearest(folder: Path) -> Path:
@@ -97,10 +99,10 @@ def _nearest(folder: Path) -> Path:
 
 def _space(place: Path) -> CheckResult:
     free = shutil.disk_usage(place).free
-    said = f"{free / 1e6:,.0f} MB free for {place}"
+    message = f"{free / 1e6:,.0f} MB free for {place}"
     if free < SPACE_WANTED:
-        return CheckResult("disk.space", "problem", f"Only {said}", "Free some space")
-    return CheckResult("disk.space", "ok", said)
+        return CheckResult("disk.space", "problem", f"Only {message}", "Free some space")
+    return CheckResult("disk.space", "ok", message)
 
 
 def _unwritable(folder: Path) -> CheckResult | None:
