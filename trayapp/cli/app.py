@@ -87,7 +87,7 @@ VERBS: dict[str, VerbEntry] = {
     "history": VerbEntry("history", "Show the calls of AI tools and their results."),
     "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
     "doctor": VerbEntry("doctor", "Find problems and say how to fix them."),
-    "trust": VerbEntry("trust", "Approve the servers in a project's own file."),
+    "trust": VerbEntry("approve", "Approve the servers in a project's own file."),
     "approve": VerbEntry("approve", "Review changed tools and approve them."),
     "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
     "confine": VerbEntry("confine", "Run a server confined and show what it needs."),
