@@ -18,7 +18,7 @@ DAY_S = 86400.0
 
 def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: Path) -> None:
     assert 0 < installed_at() < time.time()
-    assert not Update(str(tmp_path)).replaced_us()
+    assert not Update(str(tmp_path)).replaced_this_process()
 
 
 def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
     now = installed_at() - DAY_S
     write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=now))
     update = Update(str(tmp_path), lambda: now)
-    assert not update.replaced_us()
+    assert not update.replaced_this_process()
     assert not update.replaced_gateway(os.getpid())
 
 

@@ -98,7 +98,7 @@ class Callback:
         self._decided = anyio.Event()
         self._page: CallbackPage | None = None
         self._shown = anyio.Event()
-        self._is_shown_to_somebody = False
+        self._browser_waits = False
 
     def expect(self, expected: Expected) -> None:
         """Set the parameters of a valid answer."""
@@ -134,7 +134,7 @@ class Callback:
 
     async def shown(self) -> None:
         """Wait, up to SHOWN_S, until the waiting browser has received the page."""
-        if self._is_shown_to_somebody:
+        if self._browser_waits:
             with anyio.move_on_after(SHOWN_S, shield=True):
                 await self._shown.wait()
 
@@ -203,7 +203,7 @@ class Callback:
 
     async def _await_outcome(self, stream: anyio.abc.SocketStream) -> None:
         """Wait for the outcome of the sign-in, then send the page that shows it."""
-        self._is_shown_to_somebody = True
+        self._browser_waits = True
         try:
             await self._decided.wait()
             assert self._page is not None

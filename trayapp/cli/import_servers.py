@@ -146,7 +146,7 @@ def _show_form() -> int:
 
 
 def _take_form(text: str) -> int:
-    """Take over what a page of the panel shows and its user chose, and remove it from the AI tools' files.
+    """Import the servers that the user chose on a page of the panel, and remove them from the AI tools' files.
 
     The form has the marks of the chosen servers, and `keep` if their secrets go to the keyring. Raises UsageError.
     """

@@ -41,21 +41,21 @@ class Update:
         self._run = run
         self._clock = clock
         self._since = clock()
-        self._judged = 0
+        self._checked_pid = 0
 
-    def replaced_us(self) -> bool:
+    def replaced_this_process(self) -> bool:
         """Return True if the program was installed after this process started."""
-        return self._came_after(self._since)
+        return self._installed_after(self._since)
 
     def replaced_gateway(self, pid: int) -> bool:
         """Return True if the program was installed after the gateway `pid` started. Later calls for it return False."""
-        if pid == self._judged:
+        if pid == self._checked_pid:
             return False
-        self._judged = pid
+        self._checked_pid = pid
         endpoint = read_endpoint(self._run)
         if endpoint is None or endpoint.pid != pid or endpoint.started_at <= 0:
             return False
-        return self._came_after(endpoint.started_at)
+        return self._installed_after(endpoint.started_at)
 
-    def _came_after(self, started_at: float) -> bool:
+    def _installed_after(self, started_at: float) -> bool:
         return started_at < installed_at() <= self._clock()

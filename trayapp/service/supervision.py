@@ -124,7 +124,7 @@ class CommandKind(StrEnum):
 
 
 class Command:
-    """One command: the thread that gives it waits, the supervisor's thread completes it."""
+    """One command. The thread that issues it waits; the supervisor's thread completes it."""
 
     def __init__(self, kind: CommandKind) -> None:
         self.kind = kind

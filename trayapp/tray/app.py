@@ -57,7 +57,7 @@ class TrayPlatform(Protocol):
 class Renewal(Protocol):
     """Tells if an update replaced the program: the part of service/installed.Update that the app uses."""
 
-    def replaced_us(self) -> bool: ...
+    def replaced_this_process(self) -> bool: ...
     def replaced_gateway(self, pid: int) -> bool: ...
 
 
@@ -241,7 +241,7 @@ class App:
         if request == ENDED_BY:
             self.quit_soon()
             return ENDS_NOW
-        if self._renewal.replaced_us():
+        if self._renewal.replaced_this_process():
             self._renew()
             return UPDATED
         self.click(Action(Verb.SHOW_STATE))
