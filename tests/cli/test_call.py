@@ -1,4 +1,4 @@
-"""`multi-mcp call`. Never here: what the words mean (test_call_args), what a result looks like (test_content)."""
+"""`multi-mcp call` and `prompt`: words to arguments, results to text. Never here: what a prompt's words mean."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cli.running import FakeGateway, run_cli
-from trayapp.model.errors import ServerBackoffError, SignInWantedError, ToolNotFoundError
-from trayapp.wire.control import CALL
+from trayapp.cli.call import example_call, from_json, from_pairs, result_text, value_of
+from trayapp.model.errors import ExitCode, ServerBackoffError, SignInWantedError, ToolNotFoundError, UsageError
+from trayapp.wire.control import CALL, PROMPT
+
+RESULT = {"messages": [{"role": "user", "content": {"type": "text", "text": "Plan\x1b[1m it"}}, {"role": "assistant"}]}
 
 
 def answered(**result: Any) -> dict[str, Any]:
@@ -112,3 +115,126 @@ def test_where_there_is_nothing_to_save_that_is_an_error(home: Path, content: li
         done = run_cli(home, "call", "shot", "--out", "page.png")
     assert (done.returncode, (home / "page.png").exists()) == (1, False)
     assert "no image, audio or file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        ("-1.5e3", -1500.0),
+        ("true", True),
+        ("null", None),
+        ("[1, 2]", [1, 2]),
+        ('{"a": {"b": 1}}', {"a": {"b": 1}}),
+        ('"5"', "5"),
+        ("", ""),
+        ("hello world", "hello world"),
+        ("True", "True"),
+        ("01", "01"),
+        ("1.2.3", "1.2.3"),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+        ("[1, 2", "[1, 2"),
+        ("[" * 100_000, "[" * 100_000),
+        ("12345678901234567890123", 12345678901234567890123),
+    ],
+)
+@pytest.mark.requirement("cli-call")
+def test_a_value_is_json_where_it_is_json_and_else_text(text: str, value: Any) -> None:
+    found = value_of(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_pairs_split_at_the_first_equals_sign() -> None:
+    assert from_pairs(["query=a=b", "n=1", "empty=", "url=http://x/?a=b"]) == {
+        "query": "a=b",
+        "n": 1,
+        "empty": "",
+        "url": "http://x/?a=b",
+    }
+
+
+@pytest.mark.parametrize("words", [["text"], ["=x"], ["a=1", "a=2"], ["\x1b[31mred"]])
+def test_words_that_are_no_pairs_are_a_usage_error(words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        from_pairs(words)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.hint
+    assert "\x1b" not in caught.value.title
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "5", "null", '{"a": NaN}', '{"a":' * 100_000])
+def test_args_have_to_be_one_json_object(text: str) -> None:
+    with pytest.raises(UsageError):
+        from_json(text)
+
+
+def test_args_are_taken_as_they_are() -> None:
+    assert from_json('{"a": "5", "b": null}') == {"a": "5", "b": None}
+
+
+@pytest.mark.requirement("cli-describe")
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ({"type": "string", "examples": ["Europe/Berlin"]}, "a=Europe/Berlin"),
+        ({"type": "string", "enum": ["one two", "b"]}, "'a=one two'"),
+        ({"type": "string", "default": "$HOME"}, "'a=$HOME'"),
+        ({"type": "string"}, "a=text"),
+        ({"type": ["integer", "null"]}, "a=1"),
+        ({"type": "boolean"}, "a=true"),
+        ({"type": "array"}, "'a=[]'"),
+        ({"const": {"x": 1}}, "'a={\"x\": 1}'"),
+        (True, "a=..."),
+        (None, "a=..."),
+    ],
+)
+def test_an_example_call_names_what_a_tool_needs_fit_for_a_shell(parameter: Any, words: str) -> None:
+    schema = {"properties": {"a": parameter, "more": {"type": "string"}}, "required": ["a"]}
+    assert example_call("t_x", schema) == f"multi-mcp call t_x {words}"
+
+
+@pytest.mark.parametrize("schema", [None, {}, {"required": "a"}, {"properties": [], "required": [5]}])
+def test_without_a_schema_that_names_something_the_example_is_the_name(schema: Any) -> None:
+    assert example_call("t_x", schema) == "multi-mcp call t_x"
+
+
+@pytest.mark.parametrize(
+    ("block", "shown"),
+    [
+        ({"type": "text", "text": "two\nlines"}, "two\nlines"),
+        ({"type": "text", "text": "\x1b[31mred\x1b[0m"}, "red"),
+        ({"type": "image", "mimeType": "image/png", "data": "A" * 16000}, "[image, image/png, 12 kB]"),
+        ({"type": "audio", "mimeType": "audio/wav", "data": "AAA="}, "[audio, audio/wav, 2 bytes]"),
+        ({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}, "inside"),
+        ({"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}}, "[resource, file:///a, 3 bytes]"),
+        ({"type": "resource_link", "name": "a.txt", "uri": "file:///a.txt"}, "[link, a.txt, file:///a.txt]"),
+        ({"type": "hologram", "x": 1}, "[hologram]"),
+        ({"type": "image\n\x1b[2J", "data": 5}, "[image]"),
+        ({"no": "type"}, "[None]"),
+        ({"type": "resource", "resource": "odd"}, "[resource]"),
+    ],
+)
+def test_each_block_is_its_text_or_a_line_in_its_place(block: dict[str, Any], shown: str) -> None:
+    assert result_text({"content": [block]}) == shown
+
+
+def test_structured_content_is_shown_where_there_is_no_text() -> None:
+    assert result_text({"content": [], "structuredContent": {"n": 1}}) == '{\n  "n": 1\n}'
+    both = {"content": [{"type": "text", "text": "n is 1"}], "structuredContent": {"n": 1}}
+    assert result_text(both) == "n is 1"
+
+
+@pytest.mark.parametrize("result", [{}, {"content": None}, {"content": ["odd", 5]}])
+def test_a_result_without_content_is_empty_text(result: dict[str, Any]) -> None:
+    assert result_text(result) == ""
+
+
+@pytest.mark.requirement("prompt-line")
+def test_a_prompt_is_printed_message_by_message(home: Path) -> None:
+    with FakeGateway(home, {PROMPT: {"server": "b", "prompt": "plan", "result": RESULT}}) as gateway:
+        assert run_cli(home, "prompt", "b_plan", "ai", "date=today").stdout == "user:\nPlan it\n\nassistant:\n\n"
+        assert json.loads(run_cli(home, "prompt", "b_plan", "--line", "'x y'", "--json").stdout) == RESULT
+        assert run_cli(home, "prompt", "b_plan", "x", "--line", "y").returncode == 2
+    assert [params["words"] for _, params in gateway.requests] == [["ai", "date=today"], "'x y'"]

@@ -1,13 +1,15 @@
-"""Tables in plain text. Never here: what a verb shows."""
+"""Tables in plain text, and untrusted text on its way to a terminal. Never here: what a verb shows."""
 
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
-from trayapp.cli.output import Table, has_colors
+from trayapp.cli.output import Table, byte_size, has_colors, json_text
+from trayapp.model.text import ago, clean, count, first_line, one_line, shortened, width
 
 TABLE = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold]")], {"idle": "dim"})
 
@@ -67,3 +69,79 @@ def test_colors_are_for_terminals_whose_user_did_not_forbid_them(environ: dict[s
     assert has_colors(Terminal(), environ) is colored
     assert not has_colors(io.StringIO(), environ)
     assert not has_colors(None, environ)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("plain text, tab\tand\nline", "plain text, tab\tand\nline"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[1;1Hcleared", "cleared"),
+        ("\x1b[?1049h\x1b[38;2;1;2;3mx", "x"),
+        ("\x1b]0;new title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;Y3VybA==\x07", ""),
+        ("\x1b]0;never ended", ""),
+        ("\x1bPdevice\x1b\\control", "control"),
+        ("\x9b31mred\x9b0m", "red"),
+        ("\x9d0;title\x9cx", "x"),
+        ("\x1bc reset", " reset"),
+        ("\x1b(0 charset", " charset"),
+        ("bell\x07 back\x08 del\x7f null\x00", "bell back del null"),
+        ("over\rwritten", "over\nwritten"),
+        ("line\r\nend", "line\nend"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("hidden\U000e0041\U000e0042 tags", "hidden tags"),
+        ("half \ud83d pair", "half ? pair"),
+        ("family 👨‍👩‍👧 and ümläut 漢字", "family 👨‍👩‍👧 and ümläut 漢字"),
+        ("cut \x1b", "cut "),
+        ("cut \x1b[", "cut "),
+    ],
+)
+def test_control_sequences_never_reach_a_terminal(foreign: str, shown: str) -> None:
+    assert clean(foreign) == shown
+
+
+def test_a_sequence_that_appears_only_once_another_is_gone_is_gone_as_well() -> None:
+    assert "\x1b" not in clean("\x1b\x1b[31m[31mx") + clean("\x1b\x07[31mx")
+
+
+def test_one_line_holds_all_of_it_and_first_line_the_first_words() -> None:
+    assert one_line(" a\n\n b\tc\r\nd ") == "a b c d"
+    assert first_line("\n  \x1b[1m \n first  words \nsecond") == "first words"
+    assert first_line("") == ""
+
+
+def test_width_counts_columns_and_not_letters() -> None:
+    assert [width(text) for text in ("abc", "漢字", "e\u0301")] == [3, 4, 1]
+
+
+def test_shortened_text_fits_and_says_so() -> None:
+    assert shortened("short", 5) == "short"
+    assert shortened("rather long", 9) == "rather..."
+    assert width(shortened("漢字漢字漢字", 8)) <= 8
+
+
+def test_json_for_a_terminal_is_the_same_json_with_escapes() -> None:
+    value = {"a": "\x9b31m \u202e \U000e0041 \ud800 \x7f ü 漢 😀 \n"}
+    text = json_text(value)
+    assert json.loads(text) == value
+    assert not set(text) & set("\x9b\u202e\U000e0041\ud800\x7f")
+    assert "ü 漢 😀" in text
+
+
+def test_json_in_one_line_has_no_line_end() -> None:
+    assert "\n" not in json_text({"a": ["\n", "\u2028"]}, indent=None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (99, "99 s"), (100, "2 min"), (3600, "60 min"), (7200, "2 h"), (86400 * 3, "3 days")],
+)
+def test_times_are_told_in_one_unit(seconds: float, words: str) -> None:
+    assert ago(seconds) == words
+
+
+def test_counts_and_sizes_read_as_words() -> None:
+    assert [count(number, "tool") for number in (0, 1, 2)] == ["0 tools", "1 tool", "2 tools"]
+    assert [byte_size(size) for size in (1, 999, 12_300, 3_400_000)] == ["1 byte", "999 bytes", "12 kB", "3.4 MB"]

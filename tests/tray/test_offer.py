@@ -1,6 +1,6 @@
 """A first start of the whole tray for somebody whose AI tools have servers: told, shown, taken over after a yes.
 
-Never here: which servers are offered (tests/clients/test_importing), the words (test_news, test_view).
+Never here: which servers are offered (tests/clients/test_imports), the words (test_news, test_view).
 """
 
 from __future__ import annotations

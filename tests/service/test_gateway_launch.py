@@ -1,4 +1,4 @@
-"""A process started by fork and exec, as a shim starts a gateway. Never here: what the shim then does (tests/shim)."""
+"""A gateway started by fork and exec, as a shim does, and the wait for its start and its end. Never here: the shim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.service.gateway_launch import CANNOT_RUN
+from trayapp.model.errors import NoGatewayError
+from trayapp.service.gateway_launch import CANNOT_RUN, await_gone, await_ready, pauses, start_detached
+from trayapp.wire.control import STOP, ControlClient
+from trayapp.wire.rundir import run_dir
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway is started as everybody does it")
 
@@ -67,3 +70,45 @@ def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: P
 
 def test_a_program_that_cannot_run_is_told_apart(tmp_path: Path) -> None:
     assert started([str(tmp_path / "nothing")]).split()[0] == str(CANNOT_RUN)
+
+
+def test_a_gateway_that_nobody_started_is_not_waited_for_longer_than_told(home: Path) -> None:
+    with pytest.raises(NoGatewayError, match="did not answer within 0 s"):
+        await_ready(run_dir(os.environ), 0.0)
+
+
+def test_a_process_that_died_ends_the_wait_with_the_last_lines_of_its_log(home: Path) -> None:
+    log = home / "gateway.log"
+    log.write_text("first\nsecond\nthird\nfourth\n", encoding="utf-8")
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]) as process:
+        process.wait()
+        with pytest.raises(NoGatewayError, match=r"exit code 3\): second \| third \| fourth"):
+            await_ready(run_dir(os.environ), process=process, log_file=log)
+
+
+@pytest.mark.requirement("path-home-moves-all")
+def test_a_detached_gateway_has_a_session_of_its_own_and_a_relative_home_stays_where_it_was(home: Path) -> None:
+    relative = os.path.relpath(home)
+    process = start_detached({**os.environ, "MULTI_MCP_HOME": relative}, linger=False)
+    run = run_dir(os.environ)
+    await_ready(run, process=process)
+    if sys.platform != "win32":
+        assert os.getsid(process.pid) == process.pid
+    with ControlClient(run) as client:
+        client.call(STOP)
+    process.wait(20)
+    assert {path.name for path in home.iterdir()} >= {"servers.yaml", "logs", "run"}
+
+
+def test_the_end_of_a_process_is_seen_even_before_it_is_reaped() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not await_gone(process.pid, 0.0)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert await_gone(process.pid, 20.0)
+        process.wait()
+    assert await_gone(process.pid, 0.0)
+
+
+def test_pauses_come_once_at_least() -> None:
+    assert len(list(pauses(0.0))) == 1
