@@ -14,7 +14,7 @@ from tests.cli.running import FakeGateway, environment, run_cli
 from tests.cli.samples import as_sent, full_snapshot, snapshot
 from trayapp import __version__
 from trayapp.cli.doctor import fit, lines, total
-from trayapp.service.checks.finding import CheckResult
+from trayapp.service.checks.check import CheckResult
 from trayapp.service.checks.gateway import SUCCESSION_HINT
 from trayapp.wire.control import SNAPSHOT
 from trayapp.wire.endpoint import write_endpoint

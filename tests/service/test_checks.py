@@ -28,7 +28,7 @@ from trayapp.config.sample import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, gateway, servers, system
-from trayapp.service.checks.finding import Check, CheckContext, CheckResult, run_checks
+from trayapp.service.checks.check import Check, CheckContext, CheckResult, run_checks
 from trayapp.service.pause import Pause
 from trayapp.wire.control import KEYRING
 from trayapp.wire.rundir import run_dir, socket_path
@@ -456,7 +456,7 @@ ASKED = """
 import os, sys
 from trayapp.config.paths import find_paths
 from trayapp.service.checks import desktop
-from trayapp.service.checks.finding import CheckContext
+from trayapp.service.checks.check import CheckContext
 world = CheckContext(dict(os.environ), find_paths(os.environ), "/nowhere", "linux")
 print(*(finding.state for look in (desktop.session_bus, desktop.keyring, desktop.tray_host) for finding in look(world)))
 print(desktop._name_has_owner(world.environ, "org.freedesktop.DBus"))

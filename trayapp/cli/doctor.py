@@ -21,7 +21,7 @@ from trayapp.model.errors import ExitCode
 from trayapp.model.redact import redacted
 from trayapp.model.text import count, one_line
 from trayapp.service.checks import CHECKS
-from trayapp.service.checks.finding import CheckContext, CheckResult, run_checks
+from trayapp.service.checks.check import CheckContext, CheckResult, run_checks
 from trayapp.wire.rundir import run_dir
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "red"}

@@ -30,7 +30,7 @@ from trayapp.config.problems import UnparsableError, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
-from trayapp.service.checks.finding import Check, CheckContext, CheckResult
+from trayapp.service.checks.check import Check, CheckContext, CheckResult
 
 ATTEMPTS = 3  # in case the client saves the file at the same moment
 

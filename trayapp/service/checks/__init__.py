@@ -6,7 +6,7 @@ Never here: how one of them is done, printing.
 from __future__ import annotations
 
 from trayapp.service.checks import desktop, gateway, servers, system
-from trayapp.service.checks.finding import Check
+from trayapp.service.checks.check import Check
 
 CHECKS = (
     Check("version.python", system.python_version),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
-from trayapp.service.checks.finding import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names
 from trayapp.wire.control import KEYRING, ControlClient

@@ -16,7 +16,7 @@ import psutil
 
 from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.checks.finding import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import lacking, read_config
 from trayapp.service.installed import Update
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT

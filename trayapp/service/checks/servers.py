@@ -23,7 +23,7 @@ from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import Problem
-from trayapp.service.checks.finding import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5

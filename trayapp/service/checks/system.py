@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from trayapp.model.confine import confine_of
-from trayapp.service.checks.finding import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 
 OLDEST_PYTHON = (3, 11)
