@@ -122,8 +122,8 @@ def add_verb(
             partial(_add, scope, hide, as_json, confine),
         )
         return
-    name = name or _name_from(url)
-    command = _from_anywhere(command) if scope == "global" else command
+    name = name or _name_from_url(url)
+    command = _with_absolute_program(command) if scope == "global" else command
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
     _add(scope, hide, as_json, confine, name, entry)
@@ -147,9 +147,9 @@ def _add(
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # other tools read a .mcp.json, too
     browser, entry = proposed is not entry, proposed
     runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
-    where = _where(scope, folder, path, home) if runs_here else None
+    where = _working_folder(scope, folder, path, home) if runs_here else None
     entry = entry | ({"cwd": where} if where else {})
-    entry = _hidden(name, entry, hide, asks=at_terminal() and not as_json)
+    entry = _without_secrets(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
         project_file.add_server(path, name, entry, own_trust())
     else:
@@ -170,7 +170,7 @@ def _add(
         (note if trial.tools is None else say)(trial.line(name))
 
 
-def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
+def _working_folder(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
     """Return the current folder as `cwd`. In a project it is relative to the project's folder; None for that itself."""
     if scope == "global":
         return shown_path(folder, home)
@@ -178,7 +178,7 @@ def _where(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
     return str(below.relative_to(path.parent)) if below != path.parent and below.is_relative_to(path.parent) else None
 
 
-def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
+def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
     """Return the entry, its secrets moved to the keyring where that is wanted and possible."""
     found = secrets_of(name, entry)
     if not found:
@@ -197,7 +197,7 @@ def _hidden(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) 
     return entry
 
 
-def _name_from(url: str | None) -> str:
+def _name_from_url(url: str | None) -> str:
     """Return a server name made from its URL. Raises UsageError without a URL, or for an unsafe one."""
     if not url:
         raise UsageError("Give a name and a command, or --url", f"For example: {EXAMPLE}")
@@ -211,7 +211,7 @@ def _check_url(url: str) -> None:
         raise UsageError(f"The url {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
 
 
-def _from_anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
+def _with_absolute_program(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command with a relative program path made absolute, as the gateway runs in another folder."""
     if not command or Path(command[0]).name == command[0] or not Path(command[0]).is_file():
         return command

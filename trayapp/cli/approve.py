@@ -69,15 +69,17 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
         say(*(_lines(rows) if rows else [] if commands else ["Nothing waits for approval"]))
     decides = bool(number) and (yes or all_ or not as_json)
     can_ask = decides and require_person("approve a tool")
-    agreed = decides and (yes or all_ or _agreed(number, rows, can_ask))
-    done = _approve(rows) if agreed else {"approved": [], "missed": []}
+    agreed = decides and (yes or all_ or _confirm_approval(number, rows, can_ask))
+    done: dict[str, Any] = {"approved": [], "missed": []}
+    if agreed:
+        done = ask(APPROVE, {"tools": [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]})
     if as_json:
         listed = [{"server": name, "command": command} for name, found in commands.items() for command in found]
         print_json({"waiting": rows, "commands": listed, "commands_approved": commands_approved, **done})
     elif agreed:
-        say(*_outcome(done))
+        say(*_outcome_lines(done))
     elif number:
-        say(*_refused(rows))
+        say(*_refusal_lines(rows))
     refused = (number and not agreed) or (commands and not commands_approved)
     return 1 if done["missed"] or done.get("problems") or (refused and not as_json) else 0
 
@@ -140,13 +142,7 @@ def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json
     return True
 
 
-def _approve(rows: list[Row]) -> dict[str, Any]:
-    tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
-    done: dict[str, Any] = ask(APPROVE, {"tools": tools})
-    return done
-
-
-def _agreed(number: int, rows: list[Row], can_ask: bool) -> bool:
+def _confirm_approval(number: int, rows: list[Row], can_ask: bool) -> bool:
     """Ask for approval of the tools, and show them in full on request. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
@@ -166,7 +162,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
             yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
         yield f"  {_meanwhile(row)}"
         reasons = [] if row["findings"] else [one_line(row["reason"])]
-        yield from _wrapped([*reasons, *(one_line(_words(found)) for found in row["findings"])], "  ")
+        yield from _wrapped([*reasons, *(one_line(_finding_text(found)) for found in row["findings"])], "  ")
         yield ""
 
 
@@ -199,7 +195,7 @@ def _meanwhile(row: Row) -> str:
     )
 
 
-def _refused(rows: list[Row]) -> Iterator[str]:
+def _refusal_lines(rows: list[Row]) -> Iterator[str]:
     """Yield what happens to the tools that the user did not approve."""
     for row in rows:
         yield f"Not approved: {_path(row)}. {_meanwhile(row)}"
@@ -207,7 +203,7 @@ def _refused(rows: list[Row]) -> Iterator[str]:
         yield f"To switch it off: multi-mcp disable {shlex.quote(_path(rows[0]))}"
 
 
-def _outcome(done: dict[str, Any]) -> Iterator[str]:
+def _outcome_lines(done: dict[str, Any]) -> Iterator[str]:
     for row in done["approved"]:
         yield f"Approved: {_path(row)}"
     for row in done["missed"]:
@@ -220,7 +216,7 @@ def _path(row: Row) -> str:
     return one_line(f"{row['server']}/{row['tool']}")
 
 
-def _words(found: Row) -> str:
+def _finding_text(found: Row) -> str:
     """Return a finding's reason and its text: `It hides a step (description): "Do >not tell< the user."`."""
     evidence, marked = found["evidence"], found.get("marked") or ""
     shown = evidence.replace(marked, f">{marked}<", 1) if marked and marked != evidence else evidence
@@ -270,7 +266,7 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     if not as_json:
         say(*_trust_lines(file, laid))
     can_ask = (yes or not as_json) and require_person("trust a project")
-    if yes or (not as_json and _trust_agreed(can_ask)):
+    if yes or (not as_json and _confirm_trust(can_ask)):
         commands = [one for name in laid.named for one in secret_commands(laid.config.servers[name])]
         if commands:
             store.approve_commands(commands)
@@ -300,7 +296,7 @@ def _user_config() -> Config:
         return Config()
 
 
-def _trust_agreed(can_ask: bool) -> bool:
+def _confirm_trust(can_ask: bool) -> bool:
     """Ask the user to trust the file. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")

@@ -53,7 +53,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         on_ready=on_ready,
         is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
-    return _become_the_new_one() if code == MAKES_ROOM else code
+    return _replace_process() if code == MAKES_ROOM else code
 
 
 def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
@@ -64,7 +64,7 @@ def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
     return platform == "win32" or bool(stdout and stdout.isatty())
 
 
-def _become_the_new_one() -> NoReturn:
+def _replace_process() -> NoReturn:
     """Replace this process with the program now installed under our name. It keeps its process id for its watchers."""
     argv = [*own_command(), *sys.argv[1:]]
     os.execve(argv[0], argv, gateway_environment(os.environ))

@@ -66,10 +66,10 @@ def history_verb(
         clear(as_json)
         return
     if words[:1] == ("show",):
-        show(_number(words[1:]), as_json)
+        show(_call_id(words[1:]), as_json)
         return
     asked: dict[str, Any] = {"words": " ".join(words), "server": server, "tool": tool, "client": client}
-    asked |= {"failed": failed, "limit": limit, "since_s": _seconds(since) if since is not None else None}
+    asked |= {"failed": failed, "limit": limit, "since_s": _span_seconds(since) if since is not None else None}
     found = ask(HISTORY, asked, TIMEOUT_S)
     rows: list[Row] = found["rows"][::-1]
     if follow:
@@ -175,13 +175,13 @@ def _follow(rows: list[Row], asked: dict[str, Any], as_json: bool) -> None:
             last = rows[-1]["id"] if rows else last
 
 
-def _number(words: tuple[str, ...]) -> int:
+def _call_id(words: tuple[str, ...]) -> int:
     if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 15:
         raise UsageError("Which call?", "Give its number: multi-mcp history show 12")
     return int(words[0])
 
 
-def _seconds(text: str) -> float:
+def _span_seconds(text: str) -> float:
     found = _SINCE.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"{text} is not a time span", "Write it as 30m, 2h or 7d")

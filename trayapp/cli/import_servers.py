@@ -99,13 +99,13 @@ def import_verb(
     written before you confirm. With --json and without --yes: only show.
     """
     if no_offer:
-        return _no_offer(as_json)
+        return _decline_offer(as_json)
     if undo:
         return undo_imports(dry_run, as_json)
     if form:
         return _show_form() if dry_run else _take_form(sys.stdin.read())
     machine, store = Machine(), own_store()
-    reading = _first(store) if first else _doubled(store) if doubled else _read(client, machine)
+    reading = _first_start_servers(store) if first else _duplicate_servers(store) if doubled else _read(client, machine)
     found, reading = _usable(reading, store)
     new = [offer for offer in found if offer.is_new]
     asks = not (as_json or yes)
@@ -168,11 +168,11 @@ def _take_form(text: str) -> int:
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
     """Return what can be taken over of a reading, and the reading with a problem for each other server."""
     every = offers(reading.servers, _existing(store, reading))
-    problems = (*reading.problems, *(_problem(offer) for offer in every if offer.fault))
+    problems = (*reading.problems, *(_fault_problem(offer) for offer in every if offer.fault))
     return [offer for offer in every if not offer.fault], replace(reading, problems=problems)
 
 
-def _problem(offer: ImportOffer) -> Problem:
+def _fault_problem(offer: ImportOffer) -> Problem:
     found = offer.found
     message = f"{found.name} of {found.client.title}: {offer.fault}"
     return Problem(str(found.file), found.line, message, "", 0, found.name, fatal=False)
@@ -253,26 +253,26 @@ def _file_of(offer: ImportOffer, store: ConfigStore) -> Path:
 def _read(client: str | None, machine: Machine) -> FoundServers:
     clients = CLIENTS if client is None else (find_client(client),)
     readings = [read_servers(one, machine, Path.cwd()) for one in clients]
-    servers = [found for reading in readings for found in reading.servers if not _is_read_anyway(found)]
+    servers = [found for reading in readings for found in reading.servers if not _is_in_project_file(found)]
     problems = tuple(problem for reading in readings for problem in reading.problems)
     elsewhere = tuple(each for reading in readings for each in reading.elsewhere)
     return FoundServers(tuple(servers), problems, elsewhere=elsewhere)
 
 
-def _first(store: ConfigStore) -> FoundServers:
+def _first_start_servers(store: ConfigStore) -> FoundServers:
     """Return the servers offered at a first start, without those that only sessions in one folder would see."""
     loaded = store.read()
     config = parse(loaded.text, str(store.path)) if loaded.exists else None
     return FoundServers(tuple(offer.found for offer in first_offers(config, own_context())))
 
 
-def _doubled(store: ConfigStore) -> FoundServers:
+def _duplicate_servers(store: ConfigStore) -> FoundServers:
     """Return the servers that connected AI tools still start themselves, without those for one folder only."""
     config = parse(store.start(), str(store.path))
     return FoundServers(tuple(offer.found for offer in duplicate_offers(config, own_context())))
 
 
-def _no_offer(as_json: bool) -> int:
+def _decline_offer(as_json: bool) -> int:
     decline_offer(own_context())
     if as_json:
         print_json({"offers": False})
@@ -281,7 +281,7 @@ def _no_offer(as_json: bool) -> int:
     return 0
 
 
-def _is_read_anyway(found: FoundServer) -> bool:
+def _is_in_project_file(found: FoundServer) -> bool:
     """Return True if a server is in a project file that sessions read anyway, without an import."""
     return found.folder is not None and found.file == project_file.project_file_of(found.folder)
 
@@ -354,10 +354,10 @@ def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
     if offer.known:
         name = f"{offer.known} (there already)" if offer.there else f"{found.name} (same as {offer.known})"
     where = f" ({shown_path(found.folder, machine.home)})" if found.folder else ""
-    return one_line(name), one_line(found.client.title + where), one_line(_starts(found))
+    return one_line(name), one_line(found.client.title + where), one_line(_launch_text(found))
 
 
-def _starts(found: FoundServer) -> str:
+def _launch_text(found: FoundServer) -> str:
     entry = found.entry
     return redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
 

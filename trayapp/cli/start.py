@@ -44,7 +44,7 @@ def start_verb(detach: bool, linger: bool) -> int:
 
 def _ready() -> None:
     note(f"Gateway ready (process {os.getpid()})")
-    threading.Thread(target=say_import_hint, name="first words", daemon=True).start()
+    threading.Thread(target=say_import_hint, name="import hint", daemon=True).start()
 
 
 def run_detached(linger: bool) -> int:

@@ -166,7 +166,7 @@ def _state(client: Client, place: ClientFile, context: ClientsContext) -> tuple[
                 return "drifted", "the entry that was there is gone" + ("" if name == NAME else f": {name}")
         elif not ours.is_own(entry):
             if name in made or len(made) == 0:
-                return "not connected", f"another server there is named {name}: {_starts(entry)}"
+                return "not connected", f"another server there is named {name}: {_launch_text(entry)}"
         elif wrong := ours.fault(client, entry, context.command):
             return "drifted", wrong if name == NAME else f"{name}: {wrong}"
         else:
@@ -200,7 +200,7 @@ def _names(client: Client, context: ClientsContext, file: Path) -> tuple[str, ..
     return tuple(dict.fromkeys((NAME, *(known.entries if known is not None and known.file == file else ()))))
 
 
-def _starts(entry: Any) -> str:
+def _launch_text(entry: Any) -> str:
     return one_line(redacted(" ".join(ours.words_of(entry)) or str(entry.get("url", ""))))
 
 
@@ -218,13 +218,13 @@ def plan_connect(
     """
     context = context or own_context()
     client = find_client(name)
-    place = _placed(client, context)
+    place = _found_file(client, context)
     text = files.read_text(place.path)
     entry = entry_in(client, text or "", place.path, own.name)
     after = text
     foreign = entry is not None and not ours.is_own(entry)
     if foreign and not replace:
-        title = f"{client.title} has another server named {own.name}: {_starts(entry)}"
+        title = f"{client.title} has another server named {own.name}: {_launch_text(entry)}"
         raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp connect {name} --replace")
     if entry is None or foreign:
         keys = _place(client, text or "", place.path, own.name)
@@ -241,7 +241,7 @@ def plan_disconnect(name: str, context: ClientsContext | None = None) -> Change:
     """Return the change that removes all our entries from that client. Blocks. Raises the same as plan_connect."""
     context = context or own_context()
     client = find_client(name)
-    place = _placed(client, context)
+    place = _found_file(client, context)
     text = files.read_text(place.path)
     entries = _own_entries(client, text or "", place.path, _names(client, context, place.path))
     if text is None or not entries:
@@ -267,7 +267,7 @@ def disconnected_text(client: Client, text: str, file: Path, context: ClientsCon
 
 def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
     """Return the text without these entries of ours. Foreign entries that they replaced come back from the backup."""
-    before = _before(client, file)
+    before = _backup_text(client, file)
     for name in names:
         place = _place(client, text, file, name)
         stood = entry_in(client, before, file, name) if before is not None else None
@@ -278,7 +278,7 @@ def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str
     return text
 
 
-def _placed(client: Client, context: ClientsContext) -> ClientFile:
+def _found_file(client: Client, context: ClientsContext) -> ClientFile:
     place = locate(client, context.machine)
     if not place.found:
         hint = f"Its configuration would be {place.path}. Start {client.title} once, then try again"
@@ -315,7 +315,7 @@ def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, context: Cli
 
 def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
     """Return the text of the backup if nothing but our entries has changed since; else None."""
-    backup = _before(client, file)
+    backup = _backup_text(client, file)
     if backup is None:
         return None
     by_key = backup
@@ -333,7 +333,7 @@ def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path)
     return backup if by_key == text else None
 
 
-def _before(client: Client, file: Path) -> str | None:
+def _backup_text(client: Client, file: Path) -> str | None:
     """Return the text of the backup; None if there is none or it cannot be read."""
     try:
         backup = files.read_text(files.backup_of(file))
@@ -383,15 +383,15 @@ def apply(change: Change, context: ClientsContext | None = None) -> None:
 
 def connect(name: str, context: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
     """Write or repair our entry in that client's file and return the change. Raises the same as plan_connect, apply."""
-    return _settled(lambda: plan_connect(name, context, own, replace=replace), context)
+    return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
 def disconnect(name: str, context: ClientsContext | None = None) -> Change:
     """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
-    return _settled(lambda: plan_disconnect(name, context), context)
+    return _apply_plan(lambda: plan_disconnect(name, context), context)
 
 
-def _settled(plan: Callable[[], Change], context: ClientsContext | None) -> Change:
+def _apply_plan(plan: Callable[[], Change], context: ClientsContext | None) -> Change:
     for left in range(ATTEMPTS - 1, -1, -1):
         change = plan()
         try:

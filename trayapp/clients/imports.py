@@ -71,7 +71,7 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
     even if the secrets of one are in the keyring. Among these, an enabled server gives the name.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
-        folder: {**dict.fromkeys(_wrong(config)), **config.servers} for folder, config in existing.items()
+        folder: {**dict.fromkeys(_invalid_names(config)), **config.servers} for folder, config in existing.items()
     }
     there = {(folder, name) for folder, names in taken.items() for name in names}
     every = list(enumerate(found))
@@ -80,8 +80,10 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
         names = taken.setdefault(one.folder, {})
         server = as_server(one.name, one.entry)
         ours = {name for folder, name in there if folder == one.folder}
-        alike = (name for name, other in names.items() if other and server and _same(other, server, name in ours))
-        known = next(alike, "") or _hidden_as(one, names)
+        alike = (
+            name for name, other in names.items() if other and server and _same_launch(other, server, name in ours)
+        )
+        known = next(alike, "") or _imported_as(one, names)
         name = known or _free_name(one, names)
         made[at] = ImportOffer(
             one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
@@ -101,23 +103,23 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
     return ""
 
 
-def _hidden_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
+def _imported_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
     """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
 
     The keyring is not read: a secret that changed in the client since then does not make another server.
     """
     for name in _names_of(found):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
-        if other and server and _same(other, server, True):
+        if other and server and _same_launch(other, server, True):
             return name
     return ""
 
 
-def _wrong(config: Config) -> list[str]:
+def _invalid_names(config: Config) -> list[str]:
     return [problem.server for problem in config.problems if problem.server]
 
 
-def _same(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
+def _same_launch(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
     """Return True if both start the same way.
 
     A found server without a folder matches any folder and scope in our file: the user may have set them there.
@@ -157,7 +159,7 @@ def first_offers(config: Config | None, context: ClientsContext) -> list[ImportO
     servers.yaml, None if it does not exist. For a notification, a menu entry or a line of output. Blocks.
     """
     config = config or Config()
-    own = {*config.servers, *_wrong(config)} - {SAMPLE}
+    own = {*config.servers, *_invalid_names(config)} - {SAMPLE}
     if own or config.settings.imports or is_offer_declined(context):
         return []
     return [offer for offer in offers(found_servers(context.machine).servers, {None: config}) if offer.is_new]
@@ -334,10 +336,10 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
     Blocks. Raises StorageError for our own record.
     """
-    return [_noted(_put_back(move, context), context) for move in recorded_moves(context)]
+    return [_recorded(_put_back(move, context), context) for move in recorded_moves(context)]
 
 
-def _noted(done: RestoredFile, context: ClientsContext) -> RestoredFile:
+def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
     """Record the result of one file at once, so that neither a failure nor an interruption repeats it."""
     if done.why_not:
         return done

@@ -101,7 +101,7 @@ def user_files(client: Client, machine: Machine) -> list[Path]:
     if client.name in _ALL_COUNT:
         return [machine.path(template) for template in templates]
     path = locate(client, machine).path
-    return [path, *(_of_profiles(path) if client.name in EDITIONS_OF_CODE else ())]
+    return [path, *(_profile_files(path) if client.name in EDITIONS_OF_CODE else ())]
 
 
 def watched_files(client: Client, machine: Machine) -> list[Path]:
@@ -111,7 +111,7 @@ def watched_files(client: Client, machine: Machine) -> list[Path]:
     return [*found, *(beside for path in found for beside in switches_of(client, path))]
 
 
-def _of_profiles(path: Path) -> list[Path]:
+def _profile_files(path: Path) -> list[Path]:
     """Return VS Code's files of its profiles: one for each profile but the default one."""
     try:
         return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
@@ -196,13 +196,13 @@ class _Raw:
     def over(self, lower: _Raw) -> _Raw:
         """Return this server merged over a lower one of its name, with nested mappings (as in OpenCode, config-28)."""
         also = (*lower.also, (lower.source.path, lower.keys))
-        return replace(self, value=_deep(lower.value, self.value), also=also)
+        return replace(self, value=_merged(lower.value, self.value), also=also)
 
 
-def _deep(lower: Any, upper: Any) -> Any:
+def _merged(lower: Any, upper: Any) -> Any:
     if not (isinstance(lower, Mapping) and isinstance(upper, Mapping)):
         return upper
-    return {**lower, **{key: _deep(lower.get(key), value) for key, value in upper.items()}}
+    return {**lower, **{key: _merged(lower.get(key), value) for key, value in upper.items()}}
 
 
 class _FilesReader:
@@ -245,7 +245,7 @@ class _FilesReader:
             if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
-                yield _Raw(_readable(name), with_shared_rules(value, document), *place, inputs_of(document), off)
+                yield _Raw(_encodable_name(name), with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
         """Return the servers found for sessions in any folder, and those for this folder."""
@@ -277,7 +277,7 @@ class _FilesReader:
         return FoundServer(*place, entry, raw.line, folder, made.left_out, raw.also)
 
 
-def _readable(name: object) -> str:
+def _encodable_name(name: object) -> str:
     """Return a server's name as encodable text: YAML names may be numbers, JSON names may hold lone surrogates."""
     return str(name).encode(errors="replace").decode()
 
