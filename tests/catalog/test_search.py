@@ -506,3 +506,13 @@ def test_whatever_servers_send_and_people_ask_is_taken(tools: list[dict[str, Any
         assert hits == index.search(words)
     index.remove(server)
     assert index.search("anything") == []
+
+
+@pytest.mark.requirement("search-servers")
+def test_the_tools_of_a_large_server_are_found_by_its_name_beside_a_rare_word() -> None:
+    """Its name and `create`, `group` are everywhere in its tools; `make` and `please` are in few others."""
+    large = [entry("okta", f"{verb}_{what}{at}") for verb in ("create", "list") for what in "ab" for at in range(40)]
+    groups = [entry("other", f"create_group_of_{at}") for at in range(80)]
+    rare = [entry("other", f"make_{what}") for what in ("cake", "bread", "toys")]
+    index = index_of(*large, entry("okta", "create_group"), *groups, *rare)
+    assert index.search("make a group in okta", limit=1)[0].key == ("okta", "create_group")

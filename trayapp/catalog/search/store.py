@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
-# A word in more documents than COMMON, and in more than this share of all, gives no candidates if other words do.
+# A word in more documents than COMMON, and in more than this share of all, gives no candidates if other words do:
+# but for those of a server that the query surely names, together with another such word.
 COMMON = 60
 COMMON_SHARE = 0.02
 VIEWS_MOST = 3_000  # kept for the next query; a few KB each
@@ -82,6 +83,10 @@ class Store:
         found = set(islice(filter(wanted, self._best(own, among)), half))
         if set(others) - set(own) or not found:
             found.update(islice(filter(wanted, self._best({*own, *others}, among)), half))
+        common = {stem for stem, is_own in every if is_own} - {*own}
+        named = [stem for stem in common if query.servers.get(stem) == 1]
+        both = sorted(f'"{server}" AND "{stem}"' for server in named for stem in common - {server})
+        found.update(islice(filter(wanted, self._matching(" OR ".join(both), among)), half))
         return found
 
     def having(self, stem: str) -> Iterator[int]:
@@ -105,7 +110,10 @@ class Store:
         return [column.split() for column in row]
 
     def _best(self, stems: Iterable[str], among: range) -> Iterator[int]:
-        asked = " OR ".join(f'"{stem}"' for stem in sorted(stems))  # stems hold letters and digits only
+        return self._matching(" OR ".join(f'"{stem}"' for stem in sorted(stems)), among)
+
+    def _matching(self, asked: str, among: range) -> Iterator[int]:
+        """Yield the numbers of the documents that match a query of FTS5. Stems in it hold letters and digits only."""
         if not asked:
             return iter(())
         return (number for (number,) in self._table.execute(_BEST, (asked, among.start, among.stop - 1)))
