@@ -46,7 +46,8 @@ def _in_passages(line: str) -> Iterator[str]:
 
 def sentences(passage: str) -> Iterator[Sentence]:
     """Yield the sentences of a passage."""
-    for said in _cut(passage):
+    alone = 0 < len(passage) <= TOGETHER and is_one_sentence(passage)
+    for said in (passage,) if alone else _cut(passage):
         yield Sentence(said, lowered(said))
 
 
@@ -76,7 +77,7 @@ def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]
 def _cut(line: str) -> Iterator[str]:
     """Yield the sentences of a line."""
     begin = 0
-    for end in () if is_one_sentence(line) else _END.finditer(line):
+    for end in _END.finditer(line):
         said = line[begin : end.start() + 1]
         begin = end.end()
         if len(said) <= TOGETHER:

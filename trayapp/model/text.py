@@ -65,7 +65,7 @@ def shortened(text: str, columns: int) -> str:
         return text if len(text) <= columns else text[: columns - len(ELLIPSIS)].rstrip() + ELLIPSIS
     taken, end = 0, len(text)
     for at, letter in enumerate(text):  # no further than needed: the text may have any length
-        taken += width(letter)
+        taken += 1 if letter < "\x80" else width(letter)
         if taken > columns - len(ELLIPSIS):
             end = min(end, at)
         if taken > columns:
