@@ -136,7 +136,7 @@ def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Pa
     A WORD fills the next argument that no KEY=VALUE names.
     """
     if words and line is not None:
-        raise UsageError("WORDs and --line do not go together", "Give one of them")
+        raise UsageError("WORDs and --line cannot be combined", "Give one of them")
     params = {"prompt": name, "words": list(words) if line is None else line, **of_project(project)}
     with waiting(f"Asking for {one_line(name)}", quiet=as_json):
         result = ask(PROMPT, params, timeout=None)["result"]
@@ -164,7 +164,7 @@ def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
     if args_json is None:
         return from_pairs(pairs)
     if pairs:
-        raise UsageError("KEY=VALUE and --args do not go together", HOW)
+        raise UsageError("KEY=VALUE and --args cannot be combined", HOW)
     return from_json(sys.stdin.read() if args_json == "-" else args_json)
 
 
@@ -202,7 +202,7 @@ def from_json(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--args is not JSON: {one_line(str(error))}", OBJECT) from None
     if not isinstance(arguments, dict):
-        raise UsageError("--args has to be a JSON object", OBJECT)
+        raise UsageError("--args must be a JSON object", OBJECT)
     return arguments
 
 

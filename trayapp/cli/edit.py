@@ -73,7 +73,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     """
     server, slash, glob = target.partition("/")
     if slash and not glob:
-        raise UsageError(f"Behind {target} there is no tool", f"The whole server is: {server}")
+        raise UsageError(f"{target} names no tool", f"To switch the whole server, write: {server}")
     store = own_store()
     found = found_tools(server) if glob else {}
     changed: list[str] = []

@@ -154,12 +154,12 @@ def _take_form(text: str) -> int:
         form = json.loads(text)
         marks, keep = {str(mark) for mark in form["servers"]}, form["keep"] is True
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError("This is no form of the panel", "Reload the page and try again") from None
+        raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
     store = own_store()
     found, reading = _usable(_read(None, Machine()), store)
     chosen = [offer for offer in found if offer.is_new and _mark(offer) in marks]
     if len(chosen) != len(marks):
-        raise UsageError("These servers are not what was shown", "Look at them again, then take them over")
+        raise UsageError("These servers are not what was shown", "Review them again, then import them")
     taken, moved = _take(chosen, _hidden(chosen, keep, asks=False), _leaving(found, chosen), store)
     print_json(_as_json(taken, reading, moved))
     return 0

@@ -117,7 +117,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
     except OSError as error:
         raise BadBundleError(f"Cannot read {path}: {error.strerror}", "Make it readable") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BadBundleError(f"{path.name} is no bundle that can be read: {error}", "Get it again") from None
+        raise BadBundleError(f"{path.name} is not a readable bundle: {error}", "Get it again") from None
 
 
 def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
