@@ -260,7 +260,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 
 def tool_lines(source: Source) -> Iterator[str]:
-    """Yield how many of its tools read, write and destroy, as far as its author names them."""
+    """Yield how many of the tools that its author names read, write and destroy."""
     from trayapp.catalog.tool_class import ToolClass, classify  # few sources name tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
