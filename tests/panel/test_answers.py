@@ -75,6 +75,7 @@ async def test_a_changed_tool_is_disabled_on_approvals(home: Path) -> None:
         await expect(page.get_by_role("button", name="Disable drop_table")).to_have_count(0)
         assert "enabled: false" in made.gateway.file.read_text() or '"enabled": false' in made.gateway.file.read_text()
         assert (await client.request("tools/list"))["tools"] == []
+        assert "approvals" not in made.gateway.server("shop")
 
 
 async def ask(client: Any, answers: list[Any]) -> None:
@@ -134,6 +135,29 @@ async def test_a_tool_is_tried_with_the_values_of_its_form(home: Path) -> None:
             await page.get_by_role("button", name="Call it").click()
             await says(page, "It worked")
             await until(lambda text=text: [text] == given(made.gateway))
+
+
+@pytest.mark.requirement("panel-actions", "ask-every-way")
+async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(home: Path) -> None:
+    async with scene(home) as made, browser() as chromium:
+        await serve(made.gateway, home / "shelf.json", "Drops one table", ask="all")
+        page = await made.open(chromium, "server/shop?tool=shop_drop_table")
+        await expect(page.get_by_text("Your click is the answer")).to_be_visible()
+        await page.get_by_label("id", exact=True).fill("plum")
+        await page.get_by_role("button", name="Call it").click()
+        await says(page, "It worked")
+        await until(lambda: given(made.gateway) == ["plum"])
+        await page.goto(f"{made.root}/panel/activity")
+        await page.get_by_role("link", name="shop/drop_table").click()
+        await page.get_by_role("button", name="Call again").click()
+        await says(page, "Call shop/drop_table? It is a destructive tool")
+        await says(page, "plum")
+        assert len(made.gateway.control("history", limit=9)["rows"]) == 1
+        await page.locator("#said").get_by_role("button", name="Call it").click()
+        await says(page, "It worked")
+        await until(lambda: len(made.gateway.control("history", limit=9)["rows"]) == 2)
+        assert given(made.gateway) == ["plum"]
+        assert (made.elsewhere, made.errors) == ([], [])
 
 
 def given(gateway: Gateway) -> list[Any]:

@@ -26,6 +26,7 @@ class Said:
     """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
 
     `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms.
+    `ask`: the call that the person must confirm. `again`: the form that confirms it.
     """
 
     title: str
@@ -36,6 +37,8 @@ class Said:
     url: str = ""
     server: str = ""
     proposals: tuple[dict[str, Any], ...] = ()
+    ask: dict[str, Any] | None = None
+    again: dict[str, str] | None = None
 
 
 class Form:
@@ -178,7 +181,10 @@ async def answer(host: PanelHost, form: Form) -> Said:
 
 
 async def call(host: PanelHost, form: Form) -> Said:
-    """Call a tool with the values of its form, or with arguments as JSON."""
+    """Call a tool with the values of its form, or with arguments as JSON.
+
+    A click confirms the call of the definition that its page showed. Any other call that asks is shown first.
+    """
     raw = form.get("json").strip()
     try:
         args = json.loads(raw) if raw else {}
@@ -188,7 +194,13 @@ async def call(host: PanelHost, form: Form) -> Said:
         raise UsageError("The arguments must be an object", 'Write them as {"name": "value"}')
     typed = {name: text for name, text in form.below("arg.").items() if name not in args}
     asked = {"tool": form.text("tool"), "server": form.text("server"), "args": parsed(typed) | args, "typed": typed}
-    done = await host.ask(control.CALL, {**asked, "panel": True})
+    done = await host.ask(control.CALL, {**asked, "panel": True, "asks": True, "allowed": form.get("allowed")})
+    if "ask" in done:
+        row = done["ask"]
+        again = {name: form.get(name) for name in ("server", "tool", "json")} | {"allowed": row["hash"]}
+        again |= {f"arg.{name}": text for name, text in form.below("arg.").items()}
+        title = f"Call {row['server']}/{row['tool']}? It is a {row['class']} tool"
+        return Said(title, changed=False, ask=row, again=again)
     result = done["result"]
     failed = isinstance(result, dict) and result.get("isError") is True
     return Said("The tool answered with an error" if failed else "It worked", wrong=failed, text=result_text(result))

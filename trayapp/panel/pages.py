@@ -197,7 +197,7 @@ async def server(page: Page) -> Context:
     described: Context | None = None
     if tried:
         with suppress(MultiMcpError, RpcError):
-            described = await page.host.ask(control.DESCRIBE, {**asked, "tool": tried})
+            described = await page.host.ask(control.DESCRIBE, {**asked, "tool": tried, "asks": True})
     definition = described["tool"] if described else {}
     log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {

@@ -221,7 +221,11 @@ class CatalogRequests:
             definition = tool.served(exposed) if tool is not None else seen.reads[key]
             one = self._availability(seen_by, key[0])
             text = texts.describe_text(seen, key, one.line_for_people if one.why else "")
-            return {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
+            row = {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
+            if asked.get("asks") is not True:
+                return row
+            subject = _subject(seen_by, key, "tools/call" if tool is not None else "resources/read")
+            return {**row, "ask": subject.hash if subject is not None else None}
 
     async def _index(self, asked: Asked) -> Any:
         async with self._session_view(asked) as seen_by:

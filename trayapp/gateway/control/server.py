@@ -158,7 +158,9 @@ class Control:
             self._gateway.services.listings.changes.pop(connection.key, None)
             await self._gateway.services.pool.refresh(connection)
             change = self._gateway.services.listings.changes.get(connection.key, ToolsChange())
-            waiting = list(self._gateway.services.approvals.names(connection.key))
+            name, names = self._gateway.servers.plain_name(connection.key), self._gateway.services.approvals.names
+            catalog = self._gateway.servers.view_with(connection.key).catalog
+            waiting = list(catalog.switched_on(name, names(connection.key)))
             told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
             return {**told, "waiting": waiting}
 

@@ -54,6 +54,8 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
     offer = gateway.services.listings.get(server.name)
     view: View = gateway.servers.view_with(server.name)
+    name = view.name_of(server.name) or server.name
+    approvals = view.catalog.switched_on(name, gateway.services.approvals.names(server.name))
     live = connection.live
     auth = gateway.sign_ins.status(server)
     state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
@@ -63,7 +65,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         lifecycle=server.lifecycle,
         transport=live.transport.kind if live else server.transport,
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
-        tools=view.catalog.counts(view.name_of(server.name) or server.name),
+        tools=view.catalog.counts(name),
         pid=connection.pid,
         error=_error_of(error) or _missing_lists_error(server.name, offer),
         failed_s_ago=_seconds_since(now, connection.failed_at),
@@ -73,9 +75,9 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,
         auth=auth,
-        approvals=gateway.services.approvals.names(server.name) or None,
-        findings=_findings(gateway, server.name),
-        suspicious=gateway.services.approvals.flagged(server.name) or None,
+        approvals=approvals or None,
+        findings=_findings(gateway, server.name, approvals),
+        suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=_unknown_lists(connection, offer),
         confinement=gateway.services.confinements.status(server.name),
     )
@@ -86,10 +88,10 @@ def _today(gateway: Gateway) -> CallsToday | None:
     return CallsToday(today.calls, today.failed) if today is not None and today.calls else None
 
 
-def _findings(gateway: Gateway, server: str) -> tuple[str, ...] | None:
-    """Return the codes of the findings in tools that wait for approval."""
+def _findings(gateway: Gateway, server: str, approvals: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the codes of the findings in the tools that wait for approval."""
     held = gateway.services.approvals.held(server)
-    return tuple(dict.fromkeys(found.code for findings in held.values() for found in findings)) or None
+    return tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None
 
 
 def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:

@@ -7,7 +7,7 @@ Computed once from a configuration and the offers, then only read. Sessions shar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 
 from trayapp.catalog.filters import passes, why_hidden
@@ -118,9 +118,17 @@ class Catalog:
 
     def waits(self, key: Key) -> bool:
         """Return True if a tool is enabled and only lacks the user's approval."""
+        return self._is_on(key) and self.offers[key[0]].waits(key[1])
+
+    def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
+        """Return these tools, prompts and other subjects of a server without the tools that the user disabled."""
+        if server not in self.offers or self.config.servers[server].disabled:
+            return ()
+        return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
+
+    def _is_on(self, key: Key) -> bool:
         entry = self.config.servers[key[0]]
-        switched_on = not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
-        return switched_on and self.offers[key[0]].waits(key[1])
+        return not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
 
     @cached_property
     def waiting(self) -> tuple[Key, ...]:
@@ -141,7 +149,7 @@ class Catalog:
     def _counts(self) -> dict[str, ToolCounts]:
         known = Counter(server for server, _ in self.tools)
         hidden = Counter(server for server, _ in self.hidden)
-        withheld = Counter(key[0] for key, tool in self.tools.items() if tool.withheld is not None)
+        withheld = Counter(server for (server, _), why in self.hidden.items() if why.model in (WAITS, UNTAKEABLE))
         gone = {name: len(self.gone_of(entry)) for name, entry in self.config.servers.items()}
         return {
             name: ToolCounts(known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
