@@ -53,7 +53,7 @@ async def test_a_changed_definition_is_shown_as_a_difference_and_approved(home: 
         await expect(page.locator(".plus", has_text="Drops every table")).to_be_visible()
         await page.get_by_role("button", name="Approve drop_table").click()
         await says(page, "Approved shop/drop_table")
-        await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+        await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
         async with made.gateway.client() as client:
             (tool,) = (await client.request("tools/list"))["tools"]
             assert "every" in tool["description"]
@@ -72,9 +72,9 @@ async def test_the_old_definition_is_kept_until_the_tool_changes_again(home: Pat
             await made.gateway.ask("refresh", server="shop")
             page = await made.open(chromium, "approvals")
             await expect(page.locator(".plus", has_text=words)).to_be_visible()
-            await page.get_by_role("button", name="Keep the old drop_table").click()
+            await page.get_by_role("button", name="Keep the old version of drop_table").click()
             await says(page, "Kept the old definition of shop/drop_table")
-            await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+            await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
             assert "approvals" not in made.gateway.server("shop")
             (tool,) = (await client.request("tools/list"))["tools"]
             assert "Drops one table" in tool["description"]
@@ -101,7 +101,7 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(home: Path) -
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await page.get_by_role("button", name=label).click()
-            await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+            await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
         allowed, denied = answers
         assert not isinstance(allowed, RpcFailure)
         assert not allowed.get("isError")

@@ -46,7 +46,7 @@ async def test_a_server_is_signed_in_to_and_out_of_and_two_panels_show_it(home: 
         await expect(other.get_by_role("button", name="Sign in to web")).to_be_visible()
         async with page.context.expect_page() as opened:
             await page.get_by_role("button", name="Sign in").click()
-        await says(page, "Go on at the sign-in page of web")
+        await says(page, "Continue on the sign-in page of web")
         there = await opened.value
         await expect(there.get_by_role("heading")).to_be_visible()
         await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
@@ -111,7 +111,7 @@ async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(home:
             "action": "accept",
             "content": {"name": "Ada", "copies": 3, "color": "green", "sure": True},
         }
-        await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+        await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, client, answers)
             await page.get_by_role("button", name="Deny").click()

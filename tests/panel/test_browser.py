@@ -106,7 +106,7 @@ async def test_by_keyboard_alone(home: Path) -> None:
     async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
         page = await made.open(chromium)
         await page.keyboard.press("Tab")
-        await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
         switch = page.get_by_role("switch", name="odd is switched on")
         for _ in range(40):
             await page.keyboard.press("Tab")

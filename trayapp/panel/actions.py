@@ -143,7 +143,7 @@ async def sign_in(host: PanelHost, form: Form) -> Said:
     begun = await host.ask(control.LOGIN, {"server": form.text("server")})
     if begun["url"] is None:
         return Said(f"Signed in to {form.text('server')}")
-    return Said(f"Go on at the sign-in page of {form.text('server')}", url=str(begun["url"]))
+    return Said(f"Continue on the sign-in page of {form.text('server')}", url=str(begun["url"]))
 
 
 async def sign_out(host: PanelHost, form: Form) -> Said:
@@ -157,7 +157,7 @@ async def approve(host: PanelHost, form: Form) -> Said:
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
-        return Said(f"{tool['tool']} changed again in the meantime", "Look at the new difference", wrong=True)
+        return Said(f"{tool['tool']} changed again in the meantime", "Review the new difference", wrong=True)
     problems = done.get("problems") or []
     return Said(
         f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}",

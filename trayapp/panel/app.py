@@ -115,7 +115,7 @@ class Panel:
         name, _, rest = path.partition("/")
         page = MORE_PAGES.get(name) or PAGES.get(name)
         if page is None:
-            await reply.html(render("error.html", said=Said("There is no such page", wrong=True)), 404)
+            await reply.html(render("error.html", said=Said("This page does not exist", wrong=True)), 404)
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         context = await page(Page(self._host, unquote(rest), query))
@@ -136,7 +136,7 @@ class Panel:
         action = ACTIONS.get(path) or ADD_ACTIONS.get(path) or SETUP_ACTIONS.get(path)
         body = await body_of(receive)
         if action is None or body is None:
-            said = Said("There is no such action" if action is None else "The form is too large", wrong=True)
+            said = Said("This action does not exist" if action is None else "The form is too large", wrong=True)
             await reply.html(render("said.html", said=said), 404 if action is None else 413)
             return
         values = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)

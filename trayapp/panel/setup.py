@@ -56,7 +56,7 @@ async def take(host: PanelHost, form: Form) -> Said:
     moved = [f"Removed from {file}" for file in done["moved"]]
     left = len(chosen) - len(done["servers"])
     return Said(
-        f"Took over {count(len(done['servers']), 'server')}",
+        f"Imported {count(len(done['servers']), 'server')}",
         f"{count(left, 'server')} could not be written" if left else "",
         wrong=left > 0,
         text="\n".join(moved),
@@ -67,7 +67,7 @@ async def connect(host: PanelHost, form: Form) -> Said:
     """Connect the chosen AI tools."""
     chosen = form.all("client")
     if not chosen:
-        raise UsageError("No AI tool is chosen", "Tick those that are to use multi-mcp")
+        raise UsageError("No AI tool is chosen", "Select the AI tools that should use multi-mcp")
     return await _each(host, "connect", chosen, "Connected")
 
 
@@ -76,17 +76,17 @@ async def undo(host: PanelHost, form: Form) -> Said:
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]
-        lines += [f"{file} gets its servers back" for file in back["restored"]]
-        lines += [f"{name} is removed here" for name in back["removed"]]
+        lines += [f"The servers go back into {file}" for file in back["restored"]]
+        lines += [f"{name} is removed from multi-mcp" for name in back["removed"]]
         return Said(
-            "This would be put back" if lines else "There is nothing to put back", text="\n".join(lines), changed=False
+            "This would be undone" if lines else "There is nothing to undo", text="\n".join(lines), changed=False
         )
     said = await _each(host, "disconnect", await _connected(host), "Disconnected")
     if said.wrong:
         return said
     back = await verb(host, "import", "--undo")
-    removed = f"; removed {count(len(back['removed']), 'server')} here" if back["removed"] else ""
-    return Said(f"Everything is as it was{removed}", text=said.text)
+    removed = f"; removed {count(len(back['removed']), 'server')} from multi-mcp" if back["removed"] else ""
+    return Said(f"Setup is undone{removed}", text=said.text)
 
 
 async def _connected(host: PanelHost) -> list[str]:
@@ -106,7 +106,7 @@ async def _each(host: PanelHost, name: str, clients: Sequence[str], word: str) -
         else:
             done.append(". ".join(filter(None, (f"{word} {row['title']}", row.get("needs", "")))))
     title = f"{word} {count(len(done), 'AI tool')}"
-    more = f", and {len(failed)} not" if failed else ""
+    more = f", {len(failed)} failed" if failed else ""
     return Said(title + more, wrong=bool(failed), text="\n".join(failed + done))
 
 
