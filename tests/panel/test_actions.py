@@ -142,6 +142,7 @@ async def test_all_tools_are_searched_as_typed_and_switched_there(home: Path) ->
         await expect(search).to_be_focused()
         await search.type("two echo")
         await expect(page.locator("tbody tr")).to_have_count(1)
+        await expect(page.locator("tbody .tags")).to_have_text("read")
         await page.get_by_role("switch", name="two/echo is switched on").click()
         await says(page, "Switched off: two/echo")
         await expect(page.locator("tbody tr")).to_have_count(1)  # what was typed holds for news, too

@@ -230,7 +230,7 @@ def first(found: list[Context], page: Page) -> list[Context]:
 
 async def tools(page: Page) -> Context:
     """Show all tools that match the query."""
-    rows = await page.host.ask(control.LIST, {})
+    rows = await page.host.ask(control.LIST, {"classes": True})
     found = fitting(rows, page.query.get("q", ""))
     return {
         "template": "tools.html", "title": "Tools", "rows": first(found, page), "found": len(found),
