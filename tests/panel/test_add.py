@@ -42,7 +42,7 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -
     async with scene(home, Odd(home, "odd"), token_store="file") as made, browser() as chromium:
         page = await made.open(chromium)
         await page.get_by_role("link", name="Add", exact=True).click()
-        await page.get_by_label("A snippet of any AI tool").fill(snippet())
+        await page.get_by_label("A snippet from any AI tool").fill(snippet())
         await page.get_by_role("button", name="Show what would run").click()
         shown = page.get_by_label("What would run: sample")
         await expect(shown).to_contain_text("-m trayapp sample-server", timeout=STARTED_MS)
@@ -79,7 +79,7 @@ async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_ad
             await page.get_by_label("Words to find").fill("wiki")
             await page.get_by_role("button", name="Search").click()
             await expect(page.get_by_text("deprecated", exact=True)).to_be_visible(timeout=STARTED_MS)
-            await page.get_by_role("link", name="Look at com.acme/wiki", exact=True).click()
+            await page.get_by_role("link", name="Review com.acme/wiki", exact=True).click()
             await expect(page.locator("#found")).to_contain_text("2 ways to run it", timeout=STARTED_MS)
             await expect(page.locator("#found")).to_contain_text("npx -y wiki-mcp@1.0.0", timeout=STARTED_MS)
             await expect(page.locator("#found")).to_contain_text("https://wiki.example/mcp", timeout=STARTED_MS)

@@ -59,7 +59,7 @@ async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(
     assert "by landlock" in shown
     assert "/var/cache/&lt;b&gt;x" in shown
     assert "confine: {write: [/var/cache/x]}" in shown
-    assert "It is a place of secrets" in shown
+    assert "This place holds secrets" in shown
     assert "odd 1.2" in shown
     assert "not confined" in await page_of(tmp_path, None)
     assert "open: no Landlock" in await page_of(tmp_path, {"way": "open", "why_open": "no Landlock", "refused": []})
