@@ -105,6 +105,16 @@ def test_a_hostile_text_is_shown_whole_or_refused(carrier: Callable[[str], str],
             assert escape_unprintable(f"{name}={value}") in text
 
 
+@pytest.mark.requirement("source-whole", "confine-import")
+def test_how_far_a_server_is_confined_is_shown() -> None:
+    snippet = {"command": "npx", "args": ["x"], "sandboxEnabled": True}
+    (found,), _ = proposals(json.dumps({"servers": {"x": snippet}}))
+    assert 'confine: {"network": ["*.npmjs.org"]}' in found.lines
+    server, _ = read_one("x", {"command": "x", "confine": {"read": ["~/a\u202eb"]}})
+    assert server is not None
+    assert list(decisive_lines(server))[1:] == [r'confine: {"read": ["~/a\u202eb"]}']
+
+
 @pytest.mark.requirement("source-whole")
 def test_a_secret_among_the_arguments_is_not_shown_and_code_is() -> None:
     entry = {

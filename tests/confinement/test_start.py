@@ -204,6 +204,41 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
         assert again.refused == status.refused  # another start says nothing of the one before
 
 
+@pytest.mark.requirement("confine-refused")
+async def test_what_a_tool_answers_of_a_refusal_is_said_too(tmp_path: Path) -> None:
+    """As server-memory does, which prints nothing."""
+    needs(ALONE)
+    home, folder = tmp_path / "home", tmp_path / "home/src"
+    folder.mkdir(parents=True)
+    (home / "out").mkdir()
+    code = (
+        "import json,sys\n"
+        "about = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}}\n"
+        "about['serverInfo'] = {'name': 's', 'version': ''}\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if 'id' not in asked: continue\n"
+        "    result = about if asked['method'] == 'initialize' else {'tools': []}\n"
+        "    if asked['method'] == 'tools/call':\n"
+        f"        try: open('{home}/out/memory.tmp', 'w')\n"
+        "        except OSError as error:\n"
+        "            text = {'type': 'text', 'text': 'Cannot save\\n' + str(error)}\n"
+        "            result = {'content': [text], 'isError': True}\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': result}), flush=True)\n"
+    )
+    server = ServerConfig("s", command=sys.executable, args=("-c", code), cwd=str(folder), confine=ALONE)
+    kept = Confinements()
+    environ = {**os.environ, "HOME": str(home)}
+    async with real_connection(server, confinements=kept, environ=environ) as (connection, _):
+        answer = await connection.request("tools/call", CALL)
+    assert answer["isError"] is True
+    status = kept.status("s")
+    assert status is not None
+    assert [(one.access, one.what, one.allow) for one in status.refused] == [
+        ("write", "~/out/memory.tmp", "confine: {write: [~/out], network: false}")
+    ]
+
+
 @pytest.mark.requirement("confine-policy")
 def test_the_setting_holds_for_servers_that_do_not_say_it_and_a_change_starts_them_again() -> None:
     servers = {

@@ -5,6 +5,7 @@ Never here: asking.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -112,5 +113,7 @@ def decisive_lines(server: ServerConfig) -> Iterator[str]:
     yield redacted(starts(server)) if server.url is not None else command_line(server)
     if server.command is not None and server.cwd is not None:
         yield f"in the folder {escape_unprintable(server.cwd)}"
+    if server.command is not None and server.confine:
+        yield escape_unprintable(f"confine: {json.dumps(server.confine.value(), ensure_ascii=False)}")
     yield from environment_lines(server)
     yield from secret_lines(server)

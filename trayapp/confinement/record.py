@@ -19,6 +19,7 @@ from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
 LINE_BYTES = 4096
+ANSWER_BYTES = 8192  # an error is short
 Access = Literal["read", "write", "network", "sockets"]
 NETWORK = "the network"
 SOCKETS = "Unix sockets"
@@ -103,6 +104,13 @@ class Record:
         for line in lines:
             if _REFUSED.search(line):
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
+
+    def read_answer(self, data: bytes) -> None:
+        """Search an answer for refusals: many tools report them as their error and print nothing."""
+        if len(data) <= ANSWER_BYTES and (b'"isError"' in data or b'"error"' in data) and _REFUSED.search(data):
+            for line in data.replace(rb"\n", b"\n").replace(rb"\"", b"'").split(b"\n"):
+                if _REFUSED.search(line):
+                    self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
         """Record a message's paths that are not granted; if there are none, its last one if that is read-only."""

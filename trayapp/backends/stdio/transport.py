@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -18,6 +19,9 @@ from trayapp.backends.transport import Inbound, Transport
 from trayapp.wire.context import RequestContext
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.confinement.record import Record
 
 
 @asynccontextmanager
@@ -56,7 +60,8 @@ async def open_stdio(
 
             confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
             start = await stack.enter_async_context(confined)
-        process = await stack.enter_async_context(running(launch, dispatcher.feed, tail, keeper, start))
+        feed = dispatcher.feed if confinement is None else partial(_feed_and_read, dispatcher.feed, confinement.record)
+        process = await stack.enter_async_context(running(launch, feed, tail, keeper, start))
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_obituary, process, dispatcher)
@@ -73,6 +78,11 @@ async def open_stdio(
         finally:
             dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
             tasks.cancel_scope.cancel()
+
+
+def _feed_and_read(feed: Callable[[bytes], None], record: Record, data: bytes) -> None:
+    record.read_answer(data)
+    feed(data)
 
 
 async def _close_with_obituary(process: Any, dispatcher: FrameDispatcher) -> None:
