@@ -56,7 +56,7 @@ MAC: list[tuple[str, str, Any]] = [
     ("config.other_writers", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     ("backends.stdio.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
-    ("wire.memory", "keep_freed_memory()", None),
+    ("wire.memory", "give_back_freed_memory()", None),
 ]
 WINDOWS: list[tuple[str, str, Any]] = [
     ("wire.rundir", "run_dir({'LOCALAPPDATA': '/l'})", "/l/multi-mcp/run"),
@@ -74,7 +74,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ),
     ("backends.launch", "'APPDATA' in DEFAULT_VARIABLES and 'HOME' not in DEFAULT_VARIABLES", True),
     ("auth.os_keyring", "KeyringEntries('x').limit", 1280),
-    ("wire.memory", "keep_freed_memory()", None),
+    ("wire.memory", "give_back_freed_memory()", None),
 ]
 
 

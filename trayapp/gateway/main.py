@@ -34,7 +34,7 @@ from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.process import event_loop
-from trayapp.gateway.process.memory import tend_memory
+from trayapp.gateway.process.garbage import collect_garbage
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
 from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
@@ -49,7 +49,6 @@ from trayapp.wire.descriptors import raise_descriptor_limit
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
-from trayapp.wire.memory import share_one_heap
 from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ def run_gateway(
     paths = find_paths(environ)
     start_logging(paths.log_dir, level_of(environ))
     try:
-        share_one_heap()
         raise_descriptor_limit()
         _prefer_pidfd()
         process = GatewayHost(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
@@ -180,7 +178,7 @@ class GatewayHost:
                 tasks.start_soon(kept_up, partial(gateway.once_calm, work), anyio.sleep)
             watch = partial(watch_wake, self._probe_servers, SystemClock())
             reap = partial(anyio.to_thread.run_sync, reap_leftovers, self._run)
-            for once in (gateway.sign_ins.look, watch, reap, tend_memory, self._end_when_replaced):
+            for once in (gateway.sign_ins.look, watch, reap, collect_garbage, self._end_when_replaced):
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._end_when_unused, anyio.sleep)

@@ -210,21 +210,18 @@ class Shim:
         if not lines:
             return
         if len(lines) > PIPE_HOLDS and not self._large:
-            self._first_large(lines)
-        else:
-            write_all(1, lines)
+            self._widen()
+        write_all(1, lines)
         self._note(False, lines)
         if len(self._early) > EARLY_MOST:
             self._known()
 
-    def _first_large(self, lines: bytes) -> None:
-        """Pass on the first answer larger than a pipe, and prepare pipe and heap for the next ones."""
-        from trayapp.wire.memory import keep_freed_memory, widen
+    def _widen(self) -> None:
+        """Widen the client's pipe for answers larger than it is."""
+        from trayapp.wire.memory import widen
 
         self._large = True
         widen(1)
-        write_all(1, lines)
-        keep_freed_memory()
 
     def _passed_on(self, data: bytes) -> bool:
         """Pass on a very long answer that `data` completes, in the parts received. Return False if it is not one.
