@@ -36,7 +36,7 @@ def of_gateway(home: Home, work: Workload, pid: int, client: Client, clients: in
     """One figure after the other, each in MiB."""
     client.timed(work.exposed, SIZE, WARM_UP)
     alone = resident(pid, client)
-    yield figure(f"gateway and one shim, {work.tools} tools", alone, 40)
+    yield figure(f"gateway and one shim, {work.tools} tools", alone, 48)
     client.timed(work.exposed, SIZE, CALLS)
     yield figure(f"more after {CALLS:,} calls", resident(pid, client) - alone, 2)
     yield figure(f"each of {clients} clients more", further(through(home, tool=work.exposed), pid, client, clients), 5)
