@@ -16,6 +16,7 @@ from tests.panel.scene import EVIL, browser, scene
 from tests.patience import stretched
 from tests.tools import require_file
 
+FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 PAGES = (
@@ -152,6 +153,26 @@ async def test_what_a_hostile_server_says_is_text(home: Path) -> None:
             assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             assert "\x1b" not in await page.content()
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-hostile")
+async def test_the_error_and_the_question_of_a_hostile_server_are_text(home: Path) -> None:
+    asked = {"method": "elicitation/create", "params": {"message": EVIL, "requestedSchema": FORM}}
+    dead = Odd(home, "dead", ("--say", EVIL, "--die", "initialize"))
+    async with scene(home, Odd(home, "odd"), dead) as made, browser() as chromium, made.gateway.client() as client:
+        await made.gateway.state("dead", "failed")
+        page = await made.open(chromium)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.request, "tools/call", {"name": "odd_ask", "arguments": asked})
+            await expect(page.get_by_role("heading", name="is asked by odd")).to_be_visible()
+            for path in ("", "approvals", "server/dead"):
+                await page.goto(f"{made.root}/panel/{path}")
+                await expect(page.get_by_text("window.hit=1").first).to_be_visible()
+                assert await page.evaluate("window.hit") is None, path
+                assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
+                assert "\x1b" not in await page.locator("body").inner_text()
+            tasks.cancel_scope.cancel()
         assert (made.elsewhere, made.errors) == ([], [])
 
 
