@@ -137,6 +137,7 @@ class Gateway:
             Streams(self.sessions),
             ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
             self.asks,
+            self.probes,
             self._list_served,
         )
         services.approvals.unread = partial(self._spawn, self.once_calm, self.intake.read_words)
@@ -328,8 +329,7 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cache has expired, or that may list something else, now that a session has a list."""
-        self.probes.note_clients()
+        """Ask servers whose cache has expired, now that a session has a list."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())

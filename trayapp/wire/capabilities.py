@@ -99,6 +99,16 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
     return ClientKind(newer, frozenset(able))
 
 
+def capabilities_of(kind: ClientKind) -> dict[str, Any]:
+    """Return capabilities of that kind: what a server is told that has to list for it."""
+    found: dict[str, Any] = {name: {} for name in kind.able if name in QUESTIONS.values()}
+    for name in sorted(kind.able):
+        capability, _, member = name.partition(".")
+        if member and capability in found:
+            found[capability][member] = True if name == "roots.listChanged" else {}
+    return found
+
+
 def lacks(told: Capabilities, wanted: Capabilities) -> bool:
     """Return True if `wanted` holds more than `told`, the capabilities that a server knows."""
     return united([told, wanted]) != united([told])

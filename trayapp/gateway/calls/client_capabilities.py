@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.listings import Listings
-from trayapp.wire.capabilities import EVERYTHING, united, with_user
+from trayapp.wire.capabilities import EVERYTHING, ClientKind, capabilities_of, united, with_user
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
@@ -36,8 +36,8 @@ class ConnectionPurpose(Protocol):
         """Return True if it serves sessions that are single requests."""
 
     @property
-    def weak(self) -> bool:
-        """Return True if it is told of a client that can do nothing."""
+    def kind(self) -> ClientKind | None:
+        """Return the kind of client that it is told of, None for one that is there."""
 
 
 class ClientCapabilities:
@@ -71,8 +71,8 @@ class ClientCapabilities:
         known to ask, a connection that sessions share is told nothing: those that can answer have their own.
         """
         purpose = self._purpose(key)
-        if purpose.weak:
-            return {}
+        if purpose.kind is not None:
+            return capabilities_of(purpose.kind)
         if purpose.alone:
             return dict(purpose.session.capabilities) if purpose.session is not None else dict(EVERYTHING)
         wanted = self._wanted.get(key)

@@ -122,16 +122,17 @@ class Listings:
 
     def kinds(self, name: str) -> list[ClientKind]:
         """Return the kinds of clients that a server's lists were read for; none for a server never met."""
-        return [one.kind for one in self._variants_or_offer(name)]
+        entry = self._find_entry(name)
+        if entry is None or not (entry.variants or entry.offer.protocol):
+            return []
+        return [one.kind for one in entry.variants] or [_first_kind(entry.offer)]
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
         """Return the variants; what a cache file without any holds was listed for a client that can do everything."""
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
-        offer = entry.offer
-        kind = kind_of(EVERYTHING, newer=offer.protocol in MODERN_VERSIONS)
-        return with_variant((), kind, names_of(offer), offer.server_info)
+        return with_variant((), _first_kind(entry.offer), names_of(entry.offer), entry.offer.server_info)
 
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
         """Return True if a server's lists depend on its client, and nobody has read them for that kind."""
@@ -219,3 +220,8 @@ class Listings:
     def _age_class(self, server: ServerConfig) -> str:
         entry = self._entries.get(server.name)
         return freshness(entry, self._launch_hash(server), self._time()) if entry else "invalid"
+
+
+def _first_kind(offer: Offer) -> ClientKind:
+    """Return the kind that an offer was first listed for: a client that can do everything."""
+    return kind_of(EVERYTHING, newer=offer.protocol in MODERN_VERSIONS)

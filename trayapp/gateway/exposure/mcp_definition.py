@@ -50,3 +50,9 @@ DEFINITION_JSON = dumps(DEFINITION)
 def is_one_tool(params: Any) -> bool:
     """Return True if the params of a tools/call name the one tool, listed to its session or not."""
     return isinstance(params, dict) and params.get("name") == ONE_TOOL
+
+
+def looks_for_tools(params: dict[str, Any]) -> bool:
+    """Return True if a call of the one tool asks which tools there are."""
+    arguments = params.get("arguments")
+    return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})

@@ -146,7 +146,7 @@ class ToolSearch:
 
 def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
     """Return the keys that a search is limited to; None for no limit."""
-    return None if exposure.is_whole else exposure.callable_keys
+    return None if exposure.is_whole and not exposure.unseen else exposure.callable_keys
 
 
 def title_of(catalog: Catalog, server: str) -> str:

@@ -48,13 +48,13 @@ class Purpose:
     newer: bool | None = None
     session: Viewer | None = None
     alone: bool = False  # for one session at a time, also while it has none
-    weak: bool = False  # to see what the server lists for a client that can do nothing
+    kind: ClientKind | None = None  # to see what the server lists for a client of that kind
     requests: bool = False  # for sessions that are single requests, and can be asked
 
     @property
     def is_probe(self) -> bool:
         """Return True if its lists are what another kind of client is shown."""
-        return self.weak or self.newer is not None
+        return self.newer is not None
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class ConnectionKeys:
         self._used: WeakKeyDictionary[Viewer, dict[str, str]] = WeakKeyDictionary()
         self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
-        self._weak: dict[str, str] = {}
+        self._kinds: dict[str, tuple[str, ClientKind]] = {}
         self._requests: dict[str, str] = {}
         self._calls: dict[str, tuple[str, ref[Viewer] | None]] = {}
 
@@ -94,10 +94,10 @@ class ConnectionKeys:
         self._eras[key] = server, newer
         return key
 
-    def weak(self, server: str) -> str:
-        """Return the key of the connection that is told of a client that can do nothing."""
-        key = f"{server}#weak"
-        self._weak[key] = server
+    def of_kind(self, server: str, kind: ClientKind) -> str:
+        """Return the key of the connection that is told of a client of that kind, and of its era."""
+        key = "-".join((era_key(server, newer=kind.newer), *(sorted(kind.able) or ["weak"])))
+        self._kinds[key] = server, kind
         return key
 
     def of_requests(self, server: str) -> str:
@@ -153,8 +153,9 @@ class ConnectionKeys:
             return Purpose(self._calls[key][0], session=self._holder(key), alone=True)
         if key in self._eras:
             return Purpose(*self._eras[key])
-        if key in self._weak:
-            return Purpose(self._weak[key], newer=False, alone=True, weak=True)
+        if key in self._kinds:
+            server, kind = self._kinds[key]
+            return Purpose(server, newer=kind.newer, alone=True, kind=kind)
         if key in self._requests:
             return Purpose(self._requests[key], requests=True)
         return Purpose(key)
@@ -170,7 +171,7 @@ class ConnectionKeys:
 
     def is_own(self, key: str) -> bool:
         """Return True if that is a further connection of a server, not its first."""
-        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._weak, self._requests))
+        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: Viewer) -> bool:
         """Return True if the connection with that key may serve a session that has its server."""
@@ -203,8 +204,9 @@ class ConnectionKeys:
                 server = shared.get(key)
                 if server is not None:
                     found[mine] = _own_form(server, session)
-        of_all = {**self._weak, **self._requests, **{key: server for key, (server, _) in self._eras.items()},
-                  **{key: server for key, (server, _) in self._calls.items()}}  # fmt: skip
+        of_all = self._requests | {
+            key: server for keys in (self._kinds, self._eras, self._calls) for key, (server, _) in keys.items()
+        }
         return found | {key: replace(shared[name], lifecycle="lazy") for key, name in of_all.items() if name in shared}
 
 

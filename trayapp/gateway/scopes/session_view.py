@@ -56,6 +56,7 @@ class SessionView:
         self.view = view
         self.options = options
         self.kind = kind  # None: what any client sees
+        self.read_at = -1  # the revision of the view at which all was read that servers list for that kind
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str | Key, Route] = {}
@@ -90,6 +91,11 @@ class SessionView:
     def has(self, server: str) -> bool:
         """Return True if its sessions may use that server."""
         return server in self.exposure.servers
+
+    @property
+    def running_keys(self) -> list[str]:
+        """Return the keys of the enabled servers that its sessions may use."""
+        return [self.view.key(name) for name, entry in self.exposure.servers.items() if not entry.disabled]
 
     def missing(self) -> list[str]:
         """Return the enabled servers whose tools are unknown."""

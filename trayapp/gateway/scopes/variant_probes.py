@@ -1,8 +1,12 @@
-"""Read what servers list for other kinds of clients than the first reading was for, after it, in the background.
+"""Read what servers list for other kinds of clients than the first reading was for.
 
 The first reading is in the newest era that the server speaks, told that its client can do everything. A server that
 speaks both eras is read in the older one, too; one that asked while it was read, or changed its lists, is read
-for a client that can do nothing. Any other server costs no second reading. What differs is kept in the catalog's cache.
+for a client that can do nothing, and if that differs for each kind of client that comes. Any other server costs no
+second reading. What differs is kept in the catalog's cache.
+
+This happens in the background, but for a client that lists: its list waits for what its own kind is shown, once, since
+many clients list once and ignore list_changed.
 
 Over HTTP, `initialize` is a fault to some servers of the newer era. So such a server is tried in the older one only
 once a client of that era is there.
@@ -11,7 +15,7 @@ once a client of that era is there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,10 +25,14 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.services import Services
 from trayapp.model.errors import ServerError
+from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 2  # nobody waits for them, and each may start a process
+AT_ONCE = 2  # each may start a process
+LIST_WAITS_S = 5.0  # as a client waits for the server's own start; then it gets what any client may see
+OLDER = kind_of(EVERYTHING, newer=False)
+WEAK = NO_KIND  # a client of the older era that can do nothing
 
 
 class VariantProbes:
@@ -36,59 +44,104 @@ class VariantProbes:
         self._services = services
         self._servers = servers
         self._once_calm = once_calm
-        self._has_older_clients = False  # or had one
         self._begun: set[str] = set()
+        self._hurried: set[str] = set()  # a client waits for them
+        self._done: set[str] = set()  # with those that failed, until the server's lists are read again
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
     def consider(self, connection: Connection) -> None:
         """Probe a server whose lists were read on its first connection, if they may differ."""
-        name, own, listings = connection.key, self._servers.own, self._services.listings
+        name, own = connection.key, self._servers.own
         if own.is_own(name) or name not in self._servers.shared.servers:
             return
-        traits, kinds = listings.traits(name), listings.kinds(name)
-        if not kinds:
-            return
-        over_http = connection.server.url is not None
-        may_be_older = traits.older or (traits.older is None and (self._has_older_clients or not over_http))
-        if traits.newer and may_be_older and all(kind.newer for kind in kinds):
-            self._begin(own.of_era(name, newer=False))
-        self._consider_weak(connection)
+        self._done = {key for key in self._done if own.shared_key(key) != name}
+        self._begin(connection)
 
-    def _consider_weak(self, connection: Connection) -> None:
-        """Probe what a client that can do nothing is listed in the older era."""
-        name, listings = connection.key, self._services.listings
-        # A server over HTTP says nothing while it is read, and costs no process.
-        may_depend = bool(listings.traits(name).asks or connection.changes_at_start or connection.server.url)
-        if may_depend and listings.traits(name).older and all(kind.newer or kind.able for kind in listings.kinds(name)):
-            self._begin(self._servers.own.weak(name))
+    def _begin(self, first: Connection) -> None:
+        for kind in self._expected_kinds(first):
+            key = self._probe_for(first.key, kind)
+            if key is not None and key not in self._begun:
+                self._begun.add(key)
+                self._services.spawn(self._once_calm, partial(self._probe_later, key))
 
-    def note_clients(self) -> None:
-        """Consider servers over HTTP again once the first client of the older era is there."""
+    def _expected_kinds(self, connection: Connection) -> set[ClientKind]:
+        """Return the kinds of clients that are there, or may come."""
         clients = [session.client for session in self._services.sessions]
-        if self._has_older_clients or not any(client.protocol and not client.modern for client in clients):
-            return
-        self._has_older_clients = True
-        for name, server in self._servers.shared.servers.items():
-            if server.url is not None and (connection := self._services.pool.get(name)) is not None:
-                self.consider(connection)
+        found = {kind_of(client.capabilities, newer=client.modern) for client in clients if client.protocol}
+        if connection.server.url is None:
+            found.add(OLDER)
+        if self._services.listings.traits(connection.key).older:
+            found.add(WEAK)
+        return found
 
-    def _begin(self, key: str) -> None:
-        if key not in self._begun:
-            self._begun.add(key)
-            self._services.spawn(self._once_calm, partial(self._probe, key))
+    def _probe_for(self, name: str, kind: ClientKind) -> str | None:
+        """Return the key of the connection that is to read a server's lists for that kind of client, None for none."""
+        listings, own = self._services.listings, self._servers.own
+        kinds, traits = listings.kinds(name), listings.traits(name)
+        if not kinds or kind in kinds or traits.speaks(newer=kind.newer) is False:
+            return None
+        of_era = [known for known in kinds if known.newer == kind.newer]
+        if not of_era:
+            key = own.of_era(name, newer=kind.newer)
+        elif listings.lacks_variant(name, kind):
+            key = own.of_kind(name, kind)
+        elif not kind.newer and all(known.able for known in of_era) and self._may_depend(name):
+            key = own.of_kind(name, WEAK)
+        else:
+            return None
+        return key if key not in self._done else None
+
+    def _may_depend(self, name: str) -> bool:
+        """Return True if a server of the older era may list by what its client can do."""
+        connection = self._services.pool.get(name)
+        if connection is None:
+            return False
+        # A server over HTTP says nothing while it is read, and costs no process.
+        asks = self._services.listings.traits(name).asks
+        return bool(asks or connection.changes_at_start or connection.server.url)
+
+    # -- for a client that lists ---------------------------------------------------------------------------------
+
+    def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
+        """Return the keys of the probes that show what that kind of client is listed."""
+        return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
+
+    async def read(self, servers: Collection[str], kind: ClientKind) -> None:
+        """Read what these servers list for that kind of client, for LIST_WAITS_S at most; then go on behind it."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_after, LIST_WAITS_S, tasks.cancel_scope)
+            while unread := self.unread(servers, kind):
+                for key in unread:
+                    if key not in self._hurried:
+                        self._hurried.add(key)
+                        self._services.spawn(self._probe, key)
+                await self._services.changes.next()
+            tasks.cancel_scope.cancel()
+
+    async def _end_after(self, seconds: float, scope: anyio.CancelScope) -> None:
+        await self._services.clock.sleep(seconds)
+        scope.cancel()
+
+    # -- probes --------------------------------------------------------------------------------------------------
+
+    async def _probe_later(self, key: str) -> None:
+        await self._services.pool.settled()
+        await self._probe(key)
 
     async def _probe(self, key: str) -> None:
-        await self._services.pool.settled()
+        """Read the lists on that connection, unless that was done meanwhile."""
+        pool = self._services.pool
         async with self._at_once:
-            connection = self._servers.further(key)
-            if connection is None or connection.server.disabled:
-                return
-            try:
-                await self._services.pool.refresh(connection, explicit=False)
-            except ServerError as error:
-                log.info("Cannot read the lists that other clients get: %s", error)
-            finally:
-                self._begun.discard(key)
-        first = self._services.pool.get(self._services.shared_key(key))
-        if first is not None and not self._servers.own.purpose(key).weak:
-            self._consider_weak(first)
+            connection = None if key in self._done else self._servers.further(key)
+            if connection is not None and not connection.server.disabled:
+                try:
+                    await pool.refresh(connection, explicit=False)
+                except ServerError as error:
+                    log.info("Cannot read the lists that other clients get: %s", error)
+            self._begun.discard(key)
+            self._hurried.discard(key)
+            self._done.add(key)
+        self._services.changes.changed()
+        first = pool.get(self._services.shared_key(key))
+        if first is not None:
+            self._begin(first)

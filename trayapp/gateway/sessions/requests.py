@@ -18,7 +18,7 @@ from trayapp.gateway.calls.routed_call import Finishing, RoutedCall
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.list_results import index_result
-from trayapp.gateway.exposure.mcp_definition import is_one_tool
+from trayapp.gateway.exposure.mcp_definition import is_one_tool, looks_for_tools
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
@@ -151,7 +151,10 @@ class ClientRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _list(self, request: Request, kind: str) -> None:
-        """Answer a list request for one of LIST_KINDS. On the very first run, wait until there is something to list.
+        """Answer a list request for one of LIST_KINDS.
+
+        On the very first run, wait until there is something to list; for the first client of a kind, until it is known
+        what servers list for that.
 
         Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
         """
@@ -160,14 +163,33 @@ class ClientRequests:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         # With `search` the list is the one tool, whatever servers answer.
         settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
-        if session.view.first_lists.may_grow and not settled:
+        if not settled and (session.view.first_lists.may_grow or self._unread()):
             session.start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._give_list(request_id, kind)
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
         await self._session.view.first_lists.settled()
+        await self._read_kind()
         self._give_list(request_id, kind)
+
+    def _unread(self) -> list[str]:
+        """Return what is still to be read of what servers list for the session's kind of client."""
+        seen = self._session.seen
+        if seen.read_at == seen.view.revision:
+            return []
+        unread = self._parts.probes.unread(seen.running_keys, self._session.kind)
+        if not unread:
+            seen.read_at = seen.view.revision
+        return unread
+
+    async def _read_kind(self) -> None:
+        if self._unread():
+            await self._parts.probes.read(self._session.seen.running_keys, self._session.kind)
+
+    async def _look_later(self, request: Request) -> None:
+        await self._read_kind()
+        self._one_tool.answer(request)
 
     def _give_list(self, request_id: RequestId, kind: str) -> None:
         session = self._session
@@ -195,7 +217,10 @@ class ClientRequests:
                 RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s, gated=route.gated)
                 return
             if is_one_tool(params):
-                self._one_tool.answer(request)
+                if looks_for_tools(params) and self._unread():
+                    session.start(request.id, partial(self._look_later, request))
+                else:
+                    self._one_tool.answer(request)
                 return
         elif method == "resources/read" and isinstance(params, dict) and params.get("uri") == INDEX_URI:
             session.send_answer(request.id, index_result(session.seen.exposure), method)

@@ -23,6 +23,7 @@ from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
 from trayapp.gateway.scopes.sharing import Topic
+from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.handshake import SERVER_INFO
@@ -55,6 +56,7 @@ class SessionParts:
     streams: Streams
     tool: ToolParts
     asks: Asks
+    probes: VariantProbes
     list_served: Callable[[], None]
 
 
