@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from trayapp.catalog.variants import as_json, best_variant, from_json, names_of, union_offer, with_variant
+from trayapp.catalog.variants import (
+    Variant,
+    as_json,
+    best_variant,
+    from_json,
+    names_of,
+    union_offer,
+    with_eras,
+    with_variant,
+)
 from trayapp.model.offer import Offer
 from trayapp.wire.capabilities import ClientKind
 
@@ -68,3 +79,53 @@ def test_a_tool_that_is_gone_is_gone_for_every_kind() -> None:
 @pytest.mark.parametrize("raw", [None, 5, [{}], [{"newer": 1, "able": 2, "names": {}}]])
 def test_a_file_that_says_something_else_says_nothing(raw: object) -> None:
     assert from_json(raw) == ()
+
+
+# -- definitions of each era -----------------------------------------------------------------------------------------
+
+
+def read(known: Offer | None, variants: tuple[Variant, ...], kind: ClientKind, **tools: str) -> tuple[Offer, Any]:
+    """What is known after a reading for that kind: tools by name with their descriptions; and the variants."""
+    found = Offer(tuple({"name": name, "description": text} for name, text in tools.items()))
+    after = with_variant(variants, kind, names_of(found))
+    found = with_eras(found, known, variants, after, newer=kind.newer)
+    return union_offer(found, known, after, probed=False), after
+
+
+def described(found: Offer, *, newer: bool) -> dict[str, str]:
+    """The descriptions that clients of that era get."""
+    older = {} if newer else {item["name"]: item["description"] for item in found.older.get("tools", ())}
+    return {item["name"]: item["description"] for item in found.tools} | older
+
+
+@pytest.mark.parametrize("order", [(NEWER, ABLE), (ABLE, NEWER)], ids=["newer first", "older first"])
+def test_each_era_keeps_its_own_definition_whichever_is_read_last(order: tuple[ClientKind, ...]) -> None:
+    says = {NEWER: {"a": "new", "same": "x"}, ABLE: {"a": "old", "same": "x"}}
+    found, variants = None, tuple[Variant, ...]()
+    for kind in (*order, *order, *reversed(order)):
+        found, variants = read(found, variants, kind, **says[kind])
+    assert found is not None
+    assert described(found, newer=True) == says[NEWER]
+    assert described(found, newer=False) == says[ABLE]
+    assert [item["name"] for item in found.older["tools"]] == ["a"]
+
+
+def test_what_both_eras_defined_alike_changes_in_both_until_the_older_one_says_otherwise() -> None:
+    found, variants = read(None, (), NEWER, a="new", same="x")
+    found, variants = read(found, variants, ABLE, a="old", same="x")
+    found, variants = read(found, variants, NEWER, a="newer", same="y")
+    assert described(found, newer=True) == {"a": "newer", "same": "y"}
+    assert described(found, newer=False) == {"a": "old", "same": "y"}
+    found, variants = read(found, variants, ABLE, a="newer", same="z")
+    assert described(found, newer=True) == {"a": "newer", "same": "y"}
+    assert described(found, newer=False) == {"a": "newer", "same": "z"}
+    found, variants = read(found, variants, NEWER, a="newer", same="z")
+    assert described(found, newer=True) == described(found, newer=False) == {"a": "newer", "same": "z"}
+    assert found.older == {}
+
+
+def test_the_older_definition_of_a_tool_that_is_gone_is_gone() -> None:
+    found, variants = read(None, (), NEWER, a="new", b="new")
+    found, variants = read(found, variants, ABLE, a="old", b="old")
+    found, _ = read(found, variants, ABLE, a="old")
+    assert found.older == {"tools": ({"name": "a", "description": "old"},)}

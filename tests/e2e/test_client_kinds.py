@@ -24,6 +24,16 @@ async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
     return {tool["name"] for tool in (await client.request("tools/list", params or {}))["tools"]}
 
 
+async def definitions(gateway: Gateway, revision: str) -> set[str]:
+    """How the server describes its tools to a client of that revision."""
+    envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
+    async with gateway.client(None) as client:
+        if revision != MODERN:
+            await client.initialize(revision, **ABLE)
+        found = await client.request("tools/list", envelope if revision == MODERN else {})
+        return {tool["description"] for tool in found["tools"]}
+
+
 async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
     """What a client of the older era is listed."""
     async with gateway.client(None) as client:
@@ -104,3 +114,33 @@ async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp
         gateway.start()
         assert await newer(gateway) == {*direct, "newer_only"}
         assert await older(gateway, ABLE) == direct
+
+
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+@pytest.mark.parametrize("kind", ["stdio both", "http both"])
+async def test_a_tool_that_each_era_defines_otherwise_is_defined_to_each_client_as_in_its_own(
+    gateway: Gateway, tmp_path: Path, kind: str, revision: str
+) -> None:
+    """Whoever was first, whoever uses the server, whichever era is read again, and after a restart."""
+    both = {OLDER: {"Of 2025"}, MODERN: {"Of 2026"}}
+    order = [revision, next(other for other in both if other != revision)]
+    with served(kind, tmp_path) as entry:
+        gateway.write({"e": entry})
+        gateway.start()
+        await gateway.known()
+        for each in order * 2:
+            assert await definitions(gateway, each) == both[each]
+        for user in order:
+            async with gateway.client(None) as client:
+                if user != MODERN:
+                    await client.initialize(user, **ABLE)
+                envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
+                meta = envelope if user == MODERN else {}
+                assert await client.request("tools/call", {"name": "e_grow", "arguments": {}, **meta})
+                await gateway.ask("refresh", server="e")
+                for each in order:
+                    assert await definitions(gateway, each) == both[each]
+        gateway.stop()
+        gateway.start()
+        for each in order:
+            assert await definitions(gateway, each) == both[each]

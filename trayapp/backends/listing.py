@@ -76,8 +76,9 @@ async def fetch_offer(
 
 def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
     ttls = [ttl for reading in readings for ttl in reading.ttls]
+    lists: dict[str, Any] = {reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings}
     return Offer(
-        **{reading.name: tuple(reading.items[:MAX_ITEMS]) for reading in readings},
+        **lists,
         capabilities=well_formed(KNOWN.without_in(peer.capabilities)),
         server_info=well_formed(KNOWN.without_in(peer.server_info)),
         instructions=well_formed(KNOWN.without_in(peer.instructions)),

@@ -191,11 +191,12 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (str, type(None)), "instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
     _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
-    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed")}
+    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed", "older")}
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
-    facts["signed"] = raw.get("signed") is True  # earlier versions did not write it
+    facts["signed"] = raw.get("signed") is True  # earlier versions did not write it, nor `older`
+    facts["older"] = {name: _items(older, name) for name in LISTS if name in (older := raw.get("older") or {})}
     return CacheEntry(
         server,
         raw["hash"],

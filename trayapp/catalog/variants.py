@@ -5,7 +5,7 @@ Its offer is the union of all variants. Never here: reading lists, deciding whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,6 +70,44 @@ def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant 
     return max(of_era, key=lambda one: len(one.kind.able & kind.able) - len(one.kind.able - kind.able), default=None)
 
 
+def with_eras(
+    offer: Offer, known: Offer | None, before: tuple[Variant, ...], after: tuple[Variant, ...], *, newer: bool
+) -> Offer:
+    """Return an offer that was read in one era, with the other era's definitions as they are known.
+
+    Its lists hold the newer era's definition of each item, `older` the older era's where that differs. What was the
+    same in both and changes in the newer one has changed in both, until the older one is read. `before`, `after`: the
+    variants before and after this reading.
+    """
+    if known is None or all(one.kind.newer == newer for one in before):
+        return offer
+    lists: dict[str, Any] = {}
+    older: dict[str, tuple[Item, ...]] = {}
+    for kind, member in ITEM_KEYS.items():
+        main, old = (_by_name(items, member) for items in (getattr(known, kind), known.older.get(kind, ())))
+        if kind not in offer.failed:
+            found = _by_name(getattr(offer, kind), member)
+            this, other = (_listed(before, kind, newer=era) for era in (newer, not newer))
+            apart = {name for name in found.keys() & other if not newer or name not in this or name in old}
+            theirs = {name: (old.get(name) if newer else None) or main.get(name) or found[name] for name in apart}
+            kept = {name: old[name] for name in old.keys() & _listed(after, kind, newer=False) - found.keys()}
+            latest = found if newer else found | theirs
+            old = kept | (theirs if newer else {name: found[name] for name in apart})
+            old = {name: item for name, item in old.items() if item != latest.get(name)}
+            lists[kind] = tuple(latest.get(str(item.get(member)), item) for item in getattr(offer, kind))
+        if old:
+            older[kind] = tuple(old.values())
+    return replace(offer, **lists, older=older)
+
+
+def _by_name(items: Iterable[Item], member: str) -> dict[str, Item]:
+    return {name: item for item in items if isinstance(name := item.get(member), str)}
+
+
+def _listed(variants: tuple[Variant, ...], kind: str, *, newer: bool) -> frozenset[str]:
+    return frozenset[str]().union(*(one.names[kind] for one in variants if one.kind.newer == newer))
+
+
 def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...], *, probed: bool) -> Offer:
     """Return an offer with the items that only other variants have, in the known order.
 
@@ -89,7 +127,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
         if len(old) + len(fresh) != len(getattr(offer, kind)):
             lists[kind] = (*old, *fresh.values())
     if probed:
-        return replace(known, **lists)
+        return replace(known, **lists, older=offer.older)
     return replace(offer, **lists) if lists else offer
 
 

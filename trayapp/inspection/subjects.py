@@ -24,6 +24,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
+OLDER = "(older) "  # prefix of the subject name of what the older era defines otherwise, before any other prefix
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
@@ -32,12 +33,12 @@ _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 def is_apart(name: str) -> bool:
     """Return True for subjects other than tools and skills: they may change from day to day, and cannot be called."""
-    return name == INSTRUCTIONS or name.startswith(_BEGINNINGS)
+    return name == INSTRUCTIONS or name.removeprefix(OLDER).startswith(_BEGINNINGS)
 
 
 def is_tool(name: str) -> bool:
     """Return True if a name stands for a tool."""
-    return not is_apart(name) and not name.startswith(SKILL)
+    return not is_apart(name) and not name.startswith((SKILL, OLDER))
 
 
 def subject_name(kind: str, item: Item) -> str | None:
@@ -45,6 +46,16 @@ def subject_name(kind: str, item: Item) -> str | None:
     beginning, member = (SKILL, "uri") if kind == "skills" else KINDS[kind]
     own = item.get(member)
     return f"{beginning}{own}" if isinstance(own, str) else None
+
+
+def subjects_of(offer: Offer) -> dict[str, Item]:
+    """Return all subjects of an offer by name, in the form of a tool's definition."""
+    found = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}
+    return (
+        found | {f"{OLDER}{name}": item for name, item in subjects_of(offer.of_older_era).items()}
+        if offer.older
+        else found
+    )
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:

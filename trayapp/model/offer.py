@@ -36,11 +36,18 @@ class Offer:
     failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read completely -> reason
     results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result, as received
     signed: bool = False  # read with the user's sign-in
+    older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as the older era has them
 
     @property
     def has_items(self) -> bool:
         """True if the server listed anything."""
         return any(getattr(self, name) for name in LISTS)
+
+    @property
+    def of_older_era(self) -> Offer:
+        """Return the items that the older era defines otherwise, in that definition."""
+        lists: dict[str, Any] = dict(self.older)
+        return Offer(**lists)
 
     @property
     def unknown(self) -> tuple[str, ...]:

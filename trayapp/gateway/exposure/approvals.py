@@ -19,14 +19,12 @@ from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import merged
 from trayapp.inspection.subjects import (
-    apart_of,
     concealed_in,
     findings_of,
     is_apart,
     is_tool,
     orders_in,
-    skills_of,
-    tools_of,
+    subjects_of,
 )
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, Item, Offer
@@ -117,7 +115,7 @@ class Approvals:
     def look_ahead(self, server: str, offer: Offer) -> None:
         """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
         known, found = self._of(server), dict[str, tuple[Finding, ...]]()
-        for name, item in {**tools_of(offer), **skills_of(offer), **apart_of(offer)}.items():
+        for name, item in subjects_of(offer).items():
             pin, digest = known.tools.get(name), definition_hash(item)
             if pin is None or pin.hash != digest:
                 look = findings_of if self._looks_whole(name, pin) else concealed_in
@@ -126,17 +124,16 @@ class Approvals:
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
-        tools, apart = tools_of(offer), apart_of(offer)
-        items, settings = {**tools, **skills_of(offer), **apart}, self._settings()
+        items, settings = subjects_of(offer), self._settings()
         if settings.approve_changes == settings.suspicious == "off":
             verdicts = {name: Verdict(item) for name, item in items.items()}
         else:
             known = self._of(server)
-            known.listed = frozenset(tools)
+            known.listed = frozenset(filter(is_tool, items))
             others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
             verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
-            known.forget_apart(name for name in known.tools if is_apart(name) and name not in apart)
+            known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
             if known.dirty:
                 self.unsaved()
             if server in self.unread_servers([server]):
@@ -243,7 +240,7 @@ class Approvals:
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Look for orders in what nobody has looked at: by name, the pin's hash and the findings. Blocks."""
         tools = dict(self._of(server).tools)
-        items = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}
+        items = subjects_of(offer)
         unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
         return {
             name: (digest, orders_in(name, item))

@@ -141,6 +141,22 @@ class Catalog:
         others = (WAITS, UNTAKEABLE, SERVER_OFF)
         return tuple(key for key, why in self.hidden.items() if why.model not in others)
 
+    @cached_property
+    def older_tools(self) -> dict[Key, ServedTool]:
+        """Return the tools of which clients of the older era get another definition."""
+        found = {name: offer.older.tools for name, offer in self.offers.items() if offer.older is not None}
+        return {
+            key: tool
+            for server, tools in found.items()
+            for name, tool in tools.items()
+            if (key := (server, name)) in self.tools
+        }
+
+    def older_items(self, kind: str, member: str) -> dict[Key, Item]:
+        """Return the items of another list of which clients of the older era get another definition."""
+        found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
+        return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
+
     def counts(self, server: str) -> ToolCounts:
         """Return how many tools a server has: all, exposed, gone, withheld."""
         return self._counts.get(server, ToolCounts())

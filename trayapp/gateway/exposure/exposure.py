@@ -34,6 +34,7 @@ _OUTSIDE = "This session was started without it"  # its --servers, or its --prof
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
 _UNSEEN = "Its server does not list it for a client of this kind"
 UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
+_WITHHELD = HiddenReason("It is withheld", WAITS)
 Unseen = frozenset[tuple[str, str, str]]  # list, server, and name of what a kind of client is not listed
 
 
@@ -50,10 +51,13 @@ class Exposure:
     It is broad because it only answers: each property is one question about the same choice, computed once.
     """
 
-    def __init__(self, catalog: Catalog, choice: Choice | None = None, unseen: Unseen = frozenset()) -> None:
+    def __init__(
+        self, catalog: Catalog, choice: Choice | None = None, unseen: Unseen = frozenset(), *, older: bool = False
+    ) -> None:
         self.catalog = catalog
         self.choice = choice or Choice()
         self.unseen = unseen
+        self.older = older  # for clients of the older era
         self.servers = {name: entry for name, entry in catalog.config.servers.items() if self.choice.has(name)}
 
     # -- tools ---------------------------------------------------------------------------------------------------
@@ -61,7 +65,12 @@ class Exposure:
     @cached_property
     def tools(self) -> dict[Key, ServedTool]:
         """Return the tools that may be seen and called."""
-        return {key: tool for key, tool in self.catalog.tools.items() if key not in self.hidden}
+        forms = self._forms
+        return {key: forms.get(key, tool) for key, tool in self.catalog.tools.items() if key not in self.hidden}
+
+    @property
+    def _forms(self) -> dict[Key, ServedTool]:
+        return self.catalog.older_tools if self.older else {}
 
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
@@ -69,6 +78,8 @@ class Exposure:
         hidden = self.catalog.hidden
         if not self.is_whole:
             hidden = hidden | {key: OUTSIDE for key in self.catalog.tools if not self._passes(*key)}
+        if self._forms:
+            hidden = {key: _WITHHELD for key, tool in self._forms.items() if tool.withheld is not None} | hidden
         if self.unseen:
             hidden = {**{key: UNSEEN for key in self.catalog.tools if ("tools", *key) in self.unseen}, **hidden}
         return hidden

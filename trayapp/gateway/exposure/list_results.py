@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.links import linked_definition, linked_skill
+from trayapp.catalog.merge import ITEM_KEYS
 from trayapp.catalog.names import Key
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
@@ -151,7 +152,10 @@ class ListResults:
 
     def _items(self, kind: str, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
         unseen, has = self.seen.unseen, self.seen.choice.has
-        return ((key, item) for key, item in items.items() if has(key[0]) and (kind, *key) not in unseen)
+        forms = self.seen.catalog.older_items(kind, ITEM_KEYS[kind]) if self.seen.older else {}
+        return (
+            (key, forms.get(key, item)) for key, item in items.items() if has(key[0]) and (kind, *key) not in unseen
+        )
 
 
 def joined(tools: list[bytes], more: dict[str, Any] | None = None) -> bytes:

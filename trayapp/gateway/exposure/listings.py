@@ -8,7 +8,15 @@ from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
 from trayapp.catalog.merge import ToolsChange, differing, in_known_order, merge_tools, tools_change, with_known
-from trayapp.catalog.variants import Variant, best_variant, names_of, nearest_variant, union_offer, with_variant
+from trayapp.catalog.variants import (
+    Variant,
+    best_variant,
+    names_of,
+    nearest_variant,
+    union_offer,
+    with_eras,
+    with_variant,
+)
 from trayapp.gateway.exposure.listing_writer import Job, ListingWriter
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -177,6 +185,7 @@ class Listings:
             variants = with_variant(variants, of_kind, names_of(offer), offer.server_info)
         looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
+        offer = with_eras(offer, known, before[0], variants, newer=kind.newer)
         offer = union_offer(offer, known, variants, probed=probed)
         entry = CacheEntry(
             server.name,

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 from trayapp.catalog.schema.tool import RepairedTool, WithheldTool, allows_others, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
-from trayapp.inspection.subjects import INSTRUCTIONS, is_tool, subject_name
+from trayapp.inspection.subjects import INSTRUCTIONS, OLDER, is_tool, subject_name
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
@@ -82,6 +82,14 @@ class ServedOffer:
         """Compute now what the first list would have to wait for."""
         for tool in self.tools.values():
             _ = tool.withheld
+
+    @cached_property
+    def older(self) -> ServedOffer | None:
+        """Return what clients of the older era get otherwise, None if they get the same."""
+        if not self.offer.older:
+            return None
+        verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}
+        return ServedOffer(self.offer.of_older_era, lambda _: verdicts)
 
     @cached_property
     def tools(self) -> dict[str, ServedTool]:

@@ -49,7 +49,7 @@ class View:
         self._catalog: Catalog | None = None
         self._noted: Catalog | None = None  # whose names are kept
         self._plain_exposure: Exposure | None = None
-        self._exposures: WeakValueDictionary[tuple[SessionOptions, Unseen], Exposure] = WeakValueDictionary()
+        self._exposures: WeakValueDictionary[tuple[SessionOptions, Unseen, bool], Exposure] = WeakValueDictionary()
         self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
@@ -112,10 +112,12 @@ class View:
         `kind`: None for what any of them sees.
         """
         catalog, unseen = self.catalog, self._unseen(kind)
-        found = self._exposures.get((options, unseen))
+        older = kind is not None and not kind.newer and any(served.offer.older for served in catalog.offers.values())
+        key = (options, unseen, older)
+        found = self._exposures.get(key)
         if found is None or found.catalog is not catalog:
-            found = self._exposures[options, unseen] = Exposure(catalog, choose(options, catalog.config), unseen)
-            if options == NO_OPTIONS and not unseen:
+            found = self._exposures[key] = Exposure(catalog, choose(options, catalog.config), unseen, older=older)
+            if options == NO_OPTIONS and not unseen and not older:
                 self._plain_exposure = found  # kept, since it is needed again and again even without sessions
         return found
 
@@ -152,11 +154,11 @@ class View:
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
-        """Return a tool's definitions: as it is served, and last as its server lists it now. None if it is unknown."""
-        served = self.catalog.tools.get((server, tool))
+        """Return a tool's definitions: as each era is served it, and last as its server lists it now."""
+        served = (known.get((server, tool)) for known in (self.catalog.older_tools, self.catalog.tools))
         offer = self.offer(server)
         now = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
-        return [item for item in (served.item if served else None, now) if item is not None]
+        return [*(known.item for known in served if known is not None), *([] if now is None else [now])]
 
     def shared_key(self, key: str) -> str:
         """Return the key of the shared server behind a per-session one; any other key unchanged."""
