@@ -84,12 +84,14 @@ def test_a_file_that_says_something_else_says_nothing(raw: object) -> None:
 # -- definitions of each era -----------------------------------------------------------------------------------------
 
 
-def read(known: Offer | None, variants: tuple[Variant, ...], kind: ClientKind, **tools: str) -> tuple[Offer, Any]:
+def read(
+    known: Offer | None, variants: tuple[Variant, ...], kind: ClientKind, probed: bool = False, **tools: str
+) -> tuple[Offer, Any]:
     """What is known after a reading for that kind: tools by name with their descriptions; and the variants."""
     found = Offer(tuple({"name": name, "description": text} for name, text in tools.items()))
     after = with_variant(variants, kind, names_of(found))
     found = with_eras(found, known, variants, after, newer=kind.newer)
-    return union_offer(found, known, after, probed=False), after
+    return union_offer(found, known, after, probed=probed), after
 
 
 def described(found: Offer, *, newer: bool) -> dict[str, str]:
@@ -103,7 +105,7 @@ def test_each_era_keeps_its_own_definition_whichever_is_read_last(order: tuple[C
     says = {NEWER: {"a": "new", "same": "x"}, ABLE: {"a": "old", "same": "x"}}
     found, variants = None, tuple[Variant, ...]()
     for kind in (*order, *order, *reversed(order)):
-        found, variants = read(found, variants, kind, **says[kind])
+        found, variants = read(found, variants, kind, probed=False, **says[kind])
     assert found is not None
     assert described(found, newer=True) == says[NEWER]
     assert described(found, newer=False) == says[ABLE]
@@ -122,6 +124,14 @@ def test_what_both_eras_defined_alike_changes_in_both_until_the_older_one_says_o
     found, variants = read(found, variants, NEWER, a="newer", same="z")
     assert described(found, newer=True) == described(found, newer=False) == {"a": "newer", "same": "z"}
     assert found.older == {}
+
+
+def test_a_tool_that_the_older_era_had_first_is_defined_by_the_newer_one_once_that_has_it() -> None:
+    found, variants = read(None, (), NEWER, a="new")
+    found, variants = read(found, variants, ABLE, a="old", more="old")
+    found, variants = read(found, variants, NEWER, probed=True, a="new", more="new")
+    assert described(found, newer=True) == {"a": "new", "more": "new"}
+    assert described(found, newer=False) == {"a": "old", "more": "old"}
 
 
 def test_the_older_definition_of_a_tool_that_is_gone_is_gone() -> None:

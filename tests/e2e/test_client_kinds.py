@@ -136,7 +136,7 @@ async def test_a_tool_that_each_era_defines_otherwise_is_defined_to_each_client_
                     await client.initialize(user, **ABLE)
                 envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
                 meta = envelope if user == MODERN else {}
-                assert await client.request("tools/call", {"name": "e_grow", "arguments": {}, **meta})
+                assert await client.request("tools/call", {"name": "e_echo", "arguments": {}, **meta})
                 await gateway.ask("refresh", server="e")
                 for each in order:
                     assert await definitions(gateway, each) == both[each]

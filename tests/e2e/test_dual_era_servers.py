@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import mcp_types as types
 import pytest
@@ -19,8 +20,12 @@ from devtools.places import ROOT
 from tests.conformance.test_server import REFERENCE, listening
 from tests.e2e.cell import MODERN
 from tests.e2e.gateway import Gateway
+from tests.e2e.test_one_name import params
+from tests.e2e.test_questions import OLDER as OLDER_REVISION
+from tests.e2e.test_questions import people, served
 from tests.e2e.test_sdk_clients import MODULES, PATIENCE_S, headers_of, printed, url_of
 from tests.faults.world import LONG
+from tests.fixtures.odd import until
 from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.service.command_line import own_command
@@ -142,3 +147,29 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
                 for client, way in (("python", by_http), ("typescript", by_shim)):
                     async with AsyncExitStack() as stack:
                         assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
+
+
+@pytest.mark.parametrize(
+    ("kind", "revisions"),
+    [
+        ("stdio older", (OLDER_REVISION, MODERN)), ("stdio newer", (OLDER_REVISION, MODERN)),
+        ("stdio both", (OLDER_REVISION,)), ("stdio both", (MODERN,)),
+    ],
+)  # fmt: skip
+async def test_a_server_that_nobodys_era_splits_has_one_process(
+    gateway: Gateway, tmp_path: Path, kind: str, revisions: tuple[str, ...]
+) -> None:
+    """However many sessions use it at once; what reads the lists of other kinds of clients ends with that."""
+    with served(kind, tmp_path) as entry:
+        gateway.write({"s": entry}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        ways = [(way, revision) for way in ("shim", "http") for revision in revisions]
+        async with people(gateway, ways, 12) as everybody:
+            async with anyio.create_task_group() as calls:
+                for person in everybody:
+                    calls.start_soon(person.client.request, "tools/call", params(person.modern, "s_echo"))
+            await until(lambda: len(gateway.children()) == 1)
+            for person in everybody:
+                await person.client.request("tools/call", params(person.modern, "s_echo"))
+            assert len(gateway.children()) == 1

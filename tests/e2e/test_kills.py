@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import END_S, Gateway
 from tests.e2e.test_one_name import noted
-from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people
+from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people, served
 from tests.faults.world import LONG
 from tests.fixtures.odd import until
 from tests.patience import stretched
@@ -33,19 +33,27 @@ ROUNDS = 13 if LONG else 2
 FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
-def kill_server(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
-    """All its processes, until the gateway has noticed. Everybody may go on."""
-    killed = []
+def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
+    """All its processes, until the gateway has noticed. Everybody may go on; one over HTTP is started again."""
+    killed, again = [], []
     for pid in noted(notes, "started"):
         with suppress(psutil.NoSuchProcess):  # those that only read lists have ended
-            killed.append(psutil.Process(pid))
-            killed[-1].kill()
+            process = psutil.Process(pid)
+            ports = [str(one.laddr.port) for one in process.net_connections() if one.status == psutil.CONN_LISTEN]
+            again += [[port if word == "0" else word for word in process.cmdline()] for port in ports]
+            killed.append(process)
+            process.kill()
     _, left = psutil.wait_procs(killed, stretched(END_S))
     assert left == []  # a call that is sent before that is lost, and told so
+    for argv in again:
+        started = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
+        stack.callback(started.kill)
+        assert started.stdout is not None
+        assert started.stdout.readline()
     return everybody
 
 
-def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
+def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
     """A shim starts the next one; those without a shim lost their session with it."""
     running = psutil.Process(gateway.snapshot()["gateway"]["pid"])
     running.kill()
@@ -55,7 +63,7 @@ def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path) -> list
     return [person for person in everybody if isinstance(person.client, RawClient)]
 
 
-def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path) -> list[Person]:
+def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
     """Shims of sessions that are being asked; all others may go on."""
     victims = [person for person in everybody if isinstance(person.client, RawClient)][::2]
     for person in victims:
@@ -64,20 +72,23 @@ def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path) -> list
     return [person for person in everybody if person not in victims]
 
 
-Kill = Callable[[Gateway, list[Person], Path], list[Person]]
+Kill = Callable[[Gateway, list[Person], Path, ExitStack], list[Person]]
 
 
 @pytest.mark.parametrize("kill", [kill_server, kill_gateway, kill_clients])
-@pytest.mark.parametrize("options", [(), ("--both",)], ids=["older", "both"])
+@pytest.mark.parametrize("kind", ["stdio older", "stdio both", "stdio newer", "http both", "sse older"])
 async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_is_anothers(
-    gateway: Gateway, tmp_path: Path, options: tuple[str, ...], kill: Kill
+    gateway: Gateway, tmp_path: Path, kind: str, kill: Kill
 ) -> None:
-    notes = tmp_path / "notes"
-    program = str(FIXTURES / "era_server.py")
-    entry: dict[str, Any] = {"command": [sys.executable, "-I", "-S", program, OLDER, str(notes), *options]}
-    gateway.write({"s": entry}, http={"port": 0})
-    gateway.start()
-    await gateway.known()
+    notes = tmp_path / ("notes" if kind.startswith("stdio") else "http notes")
+    with served(kind, tmp_path) as entry, ExitStack() as stack:
+        gateway.write({"s": entry}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        await _killed_while_asked(gateway, notes, kill, stack)
+
+
+async def _killed_while_asked(gateway: Gateway, notes: Path, kill: Kill, stack: ExitStack) -> None:
     try:
         async with people(gateway, WAYS) as everybody, anyio.create_task_group() as tasks:
             async with anyio.create_task_group() as calls:
@@ -86,7 +97,7 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
                     for _ in range(QUESTIONS):
                         calls.start_soon(person.call, "s")
                 await until(lambda: sum(person.answered for person in everybody) >= BEGUN)
-                left = kill(gateway, everybody, notes)
+                left = kill(gateway, everybody, notes, stack)
             spared = left if kill is kill_clients else []
             assert [person.failed for person in spared if person.failed] == []
             assert [why for person in everybody for why in person.failed if why.startswith("Timeout")] == []
@@ -128,7 +139,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                             calls.start_soon(person.call, "s")
                     begun = number % (FEW * AGAIN)  # answers before the kill: another moment each time
                     await until(lambda begun=begun: sum(person.answered for person in everybody) >= begun)
-                    left = kill(gateway, everybody, notes)
+                    left = kill(gateway, everybody, notes, ExitStack())  # over stdio nothing is started again
                     if kill is kill_gateway and way[0] != "shim":
                         await anyio.to_thread.run_sync(gateway.start)
                 ended = [person.answered + len(person.failed) for person in everybody]

@@ -87,10 +87,10 @@ def with_eras(
         main, old = (_by_name(items, member) for items in (getattr(known, kind), known.older.get(kind, ())))
         if kind not in offer.failed:
             found = _by_name(getattr(offer, kind), member)
-            this, other = (_listed(before, kind, newer=era) for era in (newer, not newer))
+            this, other = (listed(before, kind, newer=era) for era in (newer, not newer))
             apart = {name for name in found.keys() & other if not newer or name not in this or name in old}
             theirs = {name: (old.get(name) if newer else None) or main.get(name) or found[name] for name in apart}
-            kept = {name: old[name] for name in old.keys() & _listed(after, kind, newer=False) - found.keys()}
+            kept = {name: old[name] for name in old.keys() & listed(after, kind, newer=False) - found.keys()}
             latest = found if newer else found | theirs
             old = kept | (theirs if newer else {name: found[name] for name in apart})
             old = {name: item for name, item in old.items() if item != latest.get(name)}
@@ -104,27 +104,30 @@ def _by_name(items: Iterable[Item], member: str) -> dict[str, Item]:
     return {name: item for item in items if isinstance(name := item.get(member), str)}
 
 
-def _listed(variants: tuple[Variant, ...], kind: str, *, newer: bool) -> frozenset[str]:
+def listed(variants: tuple[Variant, ...], kind: str, *, newer: bool) -> frozenset[str]:
+    """Return the names of a list's items that clients of that era were listed."""
     return frozenset[str]().union(*(one.names[kind] for one in variants if one.kind.newer == newer))
 
 
 def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...], *, probed: bool) -> Offer:
     """Return an offer with the items that only other variants have, in the known order.
 
-    `probed`: it was read for another kind of client only, so known items do not change.
+    `probed`: it was read for another kind of client only, so known items do not change, but for those that `with_eras`
+    has sorted by era.
     """
     if known is None or len(variants) < 2:
         return offer
     lists: dict[str, Any] = {}
+    keeps = probed and len({one.kind.newer for one in variants}) == 1
     for kind, member in ITEM_KEYS.items():
         wanted = frozenset[str]().union(*(one.names[kind] for one in variants))
         fresh = {item.get(member): item for item in getattr(offer, kind)}
         old: list[Item] = [
-            item if probed and fresh.pop(item.get(member), None) is not None else fresh.pop(item.get(member), item)
+            item if keeps and fresh.pop(item.get(member), None) is not None else fresh.pop(item.get(member), item)
             for item in getattr(known, kind)
             if item.get(member) in wanted or item.get(member) in fresh
         ]
-        if len(old) + len(fresh) != len(getattr(offer, kind)):
+        if probed or len(old) + len(fresh) != len(getattr(offer, kind)):
             lists[kind] = (*old, *fresh.values())
     if probed:
         return replace(known, **lists, older=offer.older)

@@ -19,12 +19,15 @@ from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import merged
 from trayapp.inspection.subjects import (
+    OLDER,
+    SKILL,
     concealed_in,
     findings_of,
     is_apart,
     is_tool,
     orders_in,
     subjects_of,
+    tools_of,
 )
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, Item, Offer
@@ -142,6 +145,21 @@ class Approvals:
         self._verdicts[server] = verdicts
         self._log_held(server, verdicts)
         return verdicts
+
+    def split(self, server: str, offer: Offer | None, known_to_older: Mapping[str, Set[str]]) -> None:
+        """Give what the older era now defines otherwise the pin that it shared with the newer one until now.
+
+        Else it would count as new: a change there needs the user's approval, too. `known_to_older`: by list, the names
+        that the older era listed before.
+        """
+        if offer is None or not offer.older:
+            return
+        known, apart = self._of(server), offer.of_older_era
+        names = [name for name in tools_of(apart) if name in known_to_older["tools"]]
+        names += [f"{SKILL}{item['uri']}" for item in apart.skills if item["uri"] in known_to_older["skills"]]
+        for name in names:
+            if name in known.tools and f"{OLDER}{name}" not in known.tools:
+                known.pin(f"{OLDER}{name}", known.tools[name])
 
     def _of(self, server: str) -> ServerPins:
         known = self._pins.get(server)

@@ -7,10 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
-from trayapp.catalog.merge import ToolsChange, differing, in_known_order, merge_tools, tools_change, with_known
+from trayapp.catalog.merge import (
+    ITEM_KEYS,
+    ToolsChange,
+    differing,
+    in_known_order,
+    merge_tools,
+    tools_change,
+    with_known,
+)
 from trayapp.catalog.variants import (
     Variant,
     best_variant,
+    listed,
     names_of,
     nearest_variant,
     union_offer,
@@ -134,6 +143,11 @@ class Listings:
         if entry is None or not (entry.variants or entry.offer.protocol):
             return []
         return [one.kind for one in entry.variants] or [_first_kind(entry.offer)]
+
+    def older_names(self, name: str) -> dict[str, frozenset[str]]:
+        """Return the names that clients of the older era were listed, by list."""
+        variants = self._variants_or_offer(name)
+        return {kind: listed(variants, kind, newer=False) for kind in ITEM_KEYS}
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
         """Return the variants; what a cache file without any holds was listed for a client that can do everything."""

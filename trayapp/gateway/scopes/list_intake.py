@@ -50,7 +50,9 @@ class ListIntake:
         probed = further and (
             self._servers.own.purpose(connection.key).is_probe or services.listings.lacks_variant(server.name, kind)
         )
+        known_to_older = services.listings.older_names(server.name)
         if services.listings.take(server, offer, kind, probed=probed):
+            services.approvals.split(server.name, services.listings.get(server.name), known_to_older)
             self._servers.forget_catalogs()
         self._judge(server.name)
         services.changes.changed()
