@@ -98,8 +98,9 @@ def turned(text: str) -> Iterator[str]:
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
     spelled = text.replace("lgnore", "ignore")
-    if b"ldl" in kinds:
-        spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), spelled)
+    if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
+        pieces[1::2] = "\n".join(pieces[1::2]).translate(_LETTERS).split("\n")
+        spelled = "".join(pieces)
     if b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds:
         spelled = _SPACED_TOO.sub(_unspaced, spelled) if _SPACED.search(spelled) else spelled
     ways += [spelled] if spelled != text else []
@@ -173,7 +174,7 @@ _KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 
-_WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
+_WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
 _SPACED, _SPACED_TOO = (  # a long word that is written so; any word, where there is a long one
