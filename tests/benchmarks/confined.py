@@ -18,8 +18,8 @@ from tests.benchmarks import null_server
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.run import Measured
 from trayapp.confinement.ways import NoWayError, choose
-from trayapp.model.confine import Confine, Confining
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Confine, Confining
 
 MS = 1000.0  # in a second
 CALLS = 200  # of one server

@@ -20,10 +20,10 @@ from trayapp.gateway.calls.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 from trayapp.wire import control
-from trayapp.wire.context import Outbound, RequestContext
 from trayapp.wire.endpoint import Link, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
+from trayapp.wire.handling import Outbound, RequestContext
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 from trayapp.wire.rundir import run_dir
 

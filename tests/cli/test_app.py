@@ -51,7 +51,7 @@ def test_nothing_heavy_is_on_the_way_to_the_shim(home: Path) -> None:
         "trayapp.wire",
         "trayapp.wire.rundir",
     }
-    assert ours == expected | {"trayapp.shim.options"}  # which is loaded because one was given
+    assert ours == expected | {"trayapp.shim.main"}  # which is loaded because one was given
     assert not loaded & {"click", "json", "asyncio", "logging", "subprocess", "threading"}
 
 

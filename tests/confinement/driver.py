@@ -16,7 +16,7 @@ from trayapp.confinement.folders import make_scratch
 from trayapp.confinement.policy import Program, make_policy
 from trayapp.confinement.socket_requests import SocketRequests
 from trayapp.confinement.spawn import spawn_confined
-from trayapp.model.confine import Confine
+from trayapp.model.settings import Confine
 
 
 async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:

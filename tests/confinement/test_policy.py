@@ -10,7 +10,7 @@ import pytest
 from trayapp.confinement import policy as making
 from trayapp.confinement.places import cache_environment
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
-from trayapp.model.confine import Confine
+from trayapp.model.settings import Confine
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="paths of POSIX systems")
 

@@ -24,8 +24,8 @@ from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ProgressToken, jsonrpc_message_adapter
 
-from trayapp.wire.context import CallOptions, FrameTransport, RequestContext
 from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.handling import CallOptions, FrameTransport, RequestContext
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
 
 # -- shape -------------------------------------------------------------------------------------------------------

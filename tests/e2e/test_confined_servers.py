@@ -18,8 +18,8 @@ from tests.backends.world import real_connection
 from tests.confinement.test_hostile import needs
 from tests.e2e.test_more_servers import CASES, NOWHERE, OFFLINE, page
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment
-from trayapp.model.confine import Confine, Confining
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Confine, Confining
 from trayapp.wire.messages import RpcError
 
 __all__ = ["page"]  # a fixture

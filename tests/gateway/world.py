@@ -32,10 +32,10 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
 from trayapp.model.status import Problem
+from trayapp.wire.connection_limits import PendingConnections
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.jsonio import dumps, loads
-from trayapp.wire.pending_connections import PendingConnections
 
 ALL: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
 Message = dict[str, Any]

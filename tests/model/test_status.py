@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State
-from trayapp.model.reading import ShapeError
 from trayapp.model.status import (
     SNAPSHOT_VERSION,
     GatewayStatus,
@@ -19,6 +18,7 @@ from trayapp.model.status import (
     Problem,
     ServerStatus,
     SessionStatus,
+    ShapeError,
     SignInStatus,
     Snapshot,
     ToolCounts,

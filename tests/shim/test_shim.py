@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from tests.cli.running import environment
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import await_gone, await_ready
-from trayapp.shim.options import parse
+from trayapp.shim.main import parse
 from trayapp.shim.relay import EARLY_MOST, greeting, quoted
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.endpoint import Link, listen

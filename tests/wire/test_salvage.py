@@ -8,8 +8,7 @@ from typing import Any
 import pydantic_core
 import pytest
 
-from trayapp.wire.jsonio import dumps
-from trayapp.wire.salvage import LEVELS_MOST, salvaged, well_formed
+from trayapp.wire.jsonio import LEVELS_MOST, dumps, salvaged, well_formed
 
 GOOD = {"name": "good", "description": 'a "quoted" } text ] \\'}
 DEEP = '{"name":"deep","inputSchema":' + '{"properties":' * 5_000 + "{}" + "}" * 5_000 + "}"

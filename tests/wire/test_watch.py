@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from trayapp.model.errors import NoGatewayError
+from trayapp.wire.control import SnapshotStream
 from trayapp.wire.rundir import STOPPING, socket_path
-from trayapp.wire.watch import Watch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no Unix sockets here")
 
@@ -54,8 +54,8 @@ def other(run: str) -> Iterator[Other]:
 
 
 @pytest.fixture
-def watch(run: str, other: Other) -> Iterator[Watch]:
-    made = Watch(run, 0.5)
+def watch(run: str, other: Other) -> Iterator[SnapshotStream]:
+    made = SnapshotStream(run, 0.5)
     yield made
     made.close()
 
@@ -67,7 +67,7 @@ def snapshot(number: int) -> dict[str, Any]:
 BEAT = {"jsonrpc": "2.0", "method": "beat", "params": {}}
 
 
-def test_it_asks_for_signs_of_life_and_knows_whether_they_were_promised(other: Other, watch: Watch) -> None:
+def test_it_asks_for_signs_of_life_and_knows_whether_they_were_promised(other: Other, watch: SnapshotStream) -> None:
     greeting, request = other.accept()
     assert greeting.startswith("multi-mcp/1 ")
     asked = json.loads(request)
@@ -78,14 +78,14 @@ def test_it_asks_for_signs_of_life_and_knows_whether_they_were_promised(other: O
     assert watch.beats
 
 
-def test_an_older_gateway_promises_none(other: Other, watch: Watch) -> None:
+def test_an_older_gateway_promises_none(other: Other, watch: SnapshotStream) -> None:
     other.accept()
     other.say({"jsonrpc": "2.0", "id": 1, "result": {}}, snapshot(1))
     assert watch.read() == {"revision": 1}
     assert not watch.beats
 
 
-def test_of_many_snapshots_the_newest_is_given_and_a_beat_is_none(other: Other, watch: Watch) -> None:
+def test_of_many_snapshots_the_newest_is_given_and_a_beat_is_none(other: Other, watch: SnapshotStream) -> None:
     other.accept()
     other.say(snapshot(1), BEAT, snapshot(2), snapshot(3), BEAT)
     assert watch.read() == {"revision": 3}
@@ -93,14 +93,14 @@ def test_of_many_snapshots_the_newest_is_given_and_a_beat_is_none(other: Other, 
     assert watch.read() is None
 
 
-def test_junk_is_passed_over(other: Other, watch: Watch) -> None:
+def test_junk_is_passed_over(other: Other, watch: SnapshotStream) -> None:
     other.accept()
     other.peer.sendall(b'nonsense\n[1]\n{"method":"snapshot","params":3}\n')
     other.say(snapshot(4))
     assert watch.read() == {"revision": 4}
 
 
-def test_the_end_is_told_after_what_came_before_it(other: Other, watch: Watch) -> None:
+def test_the_end_is_told_after_what_came_before_it(other: Other, watch: SnapshotStream) -> None:
     other.accept()
     other.say(snapshot(5))
     other.peer.sendall(STOPPING)
@@ -113,4 +113,4 @@ def test_the_end_is_told_after_what_came_before_it(other: Other, watch: Watch) -
 
 def test_a_gateway_that_is_not_there_is_said_so(run: str) -> None:
     with pytest.raises(NoGatewayError):
-        Watch(run, 0.5)
+        SnapshotStream(run, 0.5)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.context import BackendContext
 from trayapp.backends.trial import run_once
-from trayapp.model.confine import Confine
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Confine
 from trayapp.model.status import ConfinementStatus
 
 MOST_ROUNDS = 8  # each round allows what the previous round was last refused

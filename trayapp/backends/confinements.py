@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from trayapp.model.confine import confine_of
 from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
+from trayapp.model.settings import Settings, confine_of
 from trayapp.model.status import ConfinementStatus
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trayapp import __version__
-from trayapp.wire.envelope import SERVER_INFO, enveloped, without_envelope
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -21,7 +20,7 @@ from trayapp.wire.messages import (
     Params,
     RpcError,
 )
-from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, SERVER_INFO, enveloped, without_envelope
 
 # A server that is still being downloaded, or that ignores unknown methods, does not answer the probe. After this long
 # it is sent `initialize` as well, and the first good answer counts.

@@ -1,6 +1,6 @@
 """Find the secret values in a server's entry with its variables replaced, by their names or their positions.
 
-Patterns of secret names are in model/secret_names. Secrets are removed from texts in model/known_secrets.
+Patterns of secret names are in model/secret_patterns. Secrets are removed from texts in model/known_secrets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from trayapp.config.interpolate import variable_names
 from trayapp.model.redact import REDACTED, redacted
-from trayapp.model.secret_names import is_random
+from trayapp.model.secret_patterns import is_random
 from trayapp.model.servers import ServerConfig
 
 _AFTER_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|bot)\s+(\S.*)", re.DOTALL)

@@ -16,11 +16,10 @@ from trayapp.backends.handshake import Peer
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import redacted
-from trayapp.wire.envelope import SERVER_INFO
-from trayapp.wire.extensions import EVENTS, SKILLS, announces
-from trayapp.wire.jsonio import dumps
+from trayapp.wire.capabilities import EVENTS, SKILLS, announces
+from trayapp.wire.jsonio import dumps, salvaged, well_formed
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, Params, RpcError
-from trayapp.wire.salvage import salvaged, well_formed
+from trayapp.wire.revisions import SERVER_INFO
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,8 @@ from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.catalog.variants import Variant, as_json, from_json
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import LISTS, UNREAD, Offer
-from trayapp.model.traits import NO_TRAITS, ServerTraits
-from trayapp.wire.extensions import EVENTS, SKILLS, announces
+from trayapp.model.offer import LISTS, NO_TRAITS, UNREAD, Offer, ServerTraits
+from trayapp.wire.capabilities import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 Freshness = Literal["fresh", "stale", "invalid"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trayapp.model.offer import Item
-from trayapp.wire.salvage import well_formed
+from trayapp.wire.jsonio import well_formed
 
 _ROLES = frozenset({"user", "assistant"})
 

@@ -21,7 +21,7 @@ from trayapp.config.read.command import is_relative, path_exists, relative_paths
 from trayapp.config.read.entry import read_one
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
 from trayapp.model.browser_servers import is_browser
-from trayapp.model.confine import TRY
+from trayapp.model.settings import TRY
 
 ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
 _ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from trayapp.config.programs import script_of
 from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
-from trayapp.model.confine import Confine
+from trayapp.model.settings import Confine
 
 MOST_ENTRIES = 2000  # of a folder that is granted entry by entry; more would slow down every start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)

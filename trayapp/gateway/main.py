@@ -45,7 +45,7 @@ from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.plan import Config
 from trayapp.service.logging import level_of
-from trayapp.wire.descriptors import raise_descriptor_limit
+from trayapp.wire.connection_limits import raise_descriptor_limit
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello

@@ -1,6 +1,6 @@
 """Secrets that this process was given. They are removed from every text, in every form in which they may be encoded.
 
-secret_names and secret_shapes find unknown secrets by name or shape. The ones here are known literally: values from a
+secret_patterns finds unknown secrets by name or shape. The ones here are known literally: values from a
 server's entry, the vault or a sign-in. This is the only state in this package, since a text may leave anywhere.
 backends/launch_secrets decides which values of an entry are secrets.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from trayapp.model.late import late
-from trayapp.model.secret_shapes import REDACTED
+from trayapp.model.secret_patterns import REDACTED
 from trayapp.model.text import visible
 
 SHORTEST = 8  # characters; shorter values would match words of any text,

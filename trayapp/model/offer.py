@@ -1,4 +1,4 @@
-"""What one server offers, exactly as received: the value that a connection fetches and the cache stores."""
+"""What one server offers, exactly as received, and how it speaks: what a connection finds out and the cache stores."""
 
 from __future__ import annotations
 
@@ -66,3 +66,22 @@ class Offer:
 
 def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTraits:
+    """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
+
+    `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or a method of its own.
+    """
+
+    older: bool | None = None
+    newer: bool | None = None
+    asks: frozenset[str] = frozenset()
+
+    def speaks(self, *, newer: bool) -> bool | None:
+        """Return True if the server is known to speak that era, False if known not to, None if unknown."""
+        return self.newer if newer else self.older
+
+
+NO_TRAITS = ServerTraits()

@@ -1,14 +1,13 @@
 """Redaction of everything that looks like a secret, in a whole text or in a stream of pieces.
 
-secret_names and secret_shapes recognize secrets; known_secrets holds the known ones.
+secret_patterns recognizes secrets; known_secrets holds the known ones.
 """
 
 from __future__ import annotations
 
 from trayapp.model.known_secrets import KNOWN
 from trayapp.model.late import late
-from trayapp.model.secret_names import may_name, without_named
-from trayapp.model.secret_shapes import REDACTED, may_have_shape, without_shapes
+from trayapp.model.secret_patterns import REDACTED, may_have_shape, may_name, without_named, without_shapes
 from trayapp.model.text import visible
 
 __all__ = ["REDACTED", "LineRedactor", "redacted"]

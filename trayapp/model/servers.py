@@ -9,8 +9,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trayapp.model.confine import Confining
-from trayapp.model.settings import AskMode
+from trayapp.model.settings import AskMode, Confining
 
 Lifecycle = Literal["lazy", "eager", "keep-alive", "lazy-keep-alive"]
 Scope = Literal["shared", "session"]

@@ -1,11 +1,12 @@
-"""The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4."""
+"""The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4.
+
+`Confine` is the value of `confine`, of the settings and of one server's entry (PRODUCT 18).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
-
-from trayapp.model.confine import Confining
 
 Expose = Literal["auto", "tools", "search"]
 PrefixMode = Literal["server", "short", "none", "mcp"]
@@ -42,6 +43,43 @@ class HistorySettings:
     arguments: bool = True  # the first 2 KB of arguments and result too, redacted
     keep: float = 30.0  # days
     size: int = 50_000_000  # bytes of the file
+
+
+TRY = "try"  # `confine: try` starts a server openly, and warns, where it cannot be confined
+
+
+@dataclass(frozen=True, slots=True)
+class Confine:
+    """What a confined server may access beyond the common baseline: one `confine` value other than false.
+
+    Paths are as written. A host is a name, `*.name` or an address.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()  # implies read
+    network: bool | tuple[str, ...] = True  # a list: only those hosts, over HTTP(S) through our proxy
+    sockets: bool = False  # Unix sockets of its own, which browsers need
+    required: bool = True  # False: `try`
+
+    def value(self) -> object:
+        """Return it as plain values, in the shortest form that servers.yaml reads."""
+        if not self.required:
+            return TRY
+        said: dict[str, object] = {key: list(getattr(self, key)) for key in ("read", "write") if getattr(self, key)}
+        if self.network is not True:
+            said["network"] = self.network if isinstance(self.network, bool) else list(self.network)
+        if self.sockets:
+            said["sockets"] = True
+        return said or True
+
+
+Confining = Confine | Literal[False] | None  # None: not set
+
+
+def confine_of(own: Confining, setting: Confining) -> Confine | None:
+    """Return how to confine a stdio server, or None for not at all. The entry's own value overrides the setting."""
+    said = setting if own is None else own
+    return said or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.gateway_launch import last_lines, start_detached
 from trayapp.service.pause import Pause, StartClaim
 from trayapp.service.supervision import RunningGateway
-from trayapp.wire.control import STOP, ControlClient
+from trayapp.wire.control import STOP, ControlClient, SnapshotStream
 from trayapp.wire.greeting import read_endpoint
-from trayapp.wire.watch import Watch
 
 if TYPE_CHECKING:
     import psutil
@@ -54,9 +53,9 @@ class GatewayProcess:
         except OSError as error:
             raise StorageError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
 
-    def watch(self, beat_s: float) -> Watch:
+    def watch(self, beat_s: float) -> SnapshotStream:
         """Connect to the answering gateway (GatewayControl)."""
-        return Watch(self._run, beat_s)
+        return SnapshotStream(self._run, beat_s)
 
     def owns(self, process: RunningGateway) -> bool:
         """Return True if `process` is the answering gateway or, on Windows, its parent (GatewayControl)."""

@@ -50,7 +50,7 @@ class RunningGateway(Protocol):
 
 
 class Stream(Protocol):
-    """A gateway's snapshots and signs of life (implemented by wire/watch.Watch)."""
+    """A gateway's snapshots and signs of life (implemented by wire/control.SnapshotStream)."""
 
     @property
     def beats(self) -> bool: ...

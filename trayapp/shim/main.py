@@ -6,13 +6,14 @@ import sys
 from trayapp.shim.relay import Shim, greeting, run, say
 from trayapp.wire.rundir import run_dir
 
+USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
+OPTIONS = ("--expose", "--servers", "--profile")
+
 
 def main(argv: list[str]) -> int:
     """Relay until the client ends, and return the exit code. `argv` does not include the verb."""
     options: dict[str, str] | None = {}
     if argv:
-        from trayapp.shim.options import USAGE, parse
-
         options = parse(argv)
         if options is None:
             say(USAGE)
@@ -23,3 +24,15 @@ def main(argv: list[str]) -> int:
 
         return run(ThreadedShim(options, run_dir(os.environ)))
     return run(Shim(greeting(options), run_dir(os.environ)))
+
+
+def parse(argv: list[str]) -> dict[str, str] | None:
+    """Return `--name value` and `--name=value` pairs as a dictionary, or None if there is anything else."""
+    options: dict[str, str] = {}
+    words = list(argv)
+    while words:
+        name, given, value = words.pop(0).partition("=")
+        if name not in OPTIONS or not (given or words):
+            return None
+        options[name[2:]] = value if given else words.pop(0)
+    return options

@@ -1,6 +1,7 @@
-"""Control requests: their names, and the client that the tray and the command line use to reach a running gateway.
+"""Control requests: their names, and the clients that the tray and the command line use to reach a running gateway.
 
-JSON-RPC over the local socket, blocking, one request at a time. Never here: an event loop, the gateway's side.
+JSON-RPC over the local socket, without an event loop: ControlClient blocks, one request at a time; SnapshotStream is
+for a selector. Never here: the gateway's side.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from trayapp.wire.framing import FrameSplitter, OversizedFrame
 from trayapp.wire.greeting import USES_TCP, Hello, greeting, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import RpcError
-from trayapp.wire.rundir import socket_path
+from trayapp.wire.rundir import STOPPING, socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
 # {beat_s?, asks?} -> {"beat": seconds?}; then a notification "snapshot" for every revision. `asks: false`: this watcher
@@ -75,6 +76,8 @@ STOP = "stop"  # -> {}; the gateway ends after answering
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs
 DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
 RECEIVE_BYTES = 1 << 18
+_WATCH_ID = 1
+_STOPPING = loads(STOPPING)["method"]
 SILENT = ("The gateway does not answer", "It is busy or hangs. Check with: multi-mcp doctor")
 
 
@@ -167,6 +170,65 @@ class ControlClient:
             raise NoGatewayError(*SILENT) from None
         except OSError as error:
             raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
+
+
+class SnapshotStream:
+    """The snapshots of a gateway, with heartbeats: one connection for its owner's selector. Raises NoGatewayError.
+
+    `beats`: True if the gateway promised a heartbeat every `beat_s` seconds (older versions do not).
+    `stopping`: True if it announced that it ends on purpose.
+    """
+
+    def __init__(self, run: str, beat_s: float, tcp: bool = USES_TCP) -> None:
+        self.beats = False
+        self.stopping = False
+        self._socket = connect(run, Hello("control"), tcp)
+        self._splitter = FrameSplitter()
+        request = {"jsonrpc": "2.0", "id": _WATCH_ID, "method": WATCH, "params": {"beat_s": beat_s}}
+        try:
+            self._socket.sendall(dumps(request) + b"\n")
+        except OSError:
+            self.close()
+            raise NoGatewayError from None
+
+    def fileno(self) -> int:
+        """Return the descriptor for a selector. It is readable when there is something to `read`."""
+        return self._socket.fileno()
+
+    def read(self) -> dict[str, Any] | None:
+        """Read what has arrived and return the newest snapshot in it, None if there is none.
+
+        Raises NoGatewayError when the stream has ended, once everything before its end was read.
+        """
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            raise NoGatewayError("The gateway ended")
+        newest = None
+        for frame in self._splitter.feed(data):
+            if isinstance(frame, bytes):
+                newest = self._take(frame) or newest
+        return newest
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def _take(self, frame: bytes) -> dict[str, Any] | None:
+        try:
+            message = loads(frame)
+        except JsonError:
+            return None
+        if not isinstance(message, dict):
+            return None
+        method, result, params = message.get("method"), message.get("result"), message.get("params")
+        if method == SNAPSHOT and isinstance(params, dict):
+            return params
+        self.stopping |= method == _STOPPING
+        self.beats |= message.get("id") == _WATCH_ID and isinstance(result, dict) and BEAT in result
+        return None
 
 
 def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:

@@ -20,13 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from trayapp.model.errors import StorageError
+from trayapp.wire.connection_limits import PendingConnections
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.framing import Pieces
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # part of the endpoint; its code is shared with the tray
 from trayapp.wire.lock import private_folder as private_folder
-from trayapp.wire.pending_connections import PendingConnections
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)

@@ -14,15 +14,6 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from trayapp.wire.context import (
-    CallOptions,
-    FrameTransport,
-    NotifyIntercept,
-    OnNotify,
-    OnRequest,
-    RequestContext,
-    RequestIntercept,
-)
 from trayapp.wire.framing import (
     BATCH,
     SMALL_FRAME_BYTES,
@@ -36,7 +27,17 @@ from trayapp.wire.framing import (
     find_outer_id,
     id_place,
 )
-from trayapp.wire.handling import INTERNAL, MessageHandler
+from trayapp.wire.handling import (
+    INTERNAL,
+    CallOptions,
+    FrameTransport,
+    MessageHandler,
+    NotifyIntercept,
+    OnNotify,
+    OnRequest,
+    RequestContext,
+    RequestIntercept,
+)
 from trayapp.wire.jsonio import MAX_DEPTH, JsonError, dumps, loads
 from trayapp.wire.messages import (
     CANCELLED,

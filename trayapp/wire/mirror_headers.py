@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trayapp.wire.extensions import TASK_METHODS
+from trayapp.wire.capabilities import TASK_METHODS
 
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"

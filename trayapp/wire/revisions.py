@@ -1,4 +1,4 @@
-"""Supported protocol revisions, and the conversion of answers between the two eras of MCP.
+"""Supported protocol revisions, the envelope of each request, and the conversion of answers between the eras of MCP.
 
 Up to 2025-11-25 a session is initialized once. From 2026-07-28 on each request carries its own envelope in `_meta`
 (MCP basic, versioning). Never here: sessions, connections, the direction of a request.
@@ -11,15 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     UNSUPPORTED_PROTOCOL_VERSION,
+    Params,
     Reply,
     RpcError,
 )
+
+META = "io.modelcontextprotocol/"
+PROTOCOL_VERSION = META + "protocolVersion"
+CLIENT_INFO = META + "clientInfo"
+CLIENT_CAPABILITIES = META + "clientCapabilities"
+LOG_LEVEL = META + "logLevel"
+SERVER_INFO = META + "serverInfo"
+SUBSCRIPTION_ID = META + "subscriptionId"
+
+_OF_ENVELOPE = frozenset({PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL})
+_OF_RETRY = frozenset({"inputResponses", "requestState"})
+
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
 MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
@@ -44,6 +56,31 @@ KNOWN_PARTS: dict[str, frozenset[str]] = {
 # The beginning of an answer whose result is an object with at least one member.
 _RESULT_OPENS = re.compile(rb'\{"jsonrpc":"2\.0","id":[0-9]{1,18},"result":\{(?=")')
 _OTHER_VALUE = re.compile(rb'"structuredContent"\s*:\s*[^{\s]')
+
+
+def has_envelope(params: Any) -> bool:
+    """Return True if a request is one of 2026-07-28, or claims to be."""
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and PROTOCOL_VERSION in meta
+
+
+def enveloped(
+    params: Params, protocol: str, client_info: Mapping[str, Any], capabilities: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `params` with our own envelope. Other members of `_meta` stay."""
+    known = params or {}
+    meta = known.get("_meta")
+    stamps = {PROTOCOL_VERSION: protocol, CLIENT_INFO: client_info, CLIENT_CAPABILITIES: dict(capabilities)}
+    return {**known, "_meta": {**(meta if isinstance(meta, dict) else {}), **stamps}}
+
+
+def without_envelope(params: Params) -> Params:
+    """Return the params of a 2026-07-28 request as an older server may see them, other params unchanged."""
+    if params is None or not has_envelope(params):
+        return params
+    kept = {key: value for key, value in params.items() if key != "_meta" and key not in _OF_RETRY}
+    left = {key: value for key, value in params["_meta"].items() if key not in _OF_ENVELOPE}
+    return {**kept, "_meta": left} if left else kept
 
 
 @dataclass(frozen=True, slots=True)

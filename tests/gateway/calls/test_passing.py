@@ -10,8 +10,8 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, enveloped, older, question, said, tool_call
 from tests.gateway.world import echo_of, house, serve, server
-from trayapp.wire.envelope import PROTOCOL_VERSION
 from trayapp.wire.messages import METHOD_NOT_FOUND
+from trayapp.wire.revisions import PROTOCOL_VERSION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("extensions-pass")]
 

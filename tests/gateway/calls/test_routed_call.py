@@ -18,8 +18,8 @@ from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Profile, Settings
-from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
+from trayapp.wire.revisions import LOG_LEVEL
 
 pytestmark = pytest.mark.anyio
 

@@ -23,11 +23,10 @@ from trayapp.gateway.exposure.listings import RECHECK_S, Listings
 from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.errors import StorageError
 from trayapp.model.known_secrets import KNOWN
-from trayapp.model.offer import Offer
+from trayapp.model.offer import Offer, ServerTraits
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
-from trayapp.model.traits import ServerTraits
 from trayapp.wire.capabilities import ClientKind
 
 pytestmark = pytest.mark.anyio

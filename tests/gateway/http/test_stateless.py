@@ -13,7 +13,6 @@ from tests.gateway.http.place import Place, place
 from tests.gateway.world import serve, server
 from trayapp.gateway.http.asgi import Headers
 from trayapp.gateway.http.stateless import compare_arguments
-from trayapp.wire.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -24,6 +23,7 @@ from trayapp.wire.messages import (
     RpcError,
 )
 from trayapp.wire.mirror_headers import decoded
+from trayapp.wire.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-both-eras")]
 

@@ -14,10 +14,9 @@ from tests.gateway.world import BrokenClock, Client, House, Message, house, offe
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.exposure.exposure import INDEX
 from trayapp.gateway.scopes.first_lists import FIRST_LIST_GRACE_S
-from trayapp.wire.envelope import SERVER_INFO
 from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
-from trayapp.wire.revisions import HANDSHAKE_VERSIONS, LIST_TTL_MS
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, LIST_TTL_MS, SERVER_INFO
 
 pytestmark = pytest.mark.anyio
 TEMPLATES = ({"uriTemplate": "x://{y}"},)

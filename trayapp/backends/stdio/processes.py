@@ -21,9 +21,9 @@ import anyio.to_thread
 
 from trayapp.backends.launch import StdioLaunch
 from trayapp.backends.stdio.orphans import ProcessTracker
-from trayapp.model.decoding import StderrDecoder
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
+from trayapp.model.text import StderrDecoder
 from trayapp.wire.memory import widen
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from trayapp.backends.launch import StdioLaunch
 from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.backends.stdio.processes import StderrTail, running
 from trayapp.backends.transport import Inbound, Transport
-from trayapp.wire.context import RequestContext
 from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.handling import RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
 
 if TYPE_CHECKING:

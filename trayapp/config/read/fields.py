@@ -25,8 +25,7 @@ from trayapp.config.yaml.nodes import (
     pairs,
     plain_kind,
 )
-from trayapp.model.confine import TRY, Confine, Confining
-from trayapp.model.settings import AskMode
+from trayapp.model.settings import TRY, AskMode, Confine, Confining
 
 Reader = Callable[[Node], Any]
 

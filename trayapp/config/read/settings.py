@@ -10,8 +10,7 @@ from trayapp.config.read.fields import read_confine, read_keys, timed
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SETTING_KEYS, snake
 from trayapp.config.urls import unsafe_url, url_fault
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, is_null, kind
-from trayapp.model.confine import Confine
-from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
+from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, Confine, HistorySettings, HttpSettings, Profile, Settings
 
 MAX_PORT = 65_535
 MAX_TOOLS = 1_000_000

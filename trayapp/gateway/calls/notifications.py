@@ -9,8 +9,8 @@ from trayapp.backends.context import Live
 from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
-from trayapp.wire.envelope import has_envelope
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
+from trayapp.wire.revisions import has_envelope
 
 LOG = "notifications/message"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging

@@ -17,7 +17,6 @@ from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.gateway.calls.users_yes import GATED, AskingSession, UsersYes
 from trayapp.history.ended import HEAD_BYTES, RECORDED, EndedCall, Outcome
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
-from trayapp.wire.envelope import LOG_LEVEL
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import (
     CONNECTION_CLOSED,
@@ -28,7 +27,15 @@ from trayapp.wire.messages import (
     RequestId,
     RpcError,
 )
-from trayapp.wire.revisions import ASKING, as_modern, as_older, asks_for_input, error_as_older, with_result_type
+from trayapp.wire.revisions import (
+    ASKING,
+    LOG_LEVEL,
+    as_modern,
+    as_older,
+    asks_for_input,
+    error_as_older,
+    with_result_type,
+)
 
 LATE_LOGS_S = 0.05  # log messages that were sent with an answer come within milliseconds of it on this machine
 MAX_ROUNDS = 10  # questions in one call; the limit of the SDKs

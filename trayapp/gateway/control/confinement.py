@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
-from trayapp.model.confine import Confine, confine_of
 from trayapp.model.errors import UsageError
+from trayapp.model.settings import Confine, confine_of
 from trayapp.model.status import RefusedAccess
 from trayapp.wire import control
 

@@ -16,9 +16,8 @@ from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count
 from trayapp.wire.capabilities import united
-from trayapp.wire.jsonio import dumps
+from trayapp.wire.jsonio import dumps, well_formed
 from trayapp.wire.revisions import LIST_TTL_MS
-from trayapp.wire.salvage import well_formed
 
 
 class ListHints(NamedTuple):

@@ -27,10 +27,9 @@ from trayapp.catalog.variants import (
     with_variant,
 )
 from trayapp.gateway.exposure.listing_writer import Job, ListingWriter
-from trayapp.model.offer import Offer
+from trayapp.model.offer import NO_TRAITS, Offer, ServerTraits
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
-from trayapp.model.traits import NO_TRAITS, ServerTraits
 from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 from trayapp.wire.revisions import MODERN_VERSIONS
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.wire.capabilities import united
-from trayapp.wire.extensions import APPS, EVENTS, SKILLS, TASKS, announces
+from trayapp.wire.capabilities import APPS, EVENTS, SKILLS, TASKS, announces, united
 
 ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself

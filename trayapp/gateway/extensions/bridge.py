@@ -15,7 +15,7 @@ from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
 from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.extensions import TASKS, declares
+from trayapp.wire.capabilities import TASKS, declares
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import INTERNAL_ERROR, Reply, Request, RpcError
 

@@ -8,7 +8,7 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.extensions.bridge import ENDED, MISSING_CAPABILITY, demands_tasks, pause_s, task_of
-from trayapp.wire.extensions import TASKS, announces
+from trayapp.wire.capabilities import TASKS, announces
 from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 
 ABLE: dict[str, Any] = {"extensions": {TASKS: {}}}

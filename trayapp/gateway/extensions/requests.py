@@ -28,7 +28,7 @@ from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListe
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Spawn
 from trayapp.model.errors import MultiMcpError, ServerError
-from trayapp.wire.extensions import SKILLS, TASKS, declares
+from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import Request, RequestId, RpcError
 

@@ -9,7 +9,7 @@ from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.extensions.announced import capabilities_of
-from trayapp.wire.extensions import RELATED_TASK, TASKS, announces
+from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
 HANDLES_MOST = 10_000  # tasks that one session is told of by notifications

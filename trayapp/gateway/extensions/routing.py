@@ -13,7 +13,7 @@ from trayapp.gateway.extensions.announced import capabilities_of, servers_with
 from trayapp.gateway.extensions.results import finish_of
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.extensions import EVENTS, SKILLS, TASK_METHODS, TASKS
+from trayapp.wire.capabilities import EVENTS, SKILLS, TASK_METHODS, TASKS
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 

@@ -15,8 +15,8 @@ from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.extensions.results import ServerResult
 from trayapp.gateway.extensions.routing import named_event
 from trayapp.gateway.scopes.session_view import SessionView
-from trayapp.wire.envelope import SUBSCRIPTION_ID
 from trayapp.wire.messages import Call, Channel, Params, Reply, Request, RequestId
+from trayapp.wire.revisions import SUBSCRIPTION_ID
 
 TASK_TOLD = "notifications/tasks"  # SEP-2663: of a task that a subscriptions/listen names
 OLDER_TASK_TOLD = "notifications/tasks/status"  # MCP 2025-11-25

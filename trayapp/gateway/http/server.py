@@ -29,12 +29,12 @@ from trayapp.gateway.http.streamable import StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
 from trayapp.gateway.process.tasks import fenced
 from trayapp.model.errors import MultiMcpError
+from trayapp.wire.connection_limits import PendingConnections
 from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.loopback import comes_from_another_user
 from trayapp.wire.messages import CONNECTION_CLOSED, RequestId, RpcError, is_request_id
-from trayapp.wire.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway

@@ -15,7 +15,6 @@ from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import Serve
 from trayapp.gateway.http.streams import EventStream
-from trayapp.wire.envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
@@ -39,7 +38,7 @@ from trayapp.wire.mirror_headers import (
     text_of,
     value_at,
 )
-from trayapp.wire.revisions import MODERN_VERSIONS, read_envelope, unsupported
+from trayapp.wire.revisions import CLIENT_CAPABILITIES, MODERN_VERSIONS, PROTOCOL_VERSION, read_envelope, unsupported
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 # The status that goes with an error; 200 with any other

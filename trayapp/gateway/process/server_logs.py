@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from trayapp.model.decoding import StderrDecoder
 from trayapp.model.logs import log_name
 from trayapp.model.redact import LineRedactor
+from trayapp.model.text import StderrDecoder
 from trayapp.service.logging import LOG_BYTES as LOG_BYTES
 from trayapp.service.logging import RedactingFormatter as RedactingFormatter
 from trayapp.service.logging import start_logging as start_logging

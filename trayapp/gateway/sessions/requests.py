@@ -29,9 +29,9 @@ from trayapp.gateway.sessions.pending import already_under_way
 from trayapp.gateway.sessions.session import Session, SessionParts
 from trayapp.history.ended import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
-from trayapp.wire.envelope import LOG_LEVEL, has_envelope
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CANCELLED, INVALID_PARAMS, Params, Request, RequestId, RpcError, is_request_id
+from trayapp.wire.revisions import LOG_LEVEL, has_envelope
 
 if TYPE_CHECKING:
     from trayapp.gateway.extensions.requests import ExtensionRequests

@@ -32,8 +32,7 @@ from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
-from trayapp.wire.capabilities import NO_KIND, kind_of, with_user
-from trayapp.wire.extensions import APPS, declares
+from trayapp.wire.capabilities import APPS, NO_KIND, declares, kind_of, with_user
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
 

@@ -20,8 +20,8 @@ from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.envelope import SUBSCRIPTION_ID
 from trayapp.wire.messages import INVALID_PARAMS, Params, RequestId, RpcError
+from trayapp.wire.revisions import SUBSCRIPTION_ID
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from trayapp.model.confine import confine_of
+from trayapp.model.settings import confine_of
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 

@@ -1,4 +1,4 @@
-"""Connections that have not yet identified themselves. Their number and their time are limited.
+"""Limits on connections: on those that have not yet identified themselves, and on the process's descriptors.
 
 A flood of connections must not lock others out, nor use up the process's descriptors. Never here: access control.
 """
@@ -6,9 +6,12 @@ A flood of connections must not lock others out, nor use up the process's descri
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 
-from trayapp.wire.descriptors import descriptor_limit
+if sys.platform != "win32":
+    import resource
 
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
 PLACES_MOST = 1024  # two dozen sessions that each send twenty requests at once open 500
@@ -54,3 +57,32 @@ class PendingConnections:
 def places(descriptors: int) -> int:
     """Return how many pending connections a process with this many descriptors can afford."""
     return max(2, min(PLACES_MOST, descriptors // PART))
+
+
+# --- the limit on files and sockets that this process may have open
+
+ENOUGH = 65_536  # more than a gateway ever needs; programs that close every possible descriptor still start quickly
+MACOS_MOST = 10_240  # OPEN_MAX: macOS refuses more, even if the hard limit is higher
+UNKNOWN = 8_192  # Windows: handles have no limit that matters in practice
+
+
+def descriptor_limit() -> int:
+    """Return the soft limit on open descriptors."""
+    if sys.platform == "win32":
+        return UNKNOWN
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return ENOUGH if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit to the hard one, at most to ENOUGH. Desktops commonly start programs with 1,024."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in (ENOUGH, MACOS_MOST):
+        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft == resource.RLIM_INFINITY or wanted <= soft:
+            return
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return
