@@ -83,7 +83,7 @@ LIBRARIES: dict[str, set[str]] = {
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
-    "PIL": {"tray.icons", "tray.artwork", "tray.linux.xembed"},
+    "PIL": {"tray.icons", "tray.linux.xembed"},
     "jeepney": {"tray.linux.bus", "tray.linux.sni", "tray.linux.notifications", "backends", "auth"},
     "AppKit": {"tray.darwin"},
     "Foundation": {"tray.darwin"},
@@ -121,7 +121,7 @@ NARROW: dict[str, set[str]] = {
 }
 
 # What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
-DECIDES = {f"trayapp.tray.state.{name}" for name in ("state", "facts", "texts", "menu", "view", "notices")}
+DECIDES = {f"trayapp.tray.state.{name}" for name in ("state", "texts", "menu", "view", "notices")}
 DECIDES_WITH = {
     "itertools",
     "__future__",

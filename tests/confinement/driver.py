@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trayapp.confinement.folders import make_scratch
+from trayapp.confinement.places import make_scratch
 from trayapp.confinement.policy import Program, make_policy
-from trayapp.confinement.socket_requests import SocketRequests
+from trayapp.confinement.seccomp_requests import SocketRequests
 from trayapp.confinement.spawn import spawn_confined
 from trayapp.model.settings import Confine
 

@@ -20,8 +20,7 @@ from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.installed import Update
 from trayapp.service.supervision import SupervisorView
 from trayapp.tray.app import LOOK_AGAIN_S, App
-from trayapp.tray.painter import WANTS_EYES, Painter
-from trayapp.tray.redraws import PAUSE_S, Redraws
+from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view

@@ -8,8 +8,7 @@ import pytest
 from PIL import IcnsImagePlugin, IcoImagePlugin, Image
 
 from devtools.icon_files import APPLE, HICOLOR, WINDOWS, write_icon_files
-from trayapp.tray.icons import app_icon
-from trayapp.tray.vector import read
+from trayapp.tray.icons import app_icon, read_drawing
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def test_the_theme_has_every_size_and_the_drawing_itself(folder: Path) -> None:
     for size in HICOLOR:
         with Image.open(folder / "hicolor" / f"{size}x{size}" / "apps" / "multi-mcp.png") as opened:
             assert opened.tobytes() == app_icon(size).tobytes()
-    assert read(folder / "hicolor" / "scalable" / "apps" / "multi-mcp.svg").shapes
+    assert read_drawing(folder / "hicolor" / "scalable" / "apps" / "multi-mcp.svg").shapes
 
 
 def test_the_same_files_come_out_twice(folder: Path, tmp_path: Path) -> None:

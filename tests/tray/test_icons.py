@@ -9,9 +9,8 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 
 from trayapp.tray import icons
-from trayapp.tray.icons import COLORS, app_icon, drawing, icon, picture
+from trayapp.tray.icons import COLORS, Drawing, Shape, app_icon, drawing, icon, picture, read_drawing, scaled
 from trayapp.tray.state.state import IconKind
-from trayapp.tray.vector import Drawing, Shape, read, scaled
 
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)
 PAIRS = list(combinations(IconKind, 2))
@@ -155,7 +154,7 @@ def test_every_drawing_in_assets_is_read_and_used() -> None:
 def drawn(tmp_path: Path, body: str, box: str = "0 0 16 16") -> Drawing:
     path = tmp_path / "x.svg"
     path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}">{body}</svg>', encoding="utf-8")
-    return read(path)
+    return read_drawing(path)
 
 
 def alpha_at(source: Drawing, size: int, x: int, y: int) -> int:

@@ -64,7 +64,7 @@ class Confinements:
             record.refusals = last.refusals
         self._records[server.name] = record
         if self._trial:
-            from trayapp.confinement.trace import new_trace
+            from trayapp.confinement.seccomp_requests import new_trace
 
             record.trace = new_trace()
         record.heard = lambda refusal: self._note(record, refusal, stderr)

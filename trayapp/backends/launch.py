@@ -130,7 +130,7 @@ async def prepared(
 def _confined(
     launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: Record, package: str | None
 ) -> StdioLaunch:
-    from trayapp.confinement.folders import own_folders, scratch_folder  # not before a server is confined
+    from trayapp.confinement.places import own_folders, scratch_folder  # not before a server is confined
     from trayapp.confinement.start import Confinement, confined_environment
 
     scratch = scratch_folder(server.name, environ)

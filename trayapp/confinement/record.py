@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from trayapp.confinement.policy import Policy, is_inside
-from trayapp.confinement.trace import Trace
+from trayapp.confinement.seccomp_requests import Trace
 from trayapp.model.settings import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 

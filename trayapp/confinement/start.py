@@ -17,8 +17,7 @@ from typing import Any
 import anyio.to_thread
 
 from trayapp.confinement import seccomp
-from trayapp.confinement.folders import make_scratch
-from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment
+from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.confinement.proxy import HostProxy, proxy_environment
 from trayapp.confinement.record import NETWORK, SOCKETS, Record, Refusal
@@ -110,7 +109,7 @@ class ConfinedStart:
         env: dict[str, str],
         options: dict[str, Any],
     ) -> None:
-        from trayapp.confinement.socket_requests import SocketRequests
+        from trayapp.confinement.seccomp_requests import SocketRequests
         from trayapp.confinement.spawn import (
             ConfinementFailedError,
             open_confined,

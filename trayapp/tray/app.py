@@ -17,8 +17,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.supervision import CommandKind, SupervisorView
 from trayapp.service.supervisor import Supervisor
 from trayapp.tray.actions import Actions
-from trayapp.tray.painter import Painter
-from trayapp.tray.redraws import Redraws
+from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
 from trayapp.tray.state.state import Action, IconKind, TrayView, Verb
 from trayapp.tray.state.view import view

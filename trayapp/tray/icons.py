@@ -3,22 +3,25 @@
 There are six kinds, distinguished by shape as well as by color, for dark panels, light panels, and unknown ones.
 
 They are drawn on demand, not at build time. XEmbed trays and Windows ask for any size, and a resized picture loses the
-sharp edges that `vector.scaled` produces. Drawing one takes 1 to 4 ms, once.
+sharp edges that `scaled` produces. Drawing one takes 1 to 4 ms, once.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+from xml.etree import ElementTree
 
 from PIL import Image, ImageDraw
 
 import trayapp
 from trayapp.tray.state.state import IconKind
-from trayapp.tray.vector import CURRENT, Drawing, Point, Shape, read, scaled
 
 FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small pictures and for large ones
 MOST_SAMPLES = 1024  # samples along a side, until COARSEST applies
@@ -63,7 +66,7 @@ def app_icon(size: int) -> Image.Image:
 @cache
 def drawing(name: str) -> Drawing:
     """Return one of our drawings by name. Raises OSError if the installation is incomplete."""
-    return read(assets() / f"{name}.svg")
+    return read_drawing(assets() / f"{name}.svg")
 
 
 def assets() -> Path:
@@ -134,3 +137,226 @@ def _disc(canvas: ImageDraw.ImageDraw, middle: Point, radius: float, ring: float
         canvas.ellipse(box, outline=255, width=round(ring))
     else:
         canvas.ellipse(box, fill=255)
+
+
+# --- the drawings in assets/, in a subset of SVG: paths with absolute M L H V C Z (holes by evenodd), circles,
+# rectangles, fill and stroke, round or butt caps
+
+CURVE_STEPS = 24  # straight segments per Bezier curve; a curve of ours spans at most half the picture
+CURRENT = "currentColor"
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One line or area, with points in units of the drawing. `stroke` is its width, 0 = filled.
+
+    `color`: `#rrggbb`, or CURRENT for the state's color.
+    """
+
+    points: tuple[Point, ...]
+    color: str
+    stroke: float = 0.0
+    closed: bool = False
+    round_caps: bool = False
+    radius: float = 0.0  # > 0: a circle around the single point
+    hole: bool = False  # removes what lies below it in the same color
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A square picture of `size` by `size` units. Later shapes lie above earlier ones."""
+
+    size: float
+    shapes: tuple[Shape, ...]
+
+
+def read_drawing(path: Path) -> Drawing:
+    """Read a drawing from a file. Raises OSError; ValueError for content outside our subset of SVG."""
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    left, top, width, height = map(float, root.attrib["viewBox"].split())
+    if (left, top) != (0, 0) or width != height:
+        raise ValueError(f"{path.name}: the drawing is not a square from 0 0")
+    return Drawing(width, tuple(shape for element in root for shape in _shapes(element)))
+
+
+def _shapes(element: ElementTree.Element) -> Iterator[Shape]:
+    kind = element.tag.rpartition("}")[2]
+    if kind == "title":
+        return
+    outline = OUTLINES.get(kind)
+    if outline is None:
+        raise ValueError(f"<{kind}> is not in the supported part of SVG")
+    given = element.attrib
+    fill, stroke = given.get("fill", "none"), given.get("stroke", "none")
+    for number, (points, closed, radius) in enumerate(outline(given)):
+        if fill != "none":
+            hole = number > 0 and given.get("fill-rule") == "evenodd"
+            yield Shape(points, fill, closed=True, radius=radius, hole=hole)
+        if stroke != "none":
+            caps = given.get("stroke-linecap") == "round"
+            yield Shape(points, stroke, float(given.get("stroke-width", "1")), closed, caps, radius)
+
+
+Outline = tuple[tuple[Point, ...], bool, float]  # points, closed, radius
+
+
+def _circle(given: dict[str, str]) -> Iterator[Outline]:
+    yield ((float(given["cx"]), float(given["cy"])),), True, float(given["r"])
+
+
+def _rectangle(given: dict[str, str]) -> Iterator[Outline]:
+    x, y, width, height = (float(given[name]) for name in ("x", "y", "width", "height"))
+    r = float(given.get("rx", "0"))
+    if not r:
+        yield ((x, y), (x + width, y), (x + width, y + height), (x, y + height)), True, 0.0
+        return
+    right, bottom, k = x + width, y + height, r * 0.4477  # 1 - 0.5523: handles of a curve that approximates a circle
+    corners = f"""M {x + r} {y} H {right - r} C {right - k} {y} {right} {y + k} {right} {y + r} V {bottom - r}
+        C {right} {bottom - k} {right - k} {bottom} {right - r} {bottom} H {x + r}
+        C {x + k} {bottom} {x} {bottom - k} {x} {bottom - r} V {y + r} C {x} {y + k} {x + k} {y} {x + r} {y} Z"""
+    yield from _path({"d": corners})
+
+
+def _path(given: dict[str, str]) -> Iterator[Outline]:
+    points: list[Point] = []
+    for command, numbers in _commands(given["d"]):
+        if command == "M" and points:
+            yield tuple(points), False, 0.0
+            points = []
+        if command == "Z":
+            yield tuple(points), True, 0.0
+            points = []
+        else:
+            points += _drawn(command, numbers, points[-1] if points else (0.0, 0.0))
+    if points:
+        yield tuple(points), False, 0.0
+
+
+def _commands(text: str) -> Iterator[tuple[str, list[float]]]:
+    """Yield each command with its numbers. A repetition without its letter is yielded as a separate command."""
+    for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", text):
+        numbers = [float(number) for number in re.findall(r"-?\d*\.?\d+", rest)]
+        need = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Z": 0}.get(letter)
+        if need is None or (len(numbers) % need if need else numbers):
+            raise ValueError(f"{letter} {rest.strip()}: not in the supported part of SVG paths")
+        yield from ([(letter, numbers[at : at + need]) for at in range(0, len(numbers), need)] if need else [("Z", [])])
+
+
+def _drawn(command: str, numbers: list[float], here: Point) -> list[Point]:
+    if command == "H":
+        return [(numbers[0], here[1])]
+    if command == "V":
+        return [(here[0], numbers[0])]
+    if command == "C":
+        handles = (here, (numbers[0], numbers[1]), (numbers[2], numbers[3]), (numbers[4], numbers[5]))
+        return [_on_curve(handles, step / CURVE_STEPS) for step in range(1, CURVE_STEPS + 1)]
+    return [(numbers[0], numbers[1])]
+
+
+def _on_curve(handles: tuple[Point, Point, Point, Point], t: float) -> Point:
+    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+    x, y = (sum(w * handle[axis] for w, handle in zip(weights, handles, strict=True)) for axis in (0, 1))
+    return x, y
+
+
+OUTLINES: dict[str, Callable[[dict[str, str]], Iterator[Outline]]] = {
+    "path": _path,
+    "circle": _circle,
+    "rect": _rectangle,
+}
+
+
+# --- onto the pixels of a size
+
+SNAPPED_BELOW = 48  # pixels: smaller pictures get edges on pixels; in larger ones half a pixel is invisible
+
+
+def scaled(source: Drawing, size: int) -> tuple[Shape, ...]:
+    """Return the shapes in pixels of a picture of `size` by `size`, with edges on pixels where that is visible."""
+    factor = size / source.size
+    snaps = size < SNAPPED_BELOW and not factor.is_integer()
+    return tuple(_snapped(shape, factor) if snaps else _grown(shape, factor) for shape in source.shapes)
+
+
+def _grown(shape: Shape, factor: float) -> Shape:
+    points = tuple((x * factor, y * factor) for x, y in shape.points)
+    return replace(shape, points=points, stroke=shape.stroke * factor, radius=shape.radius * factor)
+
+
+def _snapped(shape: Shape, factor: float) -> Shape:
+    """Return the shape with whole widths, and with lines and edges on whole pixels (odd widths: on pixel centers)."""
+    grown = _grown(shape, factor)
+    if shape.radius:
+        across = round(2 * grown.radius)
+        (x, y), stroke = grown.points[0], max(1, round(grown.stroke)) if grown.stroke else 0
+        middle = (_to_grid(x, across + stroke), _to_grid(y, across + stroke))
+        return replace(shape, points=(middle,), stroke=stroke, radius=across / 2)
+    width = max(1, round(grown.stroke)) if shape.stroke else 0
+    axes = [_moved([point[axis] for point in grown.points], width, _ends(grown, axis)) for axis in (0, 1)]
+    return replace(shape, points=tuple(zip(*axes, strict=True)), stroke=float(width))
+
+
+def _ends(shape: Shape, axis: int) -> set[float]:
+    """Return the coordinates of flat line ends on this axis: the line's end must lie on a pixel, not its middle."""
+    if shape.closed or shape.round_caps:
+        return set()
+    ends = ((shape.points[0], shape.points[1]), (shape.points[-1], shape.points[-2]))
+    return {end[axis] for end, next_ in ends if abs(end[axis] - next_[axis]) > abs(end[1 - axis] - next_[1 - axis])}
+
+
+def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
+    """Return the coordinates with the lowest and the highest snapped, and those between them in proportion."""
+    low, high = min(values), max(values)
+    to_low, to_high = (_to_grid(value, 0 if value in ends else width) for value in (low, high))
+    if math.isclose(low, high):
+        return [to_low] * len(values)
+    return [to_low + (value - low) * (to_high - to_low) / (high - low) for value in values]
+
+
+def _to_grid(value: float, width: int) -> float:
+    """Return the nearest position at which a line of that width has its edges on pixels."""
+    return math.floor(value) + 0.5 if width % 2 else float(math.floor(value + 0.5))
+
+
+# --- in every size that a panel may ask for, and in the panels' format
+
+# One picture for all sizes, pictures by size (pixels, square), or a function that draws the requested size.
+Artwork: TypeAlias = "Image.Image | Mapping[int, Image.Image] | Callable[[int], Image.Image]"
+PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
+
+Pixmap = tuple[int, int, bytes]
+
+
+def at_size(artwork: Artwork, size: int) -> Image.Image:
+    """Return the picture as RGBA of `size` by `size` pixels.
+
+    A missing size is made from the nearest larger one or, if there is none, from the largest.
+    """
+    drawn = _source(artwork, size)
+    picture = drawn if drawn.mode == "RGBA" else drawn.convert("RGBA")
+    return picture if picture.size == (size, size) else picture.resize((size, size))
+
+
+def _source(artwork: Artwork, size: int) -> Image.Image:
+    if isinstance(artwork, Mapping):
+        return artwork[min((known for known in artwork if known >= size), default=max(artwork))]
+    if callable(artwork):
+        return artwork(size)
+    return artwork
+
+
+def argb32(picture: Image.Image) -> bytes:
+    """Convert RGBA pixels to ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
+    rgba = picture.tobytes()
+    turned = bytearray(len(rgba))
+    turned[0::4] = rgba[3::4]
+    turned[1::4] = rgba[0::4]
+    turned[2::4] = rgba[1::4]
+    turned[3::4] = rgba[2::4]
+    return bytes(turned)
+
+
+def pixmaps(artwork: Artwork) -> list[Pixmap]:
+    """Return the picture in all PANEL_SIZES, each a (width, height, ARGB32)."""
+    return [(size, size, argb32(at_size(artwork, size))) for size in PANEL_SIZES]

@@ -11,8 +11,20 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.facts import Facts, in_trouble, wants_permissions
-from trayapp.tray.state.state import SEPARATOR, Action, ClientState, Entry, Item, Offered, TrayState, Verb, offer_key
+from trayapp.tray.state.state import (
+    SEPARATOR,
+    Action,
+    Assessment,
+    ClientState,
+    Entry,
+    Item,
+    Offered,
+    TrayState,
+    Verb,
+    in_trouble,
+    offer_key,
+    wants_permissions,
+)
 
 T = TypeVar("T")
 
@@ -24,7 +36,7 @@ PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
 RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 
-def menu(state: TrayState, known: Facts, header: str) -> tuple[Entry, ...]:
+def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
     """Return the whole menu."""
     up = known.live is not None
     return (
@@ -57,7 +69,7 @@ HELP: tuple[Entry, ...] = (
 )
 
 
-def client_titles(state: TrayState, known: Facts, transport: str = "") -> list[str]:
+def client_titles(state: TrayState, known: Assessment, transport: str = "") -> list[str]:
     """Return the display name of each session's AI tool; with `transport`, only of sessions over that transport."""
     titles = {client.name: client.title for client in state.clients or ()}
     sessions = known.live.gateway.sessions if known.live else ()
@@ -74,7 +86,7 @@ def identity(problem: Problem) -> str:
     return repr(astuple(problem))
 
 
-def _connected(state: TrayState, known: Facts) -> tuple[Item, ...]:
+def _connected(state: TrayState, known: Assessment) -> tuple[Item, ...]:
     titles = client_titles(state, known)
     return (Item("connected", texts.clients_line(titles), enabled=False),) if titles else ()
 
@@ -82,7 +94,7 @@ def _connected(state: TrayState, known: Facts) -> tuple[Item, ...]:
 # -- what needs the user ---------------------------------------------------------------------------------------------
 
 
-def _wants(state: TrayState, known: Facts) -> list[Entry]:
+def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     wants: list[Entry] = []
     if state.child is ChildState.CRASH_LOOP:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
@@ -357,7 +369,7 @@ def _autostart(on: bool | None) -> Item:
     return Item("autostart", texts.AUTOSTART, Action(Verb.AUTOSTART_OFF if on else Verb.AUTOSTART_ON), on)
 
 
-def _quit_text(state: TrayState, known: Facts) -> str:
+def _quit_text(state: TrayState, known: Assessment) -> str:
     """Return the text of Quit, with the AI tools whose next call starts the gateway again: their shims keep running."""
     if state.child is ChildState.ATTACHED:
         return texts.QUIT_ATTACHED

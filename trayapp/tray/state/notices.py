@@ -11,9 +11,8 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.facts import Facts, facts
 from trayapp.tray.state.menu import ask_answers, identity
-from trayapp.tray.state.state import Action, TrayState, Verb, offer_key
+from trayapp.tray.state.state import Action, Assessment, TrayState, Verb, assess, offer_key
 
 
 class NoticeKind(StrEnum):
@@ -113,7 +112,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
 
     `now`: seconds of any steady clock. Call this for every change of the state, and again after `again_s`.
     """
-    known = facts(state)
+    known = assess(state)
     held = _held(state, known, told, now)
     fresh = {cause: told.waiting.get(cause, now) for cause in held if cause not in told.told}
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
@@ -160,7 +159,7 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
 # -- causes ----------------------------------------------------------------------------------------------------------
 
 
-def _held(state: TrayState, known: Facts, told: NoticeMemory, now: float) -> set[Cause]:
+def _held(state: TrayState, known: Assessment, told: NoticeMemory, now: float) -> set[Cause]:
     """Return the causes that hold now."""
     causes: set[Cause] = {(NoticeKind.FAILED, server.name) for server in known.failed}
     causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
@@ -175,7 +174,7 @@ def _held(state: TrayState, known: Facts, told: NoticeMemory, now: float) -> set
     return causes | ({(NoticeKind.CRASHED, "")} if told.is_down and known.live is not None else set())
 
 
-def _is_down(state: TrayState, known: Facts, told: NoticeMemory, now: float) -> bool:
+def _is_down(state: TrayState, known: Assessment, told: NoticeMemory, now: float) -> bool:
     """Return True from a crash until the gateway runs again or is no longer wanted. Crashes in a row count as one."""
     calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
     ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
@@ -186,7 +185,7 @@ def _crashes(state: TrayState, told: NoticeMemory) -> bool:
     return state.child is ChildState.RESTARTING and told.child is not ChildState.RESTARTING
 
 
-def _still(told: frozenset[Cause], state: TrayState, known: Facts) -> frozenset[Cause]:
+def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
     """Return the reported causes that still hold. Without a gateway, those of servers stay: their state is unknown."""
     states = {server.name: server.state for server in known.servers}
     problems = set(map(identity, known.fatal))
@@ -215,7 +214,7 @@ def _tool_change(server: ServerStatus, told: NoticeMemory) -> tuple[int, int]:
     return max(0, new) + max(0, -stale if new >= 0 else 0), max(0, stale)
 
 
-def _counts(known: Facts, told: NoticeMemory, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
+def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
     """Return the counts for the next comparison. A change that is not reported yet keeps its old counts."""
     if known.live is None:
         return told.tools
@@ -228,7 +227,7 @@ def _counts(known: Facts, told: NoticeMemory, waiting: set[str]) -> Mapping[str,
 # -- asks ------------------------------------------------------------------------------------------------------------
 
 
-def _untold_asks(known: Facts, told: NoticeMemory) -> list[AskStatus]:
+def _untold_asks(known: Assessment, told: NoticeMemory) -> list[AskStatus]:
     """Return the oldest unreported asks, as many as there is still room for on the screen."""
     room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
     return [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]
@@ -254,7 +253,7 @@ def _notice(kind: NoticeKind, title: str, lines: Iterable[str], *actions: tuple[
     return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
-def _failed(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.failed if server.name in names]
     if len(servers) > 1:
         lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
@@ -272,14 +271,14 @@ def _failed(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
     )
 
 
-def _sign_in(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _sign_in(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.sign_in if server.name in names]
     title = texts.sign_in_wanted([texts.server_name(server) for server in servers])
     text = texts.SIGN_IN_TEXT if len(servers) == 1 else texts.SIGN_IN_TEXT_MANY
     return _notice(NoticeKind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
 
 
-def _permissions(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _permissions(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.permissions if server.name in names]
     title = texts.permissions_wanted([texts.server_name(server) for server in servers])
     text = texts.GRANT_TEXT if len(servers) == 1 else texts.GRANT_TEXT_MANY
@@ -293,7 +292,7 @@ def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[
     return buttons[: texts.BUTTONS]
 
 
-def _approval(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _approval(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [name for name in known.approvals if name in names]
     several = len(servers) > 1
     actions = [
@@ -307,7 +306,7 @@ def _approval(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
     return _notice(NoticeKind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
 
 
-def _file(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     """Return a notice about everything that is wrong now, because it replaces the previous one.
 
     If a whole file cannot be read, problems of entries are left out: they concern its last valid version.
@@ -327,28 +326,28 @@ def _file(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
     )
 
 
-def _tools(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _tools(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.servers if server.name in names]
     title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
     return _notice(NoticeKind.TOOLS, title, text.split("\n"))
 
 
-def _crashed(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _crashed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     return _notice(NoticeKind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
 
 
-def _crash_loop(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _crash_loop(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     retry, logs = (texts.RETRY_NOW, Action(Verb.RETRY)), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
     notice = _notice(NoticeKind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
     return replace(notice, urgent=True)  # the user may be away
 
 
-def _hangs(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _hangs(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     logs, restart = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)), (texts.RESTART, Action(Verb.RESTART))
     return _notice(NoticeKind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
 
 
-def _keyring(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     if texts.is_unlockable(known.keyring, known.keyring_error):
         unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
         return _notice(NoticeKind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
@@ -357,7 +356,7 @@ def _keyring(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
     return _notice(NoticeKind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
 
 
-def _offer(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
+def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     """Return an offer whose first button only shows the servers: a click on the notification is not a yes."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     return _notice(
@@ -372,7 +371,7 @@ def _offer(known: Facts, names: set[str], told: NoticeMemory) -> Notice:
 
 RECONNECT_ALL = Action(Verb.RECONNECT)
 MENDED = _notice(NoticeKind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
-NOTICES: dict[NoticeKind, Callable[[Facts, set[str], NoticeMemory], Notice]] = {
+NOTICES: dict[NoticeKind, Callable[[Assessment, set[str], NoticeMemory], Notice]] = {
     NoticeKind.CRASH_LOOP: _crash_loop,
     NoticeKind.CRASHED: _crashed,
     NoticeKind.HANGS: _hangs,

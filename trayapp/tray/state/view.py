@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from trayapp.model.child import ChildState
 from trayapp.tray.state import texts
-from trayapp.tray.state.facts import ANSWERS, Facts, facts
 from trayapp.tray.state.menu import client_titles, menu
-from trayapp.tray.state.state import Action, IconKind, TrayState, TrayView, Verb
+from trayapp.tray.state.state import ANSWERS, Action, Assessment, IconKind, TrayState, TrayView, Verb, assess
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one
@@ -30,7 +29,7 @@ FIRST_BUTTONS = {
 
 def view(state: TrayState) -> TrayView:
     """Return what to show for `state`. Never raises, whatever names and texts the state holds."""
-    known = facts(state)
+    known = assess(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
     return TrayView(
@@ -44,7 +43,7 @@ def view(state: TrayState) -> TrayView:
     )
 
 
-def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
+def _buttons(state: TrayState, known: Assessment) -> tuple[tuple[str, Action], ...]:
     """Return the buttons, most useful first. A click on the notification does the first one, so that is never Quit."""
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
     buttons = [first]
@@ -54,7 +53,7 @@ def _buttons(state: TrayState, known: Facts) -> tuple[tuple[str, Action], ...]:
     return *buttons, (texts.QUIT, Action(Verb.QUIT))
 
 
-def icon_kind(state: TrayState, known: Facts) -> IconKind:
+def icon_kind(state: TrayState, known: Assessment) -> IconKind:
     """Return the icon of a state. The first match in this list wins:
 
     - down (restarting, crash loop, hanging), paused, starting (also stopping): no gateway serves.
@@ -75,7 +74,7 @@ def icon_kind(state: TrayState, known: Facts) -> IconKind:
     return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
 
 
-def _headline(state: TrayState, known: Facts) -> str:
+def _headline(state: TrayState, known: Assessment) -> str:
     """Return one line: what is running, or why nothing is."""
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][1]
@@ -88,13 +87,13 @@ def _headline(state: TrayState, known: Facts) -> str:
     return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
 
 
-def _counts(known: Facts) -> str:
+def _counts(known: Assessment) -> str:
     if known.wanted:
         return texts.ready(known.ready, known.wanted, known.tools)
     return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
 
 
-def _troubles(state: TrayState, known: Facts) -> list[str]:
+def _troubles(state: TrayState, known: Assessment) -> list[str]:
     """Return what is wrong or needed, one line each. What needs the user comes first."""
     if known.live is None:
         return _why_down(state)
@@ -122,18 +121,18 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
 
 
-def _under_way(known: Facts) -> list[str]:
+def _under_way(known: Assessment) -> list[str]:
     """Say that servers are still connecting; nothing if none is."""
     return [texts.connecting(known.connecting)] if known.connecting else []
 
 
-def _today(known: Facts) -> list[str]:
+def _today(known: Assessment) -> list[str]:
     """Return the number of calls today; nothing if there were none or no history is kept."""
     today = known.live.gateway.today if known.live else None
     return [texts.today(today.calls, today.failed)] if today is not None else []
 
 
-def _summary(state: TrayState, known: Facts, troubles: list[str]) -> list[str]:
+def _summary(state: TrayState, known: Assessment, troubles: list[str]) -> list[str]:
     """Return the lines below the headline for a serving gateway; at least one."""
     assert known.live is not None
     lines = troubles or _under_way(known) or [texts.ALL_WELL]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.tray.linux.sni.tree import (
+from trayapp.tray.linux.dbusmenu import (
     REMEMBERED,
     ROOT,
     EntryNumbers,

@@ -1,10 +1,13 @@
-"""Answers to a confined program's requests: Internet sockets above all, either none or ones that reach the proxy alone.
+"""Answers to the system calls of a confined program that its seccomp filter hands to the gateway.
 
-A socket that is bound to the loopback device reaches nothing else, and binding it to another device takes privileges
-(SO_BINDTODEVICE). Of the loopback ports, Landlock allows only the proxy's. Without Landlock, the program has its own
-network namespace: each socket that it gets is already connected to the proxy, and its `connect` does nothing. The
-arguments of a request are in registers, so they cannot change between check and answer. Without the gateway every
-request fails.
+Sockets: the program gets none, or Internet sockets that reach the proxy alone. A socket that is bound to the loopback
+device reaches nothing else, and binding it to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
+Landlock allows only the proxy's. Without Landlock, the program has its own network namespace: each socket that it gets
+is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
+cannot change between check and answer. Without the gateway every request fails.
+
+Files, in a trial: every call that opens or changes one by name is recorded and allowed. The name is read from the
+program's memory, which could change meanwhile: good enough for a proposal, not for a limit.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from trayapp.confinement.seccomp import CONNECT, SOCKET
-from trayapp.confinement.trace import Trace
+from trayapp.confinement.seccomp import CONNECT, SOCKET, TRACED, machine
 
 # linux/seccomp.h
 _RECEIVE, _ANSWER, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
@@ -114,3 +116,60 @@ class SocketRequests:
             told = _DESCRIPTOR.pack(number, _AND_ANSWER, made.fileno(), 0, kind & _CLOEXEC)
             fcntl.ioctl(self._listener, _ADD_DESCRIPTOR, told)
         return True
+
+
+# --- the files that a program opens or changes by name, for a trial
+
+PATH_BYTES = 4096
+MOST = 5000  # files that are kept
+_WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
+_OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program looks there, and works without
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# name -> the arguments with the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
+_ARGUMENTS = {
+    "open": (-1, 0, 1), "creat": (-1, 0, -1), "openat": (0, 1, 2), "mkdir": (-1, 0, -1), "mkdirat": (0, 1, -1),
+    "unlink": (-1, 0, -1), "unlinkat": (0, 1, -1), "rmdir": (-1, 0, -1), "rename": (-1, 1, -1),
+    "renameat": (2, 3, -1), "renameat2": (2, 3, -1),
+}  # fmt: skip
+
+
+class Trace:
+    """The files of one trial: real paths, True if the program opened one for writing."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bool] = {}
+        at = ("x86_64", "aarch64").index(machine())
+        self._calls = {numbers[at]: _ARGUMENTS[name] for name, numbers in TRACED.items() if numbers[at] >= 0}
+
+    def note(self, pid: int, number: int, arguments: Sequence[int]) -> None:
+        """Record the file of a call. A call that cannot be read is skipped: its process may have ended."""
+        folder, path, flags = self._calls[number]
+        try:
+            name = _text(pid, arguments[path])
+            base = "/" if name.startswith("/") else _folder(pid, arguments[folder] if folder >= 0 else _WORKING_FOLDER)
+        except OSError:
+            return
+        if name.startswith(_OF_ITSELF):
+            return
+        real = os.path.realpath(os.path.join(base, name))
+        writes = flags < 0 or bool(arguments[flags] & _WRITING)
+        if len(self.files) < MOST or real in self.files:
+            self.files[real] = self.files.get(real, False) or writes
+
+
+def _text(pid: int, address: int) -> str:
+    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
+    try:
+        return os.fsdecode(os.pread(memory, PATH_BYTES, address).partition(b"\0")[0])
+    finally:
+        os.close(memory)
+
+
+def _folder(pid: int, descriptor: int) -> str:
+    number = descriptor & 0xFFFFFFFF
+    return os.readlink(f"/proc/{pid}/cwd" if number == _WORKING_FOLDER else f"/proc/{pid}/fd/{number}")
+
+
+def new_trace() -> Trace | None:
+    """Return a trace, or None if this system cannot ask at every call."""
+    return Trace() if machine() else None

@@ -22,8 +22,8 @@ from jeepney.io.blocking import open_dbus_connection
 from tests.tray.bus import MENU, CallFailedError, Item, Watcher, session_bus, until
 from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.linux.bus import SessionBus
+from trayapp.tray.linux.dbusmenu import KIND
 from trayapp.tray.linux.icon import LinuxIcon
-from trayapp.tray.linux.sni.tree import KIND
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 

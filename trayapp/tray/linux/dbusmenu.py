@@ -1,0 +1,360 @@
+"""com.canonical.dbusmenu: the menu on the bus, the panels' requests about it, and the signals to them.
+
+Rules: libdbusmenu's dbus-menu.xml.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trayapp.tray.linux.bus import Answer, Method, SessionBus
+
+MENU = "com.canonical.dbusmenu"
+ALL_LEVELS = -1
+VERSION = 3  # of the protocol, as in libdbusmenu
+REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
+
+# Introspection, for panels that read it before they call
+MENU_XML = """<interface name="com.canonical.dbusmenu">
+<property name="Version" type="u" access="read"/><property name="TextDirection" type="s" access="read"/>
+<property name="Status" type="s" access="read"/><property name="IconThemePath" type="as" access="read"/>
+<method name="GetLayout"><arg name="parentId" type="i" direction="in"/>
+<arg name="recursionDepth" type="i" direction="in"/><arg name="propertyNames" type="as" direction="in"/>
+<arg name="revision" type="u" direction="out"/><arg name="layout" type="(ia{sv}av)" direction="out"/></method>
+<method name="GetGroupProperties"><arg name="ids" type="ai" direction="in"/>
+<arg name="propertyNames" type="as" direction="in"/><arg name="properties" type="a(ia{sv})" direction="out"/></method>
+<method name="GetProperty"><arg name="id" type="i" direction="in"/><arg name="name" type="s" direction="in"/>
+<arg name="value" type="v" direction="out"/></method>
+<method name="Event"><arg name="id" type="i" direction="in"/><arg name="eventId" type="s" direction="in"/>
+<arg name="data" type="v" direction="in"/><arg name="timestamp" type="u" direction="in"/></method>
+<method name="EventGroup"><arg name="events" type="a(isvu)" direction="in"/>
+<arg name="idErrors" type="ai" direction="out"/></method>
+<method name="AboutToShow"><arg name="id" type="i" direction="in"/>
+<arg name="needUpdate" type="b" direction="out"/></method>
+<method name="AboutToShowGroup"><arg name="ids" type="ai" direction="in"/>
+<arg name="updatesNeeded" type="ai" direction="out"/><arg name="idErrors" type="ai" direction="out"/></method>
+<signal name="ItemsPropertiesUpdated"><arg name="updatedProps" type="a(ia{sv})"/>
+<arg name="removedProps" type="a(ias)"/></signal>
+<signal name="LayoutUpdated"><arg name="revision" type="u"/><arg name="parent" type="i"/></signal>
+<signal name="ItemActivationRequested"><arg name="id" type="i"/><arg name="timestamp" type="u"/></signal>
+</interface>"""
+
+
+class MenuService:
+    """The menu on the bus. `on_click` gets the clicked item; `on_open` is called when a panel opens the menu.
+
+    Both are called on the thread that reads the bus.
+    """
+
+    interface = MENU
+    description = MENU_XML
+
+    def __init__(
+        self,
+        bus: SessionBus,
+        path: str,
+        on_click: Callable[[Any], None],
+        separator: Any,
+        on_open: Callable[[], None],
+    ) -> None:
+        self._bus, self._path, self._on_click, self._separator = bus, path, on_click, separator
+        self._on_open = on_open
+        self._lock = threading.Lock()
+        self._tickets, self._shown_ticket = itertools.count(1), 0
+        self._numbers, self._revision = EntryNumbers(), 1
+        self._root, self._shown = numbered((), self._numbers)
+        self._unread: set[int] = set()  # parents whose children changed since a panel last read them
+        self._repeat: threading.Timer | None = None
+
+    def show(self, menu: Iterable[Any] | None) -> None:
+        """Show the items of a pystray menu as they are now, from any thread. Of concurrent calls, the latest wins."""
+        ticket = next(self._tickets)
+        # Without the lock: the code that computes a text may wait for a thread that wants to show something, too.
+        read = entries(menu or (), self._separator)
+        with self._lock:
+            if ticket < self._shown_ticket:
+                return
+            self._shown_ticket = ticket
+            before = self._root
+            self._root, self._shown = numbered(read, self._numbers)
+            told = difference(before, self._root)
+            self._revision += bool(told.parents)
+            self._unread |= set(told.parents)
+            self._tell(told)
+            if told != NOTHING:
+                self._repeat_soon()
+
+    def close(self) -> None:
+        """Cancel the pending repetition of signals."""
+        with self._lock:
+            if self._repeat is not None:
+                self._repeat.cancel()
+
+    def _tell(self, told: MenuDifference) -> None:
+        """Signal each submenu that changed: KDE reads only one level, from the parent in the signal."""
+        if told.changed or told.removed:
+            self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
+        for parent in told.parents:
+            self._bus.emit(self._path, MENU, "LayoutUpdated", "ui", (self._revision, parent))
+
+    def _repeat_soon(self) -> None:
+        """Repeat the signals after a burst, because a panel may have missed some.
+
+        GNOME's extension may take an older answer for newer than a signal. KDE drops the first layout signal that
+        follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The kind of
+        an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open submenu.
+        """
+        if self._repeat is not None:
+            self._repeat.cancel()
+        self._repeat = threading.Timer(REPEAT_S, self._tell_again)
+        self._repeat.daemon = True
+        self._repeat.start()
+
+    def _tell_again(self) -> None:
+        with self._lock:
+            known = self._known()
+            nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
+            self._tell(MenuDifference([number for number in known if number in self._unread], nodes, []))
+
+    # -- the panels' requests --------------------------------------------------------------------------------------
+
+    def properties(self) -> Mapping[str, tuple[str, Any]]:
+        return {
+            "Version": ("u", VERSION),
+            "TextDirection": ("s", "ltr"),
+            "Status": ("s", "normal"),
+            "IconThemePath": ("as", []),
+        }
+
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            "GetLayout": ("iias", self._get_layout),
+            "GetGroupProperties": ("aias", self._get_group_properties),
+            "GetProperty": ("is", self._get_property),
+            "Event": ("isvu", self._event),
+            "EventGroup": ("a(isvu)", self._event_group),
+            "AboutToShow": ("i", self._about_to_show),
+            "AboutToShowGroup": ("ai", self._about_to_show_group),
+        }
+
+    def _get_layout(self, parent: int, depth: int, names: list[str]) -> Answer:
+        with self._lock:
+            revision, node = self._revision, self._known()[parent]
+            self._unread -= {read.number for read in walk(node, depth)}
+        return "u(ia{sv}av)", (revision, _layout(node, depth, names))
+
+    def _get_group_properties(self, numbers: list[int], names: list[str]) -> Answer:
+        known = self._known()
+        asked = [known[number] for number in numbers or known if number in known]
+        return "a(ia{sv})", ([(node.number, _only(node.properties, names)) for node in asked],)
+
+    def _get_property(self, number: int, name: str) -> Answer:
+        return "v", (self._known()[number].properties[name],)
+
+    def _event(self, number: int, kind: str, data: object, timestamp: int) -> Answer:
+        # A missing item is not the panel's error: it showed an older menu, and has already been told about the change.
+        self._clicked(number, kind)
+        return "", ()
+
+    def _event_group(self, events: list[tuple[int, str, object, int]]) -> Answer:
+        known = self._known()
+        for number, kind, _, _ in events:
+            self._clicked(number, kind)
+        unknown = [number for number, *_ in events if number not in known]
+        if events and len(unknown) == len(events):
+            raise LookupError("all of the items")  # as dbus-menu.xml requires
+        return "ai", (unknown,)
+
+    def _about_to_show(self, number: int) -> Answer:
+        if number not in self._known():
+            raise LookupError(number)
+        self._opens([number])
+        return "b", (number in self._unread,)
+
+    def _about_to_show_group(self, numbers: list[int]) -> Answer:
+        known = self._known()
+        self._opens(numbers)
+        return "aiai", (
+            [number for number in numbers if number in self._unread],
+            [number for number in numbers if number not in known],
+        )
+
+    def _opens(self, numbers: list[int]) -> None:
+        if ROOT in numbers:
+            self._on_open()
+
+    def _known(self) -> dict[int, MenuNode]:
+        return {node.number: node for node in walk(self._root)}
+
+    def _clicked(self, number: int, kind: str) -> None:
+        entry = self._shown.get(number)
+        if kind == "clicked" and entry is not None and entry.clickable:
+            self._on_click(entry.item)
+
+
+def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
+    """Return an (ia{sv}av), with each child boxed in a variant. `depth`: the levels of children, or ALL_LEVELS."""
+    below = node.children if depth else ()
+    return (
+        node.number,
+        _only(node.properties, names),
+        [("(ia{sv}av)", _layout(child, depth - 1 if depth > 0 else depth, names)) for child in below],
+    )
+
+
+def _only(properties: Properties, names: list[str]) -> Properties:
+    return {name: value for name, value in properties.items() if not names or name in names}
+
+
+# --- the menu as a tree of numbered nodes, and the difference between two trees: values and pure functions
+#
+# A number belongs to the meaning of an item (its key or its text, below its parent's), never to its position. A panel
+# may show an older menu than ours, and a click on it must do what was shown, or nothing. A number also belongs to the
+# kind of an item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it first sees a number.
+
+ROOT = 0
+REMEMBERED = 1000  # numbers of removed items: a menu with counters in its texts creates new ones all day
+
+KIND = ("type", "children-display", "toggle-type")
+
+Properties = dict[str, tuple[str, Any]]  # name -> D-Bus signature and value
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """The content of a menu item, read once. `item`: the pystray item that a click calls."""
+
+    key: str
+    properties: Properties
+    item: Any
+    children: tuple[MenuEntry, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return the part that panels build only once: a submenu, a check mark, a separator, or a plain entry."""
+        return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
+
+    @property
+    def clickable(self) -> bool:
+        """True if a click does something: not for separators, disabled entries, and submenus."""
+        return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
+
+
+@dataclass(frozen=True, slots=True)
+class MenuNode:
+    """A menu entry with its number."""
+
+    number: int
+    properties: Properties
+    children: tuple[MenuNode, ...] = ()
+
+
+class EntryNumbers:
+    """Gives each key its number: always the same one, and never one number to two keys."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Key, int] = OrderedDict()
+        self._last = ROOT
+
+    def __getitem__(self, key: Key) -> int:
+        if key not in self._known:
+            self._last += 1
+            self._known[key] = self._last
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def forget(self, shown: int) -> None:
+        """Drop the oldest keys beyond REMEMBERED, but none of those that the `shown` latest lookups were about."""
+        while len(self._known) > shown + REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
+    """Read the items of a pystray menu as they are now. This calls the functions that compute their texts."""
+    return tuple(_entry(item, separator) for item in menu)
+
+
+def _entry(item: Any, separator: Any) -> MenuEntry:
+    if item is separator:
+        return MenuEntry("", {"type": ("s", "separator")}, item)
+    text, checked, submenu = item.text, item.checked, item.submenu
+    properties: Properties = {"label": ("s", text.replace("_", "__")), "enabled": ("b", bool(item.enabled))}
+    if checked is not None:
+        properties["toggle-type"] = ("s", "radio" if item.radio else "checkmark")
+        properties["toggle-state"] = ("i", int(bool(checked)))
+    if submenu:
+        properties["children-display"] = ("s", "submenu")
+    return MenuEntry(getattr(item, "key", text), properties, item, entries(submenu or (), separator))
+
+
+def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
+    """Return the tree below ROOT, and the entries by number."""
+    shown: dict[int, MenuEntry] = {}
+    root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
+    numbers.forget(len(shown))
+    return root, shown
+
+
+def _nodes(
+    menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers, shown: dict[int, MenuEntry]
+) -> tuple[MenuNode, ...]:
+    seen: dict[str, int] = {}
+    nodes = []
+    for entry in menu:
+        seen[entry.key] = seen.get(entry.key, 0) + 1  # tells separators apart, and siblings without a key of their own
+        key = (*parent, entry.key, seen[entry.key], entry.kind)
+        number = numbers[key]
+        shown[number] = entry
+        nodes.append(MenuNode(number, entry.properties, _nodes(entry.children, key, numbers, shown)))
+    return tuple(nodes)
+
+
+def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
+    """Yield the node and those below it. `depth`: the number of levels to visit, or -1 for all."""
+    if depth:
+        yield node
+        for child in node.children:
+            yield from walk(child, depth - 1)
+
+
+def without_kind(properties: Properties) -> Properties:
+    """Return the properties that can change while an item keeps its number."""
+    return {name: value for name, value in properties.items() if name not in KIND}
+
+
+class MenuDifference(NamedTuple):
+    """The changes to report to panels.
+
+    `parents`: nodes of both trees whose own children were added, removed, or moved, outermost first. `changed` and
+    `removed`: properties by number, for nodes that are in both trees.
+    """
+
+    parents: list[int]
+    changed: list[tuple[int, Properties]]
+    removed: list[tuple[int, list[str]]]
+
+
+NOTHING = MenuDifference([], [], [])
+
+
+def difference(old: MenuNode, new: MenuNode) -> MenuDifference:
+    """Compare two trees. Nodes with the same number are the same item."""
+    before = {node.number: node for node in walk(old)}
+    parents, changed, removed = [], [], []
+    for node in walk(new):
+        known = before.get(node.number)
+        if known is None:
+            continue
+        if [child.number for child in known.children] != [child.number for child in node.children]:
+            parents.append(node.number)
+        if fresh := {name: value for name, value in node.properties.items() if known.properties.get(name) != value}:
+            changed.append((node.number, fresh))
+        if lost := [name for name in known.properties if name not in node.properties]:
+            removed.append((node.number, lost))
+    return MenuDifference(parents, changed, removed)

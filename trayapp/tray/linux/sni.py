@@ -1,0 +1,231 @@
+"""The icon as a StatusNotifierItem: item and menu (dbusmenu) together, registered with every panel that starts.
+
+Rules: freedesktop.org "Status Notifier Item". Never here: pystray's classes, X.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jeepney import Message
+
+from trayapp.tray.icons import Artwork, Pixmap, pixmaps
+from trayapp.tray.linux.bus import Answer, Method, SessionBus, method_call, values
+from trayapp.tray.linux.dbusmenu import MenuService
+
+log = logging.getLogger(__name__)
+WATCHER = "org.kde.StatusNotifierWatcher"
+WATCHER_PATH = "/StatusNotifierWatcher"
+ITEM_PATH = "/StatusNotifierItem"
+MENU_PATH = "/StatusNotifierItem/Menu"
+ITEM = "org.kde.StatusNotifierItem"
+# A tooltip may hold markup (specification), but panels differ. XFCE shows no tooltip that contains <br>. Plasma shows
+# "&amp;" literally in a text without anything like "<", and joins the lines of a text that has it. Text without any of
+# these characters looks right everywhere.
+PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
+
+
+# Introspection, for panels that read it before they call
+ITEM_XML = """<interface name="org.kde.StatusNotifierItem">
+<property name="Category" type="s" access="read"/><property name="Id" type="s" access="read"/>
+<property name="Title" type="s" access="read"/><property name="Status" type="s" access="read"/>
+<property name="WindowId" type="i" access="read"/><property name="IconThemePath" type="s" access="read"/>
+<property name="IconName" type="s" access="read"/><property name="IconPixmap" type="a(iiay)" access="read"/>
+<property name="OverlayIconName" type="s" access="read"/>
+<property name="OverlayIconPixmap" type="a(iiay)" access="read"/>
+<property name="AttentionIconName" type="s" access="read"/>
+<property name="AttentionIconPixmap" type="a(iiay)" access="read"/>
+<property name="AttentionMovieName" type="s" access="read"/>
+<property name="IconAccessibleDesc" type="s" access="read"/>
+<property name="AttentionAccessibleDesc" type="s" access="read"/>
+<property name="ToolTip" type="(sa(iiay)ss)" access="read"/><property name="ItemIsMenu" type="b" access="read"/>
+<property name="Menu" type="o" access="read"/>
+<method name="Activate"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
+<method name="SecondaryActivate"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
+<method name="ContextMenu"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
+<method name="Scroll"><arg name="delta" type="i" direction="in"/><arg name="orientation" type="s" direction="in"/>
+</method>
+<method name="ProvideXdgActivationToken"><arg name="token" type="s" direction="in"/></method>
+<signal name="NewIcon"/><signal name="NewAttentionIcon"/><signal name="NewTitle"/><signal name="NewToolTip"/>
+<signal name="NewStatus"><arg name="status" type="s"/></signal></interface>"""
+
+
+class StatusNotifierIcon:
+    """An icon for panels that support StatusNotifierItem. All methods may be called from any thread.
+
+    The callbacks run on the thread that reads the bus:
+
+    - `on_activate`: the icon was clicked.
+    - `on_click`: a menu item was clicked; gets the pystray item.
+    - `on_open`: the menu is about to be shown.
+    - `on_watcher`: True if a panel can show the icon, False if not; first called with the present state.
+    """
+
+    def __init__(
+        self,
+        bus: SessionBus,
+        name: str,
+        separator: Any,
+        on_activate: Callable[[], None],
+        on_click: Callable[[Any], None],
+        on_watcher: Callable[[bool], None],
+        on_open: Callable[[], None],
+    ) -> None:
+        self._bus, self._on_watcher = bus, on_watcher
+        self._item = ItemService(bus, ITEM_PATH, MENU_PATH, name, on_activate)
+        self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
+        self._visible, self._watcher = False, ""
+        self._lock = threading.Lock()
+        self._tickets, self._drawn_ticket = itertools.count(1), 0
+        bus.serve(ITEM_PATH, self._item)
+        bus.serve(MENU_PATH, self._menu)
+        bus.follow(WATCHER, self._watcher_is)
+
+    def show(self, visible: bool) -> None:
+        """Show or hide the icon."""
+        self._visible = visible
+        self._item.show(visible=visible)
+        if visible:
+            self._register()
+
+    def picture(self, artwork: Artwork) -> None:
+        """Show another picture. Of two concurrent calls, the later one wins."""
+        ticket = next(self._tickets)
+        drawn = tuple(pixmaps(artwork))
+        with self._lock:
+            if ticket > self._drawn_ticket:
+                self._drawn_ticket = ticket
+                self._item.show(pixmaps=drawn)
+
+    def title(self, text: str) -> None:
+        """Show another tooltip; its first line is the headline."""
+        self._item.show(title=text)
+
+    def attention(self, wanted: bool) -> None:
+        """Ask panels not to hide the icon among the unimportant ones."""
+        self._item.show(attention=wanted)
+
+    def menu(self, menu: Iterable[Any] | None) -> None:
+        """Show the items of a pystray menu as they are now."""
+        self._menu.show(menu)
+
+    def close(self) -> None:
+        """Remove item and menu from the bus. Panels notice when the connection ends: the protocol cannot unregister."""
+        self.show(False)
+        self._menu.close()
+        self._bus.withdraw(ITEM_PATH)
+        self._bus.withdraw(MENU_PATH)
+
+    def _watcher_is(self, owner: str) -> None:
+        self._watcher = owner
+        if owner and self._visible:
+            self._register()
+        self._on_watcher(bool(owner))
+
+    def _register(self) -> None:
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses icons with a bus name."""
+        if not self._watcher:
+            return
+        call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
+        self._bus.call(call, _registered)
+
+
+def _registered(reply: Message | None) -> None:
+    if reply is not None and values(reply) is None:
+        log.warning("The panel refused the icon: %s", reply.header.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLook:
+    """The visible state of the item. `title`: lines, with the headline first."""
+
+    pixmaps: tuple[Pixmap, ...] = ()
+    title: str = ""
+    attention: bool = False
+    visible: bool = False
+
+    @property
+    def status(self) -> str:
+        """Return one of the specification's three values."""
+        return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
+
+
+class ItemService:
+    """The item on the bus: picture, title, tooltip and status, and clicks on the icon itself.
+
+    `on_activate` is called on the thread that reads the bus.
+    """
+
+    interface = ITEM
+    description = ITEM_XML
+
+    def __init__(self, bus: SessionBus, path: str, menu_path: str, name: str, on_activate: Callable[[], None]) -> None:
+        self._bus, self._path, self._menu_path, self._name = bus, path, menu_path, name
+        self._on_activate = on_activate
+        self._look = ItemLook()
+        self._lock = threading.Lock()
+
+    def show(self, **changes: Any) -> None:
+        """Change fields of the ItemLook, and signal the differences to panels. Call this from any thread."""
+        with self._lock:
+            before, self._look = self._look, replace(self._look, **changes)
+            for member, signature, body in _signals(before, self._look):
+                self._bus.emit(self._path, ITEM, member, signature, body)
+
+    def properties(self) -> Mapping[str, tuple[str, Any]]:
+        look = self._look
+        headline, _, rest = look.title.partition("\n")
+        pixmaps = ("a(iiay)", list(look.pixmaps))
+        return {
+            "Category": ("s", "ApplicationStatus"),
+            "Id": ("s", self._name),
+            "Title": ("s", headline or self._name),
+            "Status": ("s", look.status),
+            "WindowId": ("i", 0),
+            "IconThemePath": ("s", ""),
+            "IconName": ("s", ""),
+            "IconPixmap": pixmaps,
+            "OverlayIconName": ("s", ""),
+            "OverlayIconPixmap": ("a(iiay)", []),
+            "AttentionIconName": ("s", ""),
+            "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
+            "AttentionMovieName": ("s", ""),
+            "IconAccessibleDesc": ("s", headline),  # libayatana's, read aloud by GNOME
+            "AttentionAccessibleDesc": ("s", headline),
+            "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
+            "ItemIsMenu": ("b", False),
+            "Menu": ("o", self._menu_path),
+        }
+
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            "Activate": ("ii", self._activate),
+            "SecondaryActivate": ("ii", self._activate),
+            "ContextMenu": ("ii", _nothing),  # the panel shows our menu itself
+            "Scroll": ("is", _nothing),
+            "ProvideXdgActivationToken": ("s", _nothing),
+        }
+
+    def _activate(self, x: int, y: int) -> Answer:
+        self._on_activate()
+        return "", ()
+
+
+def _nothing(*arguments: object) -> Answer:
+    return "", ()
+
+
+def _signals(before: ItemLook, after: ItemLook) -> list[tuple[str, str | None, tuple[str, ...]]]:
+    told: list[tuple[str, str | None, tuple[str, ...]]] = []
+    if before.pixmaps != after.pixmaps:
+        told += [("NewIcon", None, ()), ("NewAttentionIcon", None, ())]
+    if before.title != after.title:
+        told += [("NewTitle", None, ()), ("NewToolTip", None, ())]
+    if before.status != after.status:
+        told += [("NewStatus", "s", (after.status,))]
+    return told
