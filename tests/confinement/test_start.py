@@ -265,9 +265,9 @@ async def test_servers_of_sessions_are_confined_each(tmp_path: Path) -> None:
 @pytest.mark.requirement("confine-refused")
 def test_a_message_with_two_paths_is_about_the_one_out_of_reach(tmp_path: Path) -> None:
     from trayapp.confinement.policy import Policy
-    from trayapp.confinement.record import Record, Refusal
+    from trayapp.confinement.record import Refusal, RefusalRecord
 
-    record = Record("s", Confine(), str(tmp_path), policy=Policy(("/usr",), (), (), True, False))
+    record = RefusalRecord("s", Confine(), str(tmp_path), policy=Policy(("/usr",), (), (), True, False))
     record.read(b"/usr/bin/python: can't open file '/srv/s.py': [Errno 13] Permission")
     record.read(b" denied\nErrno 13: all well\nEACCES: permission denied, open '/usr/share/x'\n")
     assert list(record.refusals) == [Refusal("write", "/srv/s.py"), Refusal("write", "/usr/share/x")]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.model.test_redact import FORMS, SECRET
-from trayapp.history.ended import Caller, EndedCall
+from trayapp.history.ended_call import Caller, EndedCall
 from trayapp.history.record import TEXT_MOST, Row, RowMaker
 from trayapp.history.store import WAL_BYTES, Filter, HistoryFile
 from trayapp.model.errors import StorageError

@@ -69,7 +69,7 @@ def test_a_thousand_changes_within_a_pause_are_one_redraw_of_the_last_state() ->
     steps.drawn()
     for number in range(1, 1001):
         state[0] = number
-        redraws.wanted()
+        redraws.request()
     steps.one_more(redraws)
     assert drawn == [0, 1000]
     assert steps.pauses == [PAUSE_S, PAUSE_S]
@@ -100,7 +100,7 @@ def test_a_redraw_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.CRITICAL):
         redraws.start()
         steps.drawn()
-        redraws.wanted()
+        redraws.request()
         steps.one_more(redraws)
     assert len(calls) == 2
 

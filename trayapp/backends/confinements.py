@@ -19,7 +19,7 @@ from trayapp.model.settings import Settings, confine_of
 from trayapp.model.status import ConfinementStatus
 
 if TYPE_CHECKING:
-    from trayapp.confinement.record import Record, Refusal
+    from trayapp.confinement.record import Refusal, RefusalRecord
 
 _LAST_LOADED = "trayapp.confinement.start"  # imported when the first server is confined
 log = logging.getLogger(__name__)
@@ -29,11 +29,11 @@ class Confinements:
     """Confinement records by server name. `changed` is called on every new refusal."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None, *, trial: bool = False) -> None:
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, RefusalRecord] = {}
         self._changed = changed
         self._trial = trial  # if True, every file access is recorded
 
-    def get(self, name: str) -> Record | None:
+    def get(self, name: str) -> RefusalRecord | None:
         """Return the record of the server's last start, or None if it was not confined."""
         return self._records.get(name)
 
@@ -44,7 +44,7 @@ class Confinements:
 
     async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
-    ) -> Record | None:
+    ) -> RefusalRecord | None:
         """Return a new record for a start of the server, or None if it should not be confined.
 
         Refusals are kept until the server's `confine` changes: it may have other connections, or a refusal may have
@@ -56,10 +56,10 @@ class Confinements:
             return None
         if _LAST_LOADED not in sys.modules:
             await anyio.to_thread.run_sync(import_module, _LAST_LOADED)  # in a thread: other servers' calls continue
-        from trayapp.confinement.record import Record
+        from trayapp.confinement.record import RefusalRecord
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())
-        record, last = Record(server.name, confine, home), self._records.get(server.name)
+        record, last = RefusalRecord(server.name, confine, home), self._records.get(server.name)
         if last is not None and last.confine == confine:
             record.refusals = last.refusals
         self._records[server.name] = record
@@ -70,7 +70,7 @@ class Confinements:
         record.heard = lambda refusal: self._note(record, refusal, stderr)
         return record
 
-    def _note(self, record: Record, refusal: Refusal, stderr: Callable[[bytes], None]) -> None:
+    def _note(self, record: RefusalRecord, refusal: Refusal, stderr: Callable[[bytes], None]) -> None:
         line = record.line(refusal)
         log.info("%s: %s", record.server, line)
         stderr(f"[multi-mcp] {line}\n".encode())

@@ -32,7 +32,7 @@ from trayapp.model.known_secrets import KNOWN
 from trayapp.model.servers import Auth, ServerConfig, auth_of
 
 if TYPE_CHECKING:
-    from trayapp.confinement.record import Record
+    from trayapp.confinement.record import RefusalRecord
     from trayapp.confinement.start import Confinement
     from trayapp.packages.locks import Locks
 
@@ -96,7 +96,7 @@ async def prepared(
     environ: Mapping[str, str],
     keyring: Keyring,
     now: float,
-    record: Record | None = None,
+    record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
     """Do what `prepare` does once the login shell's PATH is known. Run an npx server without npm if npm has cached it.
@@ -128,7 +128,7 @@ async def prepared(
 
 
 def _confined(
-    launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: Record, package: str | None
+    launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: RefusalRecord, package: str | None
 ) -> StdioLaunch:
     from trayapp.confinement.places import own_folders, scratch_folder  # not before a server is confined
     from trayapp.confinement.start import Confinement, confined_environment

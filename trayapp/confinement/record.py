@@ -74,7 +74,7 @@ def shorten(path: str, home: str) -> str:
 
 
 @dataclass
-class Record:
+class RefusalRecord:
     """One server's confinement status: `way` is "" until it runs, and "open" if it runs unconfined (`confine: try`)."""
 
     server: str

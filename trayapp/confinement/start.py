@@ -20,7 +20,7 @@ from trayapp.confinement import seccomp
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.confinement.proxy import HostProxy, proxy_environment
-from trayapp.confinement.record import NETWORK, SOCKETS, Record, Refusal
+from trayapp.confinement.record import NETWORK, SOCKETS, Refusal, RefusalRecord
 from trayapp.confinement.ways import NoWayError, Way, choose
 from trayapp.model.errors import ConnectFailedError
 
@@ -39,7 +39,7 @@ class Confinement:
     `said`: variables that servers.yaml sets. `package`: the folder of a locked package.
     """
 
-    record: Record
+    record: RefusalRecord
     own: tuple[str, ...]
     scratch: str
     said: frozenset[str] = field(default_factory=frozenset)
@@ -56,7 +56,7 @@ def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> di
 class ConfinedStart:
     """Starts one confined program. `argv` and `env` are those of its launch, until a wrapper changes them."""
 
-    def __init__(self, record: Record, policy: Policy | None, way: Way | None, program: Program) -> None:
+    def __init__(self, record: RefusalRecord, policy: Policy | None, way: Way | None, program: Program) -> None:
         self._record = record
         self._policy = policy
         self._way = way

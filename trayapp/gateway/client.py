@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trayapp.backends.context import Live
-from trayapp.history.ended import EndedCall
+from trayapp.history.ended_call import EndedCall
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
 OnRequest = Callable[[Request], None]  # answered sooner or later with ClientPeer.respond

@@ -355,7 +355,7 @@ class GatewayHost:
     async def _listen_again(self) -> None:
         """Open the socket again. Raises AlreadyRunningError, StorageError."""
         if self._lock is not None:
-            self._lock.acquire_anew()
+            self._lock.reacquire()
         self._listener.close()
         self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
         if self._gateway.http_url is not None:

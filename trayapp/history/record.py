@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from trayapp.catalog.tokens import tokens
-from trayapp.history.ended import HEAD_BYTES, Caller, EndedCall, Outcome
+from trayapp.history.ended_call import HEAD_BYTES, Caller, EndedCall, Outcome
 from trayapp.model.redact import TAIL_DROPPED, redacted
 from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads

@@ -21,7 +21,7 @@ from trayapp.model.settings import HistorySettings
 from trayapp.model.status import Problem
 
 if TYPE_CHECKING:
-    from trayapp.history.ended import Caller, EndedCall
+    from trayapp.history.ended_call import Caller, EndedCall
     from trayapp.history.record import Row
     from trayapp.history.store import Filter, HistoryFile
 
@@ -39,7 +39,7 @@ RETRY_S = 5.0  # after a failure, so that a full disk is not retried with every 
 Result = TypeVar("Result")
 
 
-class FactsOfCalls(Protocol):
+class CallLookup(Protocol):
     """The facts of a call that only the gateway knows."""
 
     def caller(self, caller: Any) -> Caller:
@@ -50,7 +50,7 @@ class FactsOfCalls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Today:
+class DailyCount:
     """The number of calls since midnight, and of those that failed."""
 
     day: int = 0
@@ -58,8 +58,8 @@ class Today:
     failed: int = 0
 
 
-class Pace:
-    """Pace of a thread that lets the event loop run: short work, then a rest. `since`: perf_counter of its oldest call.
+class Throttle:
+    """Limits how long a thread works without a rest. `since`: perf_counter of its oldest call.
 
     Threads of one interpreter take turns of 5 ms unless they sleep, which the calls would feel.
     """
@@ -68,7 +68,7 @@ class Pace:
         self._since = since
         self._began = time.perf_counter()
 
-    def keep(self) -> None:
+    def rest(self) -> None:
         """Sleep if the thread has worked long enough."""
         now = time.perf_counter()
         if now - self._began > WORK_S:
@@ -85,7 +85,7 @@ class Recorder:
     It is broad because both of its sides, event loop and thread, share the pending calls.
     """
 
-    def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: FactsOfCalls) -> None:
+    def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: CallLookup) -> None:
         self.path = folder / FILE_NAME
         self._settings = settings
         self._facts = facts
@@ -99,7 +99,7 @@ class Recorder:
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
         self.batches = 0  # that were written
-        self.today: Today | None = None  # None: not counted yet
+        self.today: DailyCount | None = None  # None: not counted yet
         self.problem: Problem | None = None
 
     @property
@@ -229,14 +229,14 @@ class Recorder:
             log.debug("The event loop ended before the history was written")
 
     def _write_rows(self, calls: list[EndedCall], epoch: float) -> Problem | None:
-        from trayapp.history.ended import FAILURES
+        from trayapp.history.ended_call import FAILURES
         from trayapp.history.record import RowMaker
 
         if time.monotonic() < self._retry_at:
             return self.problem
         maker = RowMaker(with_texts=self._settings().arguments)
         kinds, callers = cache(self._facts.kind), cache(self._facts.caller)
-        pace, file = Pace(calls[0].ended), self._opened()
+        throttle, file = Throttle(calls[0].ended), self._opened()
         if self.today is None:
             self._count_today()
         for first in range(0, len(calls), ROWS_AT_ONCE):
@@ -245,7 +245,7 @@ class Recorder:
                 tool = str(call.params.get("name", "")) if isinstance(call.params, dict) else ""
                 kind = kinds(call.server, tool) if call.method == "tools/call" else ""
                 rows.append(maker.row(call, callers(call.caller), epoch + call.ended, kind))
-                pace.keep()
+                throttle.rest()
             try:
                 file.add(rows)
             except StorageError:
@@ -257,18 +257,18 @@ class Recorder:
             self.today = replace(today, calls=today.calls + len(rows), failed=today.failed + failed)
         return self._aside_problem(file)
 
-    def _current(self, moment: float) -> Today:
+    def _current(self, moment: float) -> DailyCount:
         """Return today's counts; zero if a new day has begun."""
         day = time.localtime(moment).tm_yday
-        return self.today if self.today is not None and self.today.day == day else Today(day)
+        return self.today if self.today is not None and self.today.day == day else DailyCount(day)
 
     def _count_today(self) -> None:
         now = time.localtime()
         midnight = time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 0, 0, 0, 0, 0, -1))
         try:
-            self.today = Today(now.tm_yday, *self._opened().count_since(midnight))
+            self.today = DailyCount(now.tm_yday, *self._opened().count_since(midnight))
         except StorageError:
-            self.today = Today(now.tm_yday)
+            self.today = DailyCount(now.tm_yday)
 
     def _close(self) -> None:
         if self._file is not None:

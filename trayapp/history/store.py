@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trayapp.history.ended import FAILURES
+from trayapp.history.ended_call import FAILURES
 from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 

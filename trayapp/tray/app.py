@@ -53,7 +53,7 @@ class TrayPlatform(Protocol):
         """Withdraw the notice with that key, where the system supports this."""
 
 
-class Renewal(Protocol):
+class ReplacementCheck(Protocol):
     """Tells if an update replaced the program: the part of service/installed.Update that the app uses."""
 
     def replaced_this_process(self) -> bool: ...
@@ -71,12 +71,12 @@ class App:
         sources: StateSources,
         face: TrayPlatform,
         clock: Callable[[], float],
-        renewal: Renewal,
+        replacement: ReplacementCheck,
     ) -> None:
         self._sources = sources
         self._face = face
         self._clock = clock
-        self._renewal = renewal
+        self._replacement = replacement
         self._actions: Actions
         self._supervisor: Supervisor
         self._told = NoticeMemory()
@@ -112,7 +112,7 @@ class App:
         self._redraws.start()
         self._looked_at = self._clock()
         self._sources.look_around()
-        self._redraws.wanted()
+        self._redraws.request()
 
     def _hear_signals(self) -> None:
         """Handle signals on a separate thread: one that arrives as the main thread goes to sleep would not wake it."""
@@ -159,8 +159,8 @@ class App:
         """Take what the supervisor sees. States that are too short to be drawn still cause notifications."""
         if self._sources.see(seen):
             self._tell()
-        self._redraws.wanted()
-        if seen.snapshot and self._renewal.replaced_gateway(seen.snapshot["gateway"]["pid"]):
+        self._redraws.request()
+        if seen.snapshot and self._replacement.replaced_gateway(seen.snapshot["gateway"]["pid"]):
             threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
 
     def _renew_gateway(self) -> None:
@@ -174,7 +174,7 @@ class App:
     def looked_around(self) -> None:
         """Read again what no snapshot shows, after a click changed it."""
         self._sources.look_around()
-        self._redraws.wanted()
+        self._redraws.request()
 
     def opened(self) -> None:
         """Read again what no snapshot shows while the menu is open, unless that was done less than LOOK_AGAIN_S ago."""
@@ -240,7 +240,7 @@ class App:
         if request == ENDED_BY:
             self.quit_soon()
             return ENDS_NOW
-        if self._renewal.replaced_this_process():
+        if self._replacement.replaced_this_process():
             self._renew()
             return UPDATED
         self.click(Action(Verb.SHOW_STATE))

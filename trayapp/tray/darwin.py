@@ -94,14 +94,14 @@ def _hear_opened(opened: Opened) -> object:
     """Call `opened` for each link and file that macOS opens with this app. Return what has to be kept meanwhile."""
     import Foundation
 
-    class Hearer(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
+    class AppleEventReceiver(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
         """Receives Apple events."""
 
         def hear_reply_(self, event: Any, reply: Any) -> None:
             for text in opened_texts(event):
                 opened(text)
 
-    hearer = Hearer.alloc().init()
+    hearer = AppleEventReceiver.alloc().init()
     manager = Foundation.NSAppleEventManager.sharedAppleEventManager()
     for kind, name in ((GET_URL, GET_URL), (CORE, OPEN_DOCUMENTS)):
         manager.setEventHandler_andSelector_forEventClass_andEventID_(hearer, "hear:reply:", kind, name)

@@ -77,11 +77,11 @@ def _constant(value: bool, *_: object) -> bool:
 
 
 class Redraws:
-    """Calls `draw` on its own thread after `wanted()`, with a pause after each call.
+    """Calls `draw` on its own thread after `request()`, with a pause after each call.
 
     Many changes cause one redraw, and the last state is always drawn.
 
-    `draw` returns the seconds until its next call at the latest; None = not before the next `wanted()`. `sleep` waits
+    `draw` returns the seconds until its next call at the latest; None = not before the next `request()`. `sleep` waits
     that many seconds; tests pass another.
     """
 
@@ -89,31 +89,31 @@ class Redraws:
         self._draw = draw
         self._ended = threading.Event()
         self._sleep = sleep or self._ended.wait
-        self._wanted = threading.Event()
+        self._requested = threading.Event()
         self._thread = threading.Thread(target=self._run, name="redraws", daemon=True)
 
     def start(self) -> None:
         """Start the thread, with a first redraw."""
-        self._wanted.set()
+        self._requested.set()
         self._thread.start()
 
-    def wanted(self) -> None:
+    def request(self) -> None:
         """Request a redraw. Call this from any thread; it returns at once."""
-        self._wanted.set()
+        self._requested.set()
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Stop drawing."""
         self._ended.set()
-        self._wanted.set()
+        self._requested.set()
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         again_s: float | None = None
         while True:
-            self._wanted.wait(again_s)
+            self._requested.wait(again_s)
             if self._ended.is_set():
                 return
-            self._wanted.clear()  # a later change causes another redraw
+            self._requested.clear()  # a later change causes another redraw
             try:
                 again_s = self._draw()
             except Exception:  # the boundary of a redraw: later ones must still happen

@@ -186,7 +186,7 @@ def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
         return False
     from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
 
-    return selection.own(text, environ)
+    return selection.own_selection(text, environ)
 
 
 def _create(path: Path) -> None:

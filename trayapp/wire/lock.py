@@ -101,7 +101,7 @@ class GatewayLock(FileLock):
         if holder is not None:
             raise AlreadyRunningError(holder)
 
-    def acquire_anew(self) -> None:
+    def reacquire(self) -> None:
         """Release the lock and take it again, as its file may have been removed.
 
         Raises the errors of `acquire`; no lock is held then.

@@ -15,7 +15,7 @@ import Xlib.X
 
 from tests.tray.bus import until
 from tests.tray.desktop.session import start_screen
-from trayapp.tray.linux.selection import SELECTION, own
+from trayapp.tray.linux.selection import SELECTION, own_selection
 
 
 class Reader:
@@ -47,8 +47,8 @@ class Reader:
 @pytest.mark.requirement("tray-actions")
 def test_what_is_copied_is_pasted_until_somebody_else_copies() -> None:
     with start_screen() as name:
-        assert own("one", {"DISPLAY": name})
-        assert own("multi-mcp stdio ä", {"DISPLAY": name}), "the newer one takes its place"
+        assert own_selection("one", {"DISPLAY": name})
+        assert own_selection("multi-mcp stdio ä", {"DISPLAY": name}), "the newer one takes its place"
         reader = Reader(name)
         assert reader.paste("UTF8_STRING") == "multi-mcp stdio ä".encode()
         assert {"TARGETS", "UTF8_STRING", "text/plain"} <= reader.names()
@@ -60,6 +60,6 @@ def test_what_is_copied_is_pasted_until_somebody_else_copies() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # python-xlib leaves sockets open
 def test_without_a_display_nothing_is_copied() -> None:
-    assert not own("x", {})
-    assert not own("x", {"DISPLAY": ":987"})
-    assert not own("x" * 300_000, {"DISPLAY": ":0"})
+    assert not own_selection("x", {})
+    assert not own_selection("x", {"DISPLAY": ":987"})
+    assert not own_selection("x" * 300_000, {"DISPLAY": ":0"})

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from trayapp.catalog.tool_class import classify
-from trayapp.history.ended import Caller
+from trayapp.history.ended_call import Caller
 from trayapp.model.offer import Offer
 
 
 class CallFacts:
-    """Facts about callers and tools of one gateway (history.recorder.FactsOfCalls). Called in the history's thread."""
+    """Facts about callers and tools of one gateway (history.recorder.CallLookup). Called in the history's thread."""
 
     def __init__(self, offer_of: Callable[[str], Offer | None]) -> None:
         self._offer_of = offer_of

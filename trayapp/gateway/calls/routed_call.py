@@ -15,7 +15,7 @@ from trayapp.gateway.asks.errors import NotAllowedError, taken_away
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.gateway.calls.users_yes import GATED, AskingSession, UsersYes
-from trayapp.history.ended import HEAD_BYTES, RECORDED, EndedCall, Outcome
+from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import (

@@ -39,7 +39,7 @@ from trayapp.gateway.mcp_tool.availability import Availability, availability, wh
 from trayapp.gateway.mcp_tool.results import as_tool_result
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.view import View
-from trayapp.history.ended import Caller, EndedCall, refused_call
+from trayapp.history.ended_call import Caller, EndedCall, refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError

@@ -22,7 +22,7 @@ from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_re
 from trayapp.gateway.mcp_tool.shared import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
-from trayapp.history.ended import refused_call
+from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId, RpcError
 

@@ -27,7 +27,7 @@ from trayapp.gateway.sessions.handshake import discover, initialize, set_level, 
 from trayapp.gateway.sessions.lists import LISTS
 from trayapp.gateway.sessions.pending import already_under_way
 from trayapp.gateway.sessions.session import Session, SessionParts
-from trayapp.history.ended import refused_call
+from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import CANCELLED, INVALID_PARAMS, Params, Request, RequestId, RpcError, is_request_id

@@ -25,7 +25,7 @@ X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, OSError)
 LONGEST = 200_000  # bytes; a longer text would need an incremental transfer
 
 
-def own(text: str, environ: Mapping[str, str]) -> bool:
+def own_selection(text: str, environ: Mapping[str, str]) -> bool:
     """Offer `text` until another program copies something. Return False if no display accepts us or it is too long."""
     data = text.encode()
     if not environ.get("DISPLAY") or len(data) > LONGEST:
