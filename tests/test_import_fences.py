@@ -83,7 +83,7 @@ LIBRARIES: dict[str, set[str]] = {
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
-    "PIL": {"tray.icons", "tray.linux.xembed"},
+    "PIL": {"tray.icons", "tray.artwork", "tray.linux.xembed"},
     "jeepney": {"tray.linux.bus", "tray.linux.sni", "tray.linux.notifications", "backends", "auth"},
     "AppKit": {"tray.darwin"},
     "Foundation": {"tray.darwin"},

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from PIL import Image, ImageDraw
@@ -317,46 +317,3 @@ def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
 def _to_grid(value: float, width: int) -> float:
     """Return the nearest position at which a line of that width has its edges on pixels."""
     return math.floor(value) + 0.5 if width % 2 else float(math.floor(value + 0.5))
-
-
-# --- in every size that a panel may ask for, and in the panels' format
-
-# One picture for all sizes, pictures by size (pixels, square), or a function that draws the requested size.
-Artwork: TypeAlias = "Image.Image | Mapping[int, Image.Image] | Callable[[int], Image.Image]"
-PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
-
-Pixmap = tuple[int, int, bytes]
-
-
-def at_size(artwork: Artwork, size: int) -> Image.Image:
-    """Return the picture as RGBA of `size` by `size` pixels.
-
-    A missing size is made from the nearest larger one or, if there is none, from the largest.
-    """
-    drawn = _source(artwork, size)
-    picture = drawn if drawn.mode == "RGBA" else drawn.convert("RGBA")
-    return picture if picture.size == (size, size) else picture.resize((size, size))
-
-
-def _source(artwork: Artwork, size: int) -> Image.Image:
-    if isinstance(artwork, Mapping):
-        return artwork[min((known for known in artwork if known >= size), default=max(artwork))]
-    if callable(artwork):
-        return artwork(size)
-    return artwork
-
-
-def argb32(picture: Image.Image) -> bytes:
-    """Convert RGBA pixels to ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
-    rgba = picture.tobytes()
-    turned = bytearray(len(rgba))
-    turned[0::4] = rgba[3::4]
-    turned[1::4] = rgba[0::4]
-    turned[2::4] = rgba[1::4]
-    turned[3::4] = rgba[2::4]
-    return bytes(turned)
-
-
-def pixmaps(artwork: Artwork) -> list[Pixmap]:
-    """Return the picture in all PANEL_SIZES, each a (width, height, ARGB32)."""
-    return [(size, size, argb32(at_size(artwork, size))) for size in PANEL_SIZES]
