@@ -21,7 +21,7 @@ from trayapp.wire.handling import RequestContext
 from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
 
 if TYPE_CHECKING:
-    from trayapp.confinement.record import Record
+    from trayapp.confinement.record import RefusalRecord
 
 
 @asynccontextmanager
@@ -80,7 +80,7 @@ async def open_stdio(
             tasks.cancel_scope.cancel()
 
 
-def _feed_and_read(feed: Callable[[bytes], None], record: Record, data: bytes) -> None:
+def _feed_and_read(feed: Callable[[bytes], None], record: RefusalRecord, data: bytes) -> None:
     record.read_answer(data)
     feed(data)
 
