@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,7 +35,13 @@ hypothesis_settings.load_profile("any-machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A shell without job control starts what runs in its background deaf to Ctrl-C, and children inherit that."""
+    """Undo what the starting shell left behind: children inherit it.
+
+    A shell without job control starts its background deaf to Ctrl-C. Where bytecode is not kept, each of the thousands
+    of processes that tests start compiles the program again: most of what their start costs.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -265,20 +265,23 @@ def room_allowed(item: Import, target: str) -> bool:
     return lazy or within(target, NARROWER.get(item.module, ROOMS.get(source_room, set())))
 
 
-IMPORTS = scan(ROOT / PACKAGE)
+@pytest.fixture(scope="module")
+def program() -> list[Import]:
+    """All imports of the program. Each worker collects this module, only one of them runs it."""
+    return scan(ROOT / PACKAGE)
 
 
-def test_the_scan_found_the_program() -> None:
-    assert {"wire", "model"} <= {room_of(item.module) for item in IMPORTS}
+def test_the_scan_found_the_program(program: list[Import]) -> None:
+    assert {"wire", "model"} <= {room_of(item.module) for item in program}
 
 
 @pytest.mark.requirement("house-import-fences", "shim-stdlib-only")
-def test_every_import_stays_inside_its_fence() -> None:
-    assert [problem for problem in map(wrong, IMPORTS) if problem] == []
+def test_every_import_stays_inside_its_fence(program: list[Import]) -> None:
+    assert [problem for problem in map(wrong, program) if problem] == []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = module_graph(IMPORTS)
+def test_no_modules_import_each_other_in_a_circle(program: list[Import]) -> None:
+    graph = module_graph(program)
     assert sum(map(len, graph.values())) > len(graph) > 100
     found = circles(graph)
     assert [sorted(circle) for circle in found - CIRCLES] == []
@@ -286,8 +289,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.requirement("tray-view")
-def test_what_the_tray_shows_is_decided_without_doing_anything() -> None:
-    deciding = [item for item in IMPORTS if f"{PACKAGE}.{item.module}" in DECIDES]
+def test_what_the_tray_shows_is_decided_without_doing_anything(program: list[Import]) -> None:
+    deciding = [item for item in program if f"{PACKAGE}.{item.module}" in DECIDES]
     assert {item.module for item in deciding} == {name.removeprefix("trayapp.") for name in DECIDES}
     assert [item for item in deciding if not within(item.target, DECIDES | DECIDES_WITH)] == []
 
@@ -298,18 +301,18 @@ def test_every_module_belongs_to_a_listed_room() -> None:
     assert entries - ROOMS.keys() == set()
 
 
-def test_every_fenced_library_is_used_unless_listed_as_not_yet_built() -> None:
-    used = {item.target.split(".")[0] for item in IMPORTS}
+def test_every_fenced_library_is_used_unless_listed_as_not_yet_built(program: list[Import]) -> None:
+    used = {item.target.split(".")[0] for item in program}
     assert LIBRARIES.keys() - used == NOT_YET_BUILT & LIBRARIES.keys()
 
 
-def test_every_room_holds_code_unless_listed_as_not_yet_built() -> None:
-    built = {room_of(item.module) for item in IMPORTS if item.module}
+def test_every_room_holds_code_unless_listed_as_not_yet_built(program: list[Import]) -> None:
+    built = {room_of(item.module) for item in program if item.module}
     assert ROOMS.keys() - built == NOT_YET_BUILT & ROOMS.keys()
 
 
-def test_every_listed_lazy_import_is_used() -> None:
-    lazy = [item for item in IMPORTS if item.lazy]
+def test_every_listed_lazy_import_is_used(program: list[Import]) -> None:
+    lazy = [item for item in program if item.lazy]
     used = {(source, goal) for source, goal in LAZY for item in lazy if item.module == source and goal in item.target}
     assert used == LAZY
 
