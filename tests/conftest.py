@@ -27,6 +27,7 @@ __all__ = ["require"]
 
 # A Unix socket's path may have about 104 bytes; macOS's own temporary folder eats half of them.
 ENDED_S = 10.0  # for a gateway with stubborn servers
+LONG = tuple(f"tests/{folder}/" for folder in ("faults", "conformance", "e2e", "packaged", "confinement", "panel"))
 SHORT_TMP = "/tmp" if os.name == "posix" else None
 
 # How long an example takes says how busy the machine is, not whether the code is right.
@@ -44,6 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the folders whose tests take seconds: no worker is left alone with a long file at the end."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(LONG))  # stable: a file's tests stay together
 
 
 @pytest.fixture

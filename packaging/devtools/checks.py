@@ -12,9 +12,10 @@ from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
-# A process a core, and a file's tests in one of them: they share what is dear to set up.
 SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end: what to look at when the run takes too long
-IN_PARALLEL = ("--numprocesses=logical", "--maxprocesses=4", "--dist=loadfile")
+# Tests wait as much as they work: four processes keep two cores busy. The tests of a file share what is dear to set up.
+# The order is ours (tests/conftest.py): xdist's own would begin with the files of many quick tests.
+IN_PARALLEL = ("--numprocesses=4", "--dist=loadfile", "--no-loadscope-reorder")
 # The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
