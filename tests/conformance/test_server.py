@@ -20,7 +20,7 @@ import anyio.to_thread
 import pytest
 
 from devtools.places import ROOT
-from tests.conformance.suite import NEUTRAL, PASSED, Run, run_server
+from tests.conformance.suite import NEUTRAL, PASSED, WHOLE_RUN_S, Run, run_server
 from tests.e2e.gateway import gateway_in
 
 REFERENCE = [sys.executable, "-m", "tests.conformance.reference.server"]
@@ -38,6 +38,8 @@ SETS = {
     "stable": ("stable", "--suite", "active"),
 }
 SCORED = ("2026-07-28", "2025-11-25")
+
+pytestmark = pytest.mark.timeout(WHOLE_RUN_S)  # dozens of scenarios in a test, each with a server process of its own
 
 
 @dataclass(frozen=True, slots=True)
