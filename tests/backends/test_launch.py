@@ -1,4 +1,4 @@
-"""What is started for a server: program, environment, the shortcut around npm. Never here: starting it."""
+"""What is started for a server: program, environment, the shortcut around npm, secrets. Never here: starting it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,16 @@ from trayapp.backends.launch import (
     no_secrets,
     own_environment,
     prepare,
-    prepared,
+    prepare_start,
+    secrets_in,
 )
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, MissingVariableError
+from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.servers import ServerConfig
 
 pytestmark = pytest.mark.anyio
 
+SECRET = "plum tree 4 lantern"
 BUNDLE = "/opt/multi-mcp/_internal"
 
 # environment of the frozen program -> what of it servers get
@@ -98,7 +102,7 @@ def test_with_inheritance_a_server_gets_ours_but_for_the_home_that_is_ours_alone
 
 
 async def test_an_address_is_prepared_as_it_is() -> None:
-    launch = await prepared(ServerConfig("x", url="https://example.org/mcp"), {}, no_secrets, 0.0)
+    launch = await prepare_start(ServerConfig("x", url="https://example.org/mcp"), {}, no_secrets, 0.0)
     assert isinstance(launch, HttpLaunch)
 
 
@@ -140,7 +144,7 @@ class TestNpx:
     async def argv(environ: dict[str, str], *args: str, command: str = "npx") -> list[str]:
         """With paths below the home written from there."""
         server = ServerConfig("x", command=command, args=args, cwd=environ["HOME"])
-        launch = await prepared(server, environ, no_secrets, 1.0)
+        launch = await prepare_start(server, environ, no_secrets, 1.0)
         assert isinstance(launch, StdioLaunch)
         return [word.removeprefix(environ["HOME"] + "/") for word in launch.argv]
 
@@ -173,7 +177,7 @@ class TestNpx:
         Path(environ["HOME"], "bin", "npx").unlink()
         server = ServerConfig("x", command="npx", args=("other",))
         with pytest.raises(ConnectFailedError, match="no program npx"):
-            await prepared(server, environ, no_secrets, 0.0)
+            await prepare_start(server, environ, no_secrets, 0.0)
         with pytest.raises(ConnectFailedError, match="no program npx on the PATH"):
             prepare(server, environ)
         with pytest.raises(ConnectFailedError, match=r"no program bin/npx \(ENOENT\)"):
@@ -208,7 +212,7 @@ async def test_secrets_are_fetched_at_once_and_put_into_the_launch() -> None:
         asked.append(tuple(names))
         return Secrets({"a": "A", "b": "B", "c": "C"})
 
-    launch = await prepared(NEEDS, {}, keyring, 0.0)
+    launch = await prepare_start(NEEDS, {}, keyring, 0.0)
     assert isinstance(launch, StdioLaunch)
     assert asked == [("a", "b", "c", "d")]
     assert launch.argv[1:] == ("--key", "A")
@@ -219,7 +223,7 @@ async def test_secrets_are_fetched_at_once_and_put_into_the_launch() -> None:
 @pytest.mark.requirement("var-keyring")
 async def test_a_missing_secret_is_an_error_by_its_name_that_says_how_to_keep_it() -> None:
     with pytest.raises(MissingVariableError) as caught:
-        await prepared(NEEDS, {}, no_secrets, 0.0)
+        await prepare_start(NEEDS, {}, no_secrets, 0.0)
     assert caught.value.names == ["keyring:a", "keyring:b", "keyring:c"]
     assert "multi-mcp secret set a" in caught.value.hint
 
@@ -230,7 +234,7 @@ async def test_a_secret_that_cannot_be_looked_for_says_why() -> None:
         return Secrets({}, KeyringUnavailableError("The keyring is locked", "Unlock it", "locked"))
 
     with pytest.raises(KeyringLockedError) as caught:
-        await prepared(NEEDS, {}, keyring, 0.0)
+        await prepare_start(NEEDS, {}, keyring, 0.0)
     assert str(caught.value) == f"{NEEDS.name} cannot be used: The keyring is locked. Unlock it"
 
 
@@ -240,7 +244,7 @@ async def test_without_a_keyring_a_missing_secret_can_still_be_set() -> None:
         return Secrets({}, KeyringUnavailableError("There is no keyring", "Install one", "missing"))
 
     with pytest.raises(MissingVariableError) as caught:
-        await prepared(NEEDS, {}, keyring, 0.0)
+        await prepare_start(NEEDS, {}, keyring, 0.0)
     assert "multi-mcp secret set a" in caught.value.hint
 
 
@@ -248,7 +252,7 @@ async def test_a_server_without_secrets_asks_for_none() -> None:
     async def keyring(names: Sequence[str]) -> Secrets:
         raise AssertionError(names)
 
-    await prepared(ServerConfig("x", command=sys.executable), {}, keyring, 0.0)
+    await prepare_start(ServerConfig("x", command=sys.executable), {}, keyring, 0.0)
 
 
 def test_a_server_gets_neither_our_home_nor_our_passphrase() -> None:
@@ -256,3 +260,50 @@ def test_a_server_gets_neither_our_home_nor_our_passphrase() -> None:
     assert child_environment(ServerConfig("x", command="y"), environ) == {"A": "1"}
     named = ServerConfig("x", command="y", env={"MULTI_MCP_HOME": "/other"})
     assert child_environment(named, environ) == {"A": "1", "MULTI_MCP_HOME": "/other"}
+
+
+# -- which values of an entry are secrets (what becomes of them: tests/model/test_known_secrets.py) --
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"env": {"API_TOKEN": SECRET, "LEVEL": "debug-and-more"}},
+        {"env": {"DATABASE_URL": "postgres://me:plum%20tree%204%20lantern@db/x"}},
+        {"args": ("--api-key", SECRET, "--level", "debug-and-more")},
+        {"args": (f"--password={SECRET}", "--level=debug-and-more")},
+        {"headers": {"X-Api-Key": SECRET, "X-Team": "debug-and-more"}},
+        {"headers": {"Authorization": f"Bearer {SECRET}"}},
+        {"headers": {"Authorization": f"Basic {b64encode(f'me:{SECRET}'.encode()).decode()}"}},
+        {"url": "https://a.example/mcp?api_key=plum%20tree%204%20lantern&level=debug-and-more"},
+        {"client_secret": SECRET},
+    ],
+)
+def test_what_an_entry_holds_under_the_name_of_a_secret_is_one(entry: dict[str, Any]) -> None:
+    server = ServerConfig("one", **entry)
+    found = list(secrets_in(server, server.headers))
+    assert SECRET in found
+    assert "debug-and-more" not in found
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("/home/me/keys/service account.json", False),
+        ("~/.aws/credentials", False),
+        ("C:\\Users\\me\\key.pem", False),
+        ("/mXq8Zt3vN0/pLw72KdE5rY1sGh4", True),
+    ],
+)
+def test_the_path_of_a_file_with_secrets_is_none(value: str, secret: bool) -> None:
+    server = ServerConfig("one", env={"APPLICATION_CREDENTIALS": value}, args=("--password", value))
+    assert list(secrets_in(server, {})) == ([value, value] if secret else [])
+
+
+def test_a_secret_of_the_keyring_and_of_the_environment_is_taken_out_of_every_text() -> None:
+    entry = {"STAGE": "${keyring:stage}", "LEVEL": "${MY_TOKEN}", "PLACE": "${WHERE}"}
+    server = ServerConfig("one", command="/bin/sh", env=entry, inherit_env=False)
+    environ = {"MY_TOKEN": "green-8-elephants", "WHERE": "in-the-garden", "OTHER_TOKEN": "of-somebody-else-1"}
+    prepare(server, environ, Secrets({"stage": "curtain-up-now"}))
+    assert redacted("curtain-up-now and green-8-elephants") == f"{REDACTED} and {REDACTED}"
+    assert redacted("in-the-garden") == "in-the-garden"

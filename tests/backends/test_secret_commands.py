@@ -12,7 +12,7 @@ import pytest
 
 from trayapp.auth.vault import Secrets
 from trayapp.backends import secret_commands as module
-from trayapp.backends.launch import NO_SECRETS, StdioLaunch, no_secrets, prepared
+from trayapp.backends.launch import NO_SECRETS, StdioLaunch, no_secrets, prepare_start
 from trayapp.backends.secret_commands import SecretSources
 from trayapp.config.layers.trust import TrustStore
 from trayapp.model.errors import CommandNotApprovedError, ConfigError
@@ -34,7 +34,7 @@ def sources(*approved: str) -> SecretSources:
 
 async def launched(entry: str, commands: SecretSources) -> StdioLaunch:
     server = ServerConfig("one", command="/bin/sh", env={"TOKEN": entry, "K": "${keyring:kept}"})
-    launch = await prepared(server, {"PATH": "/usr/bin:/bin"}, commands.secrets, time.time())
+    launch = await prepare_start(server, {"PATH": "/usr/bin:/bin"}, commands.secrets, time.time())
     assert isinstance(launch, StdioLaunch)
     return launch
 

@@ -19,12 +19,12 @@ from tests.backends.world import Ear
 from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
+from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.http import transport
 from trayapp.backends.http.transport import signs_of_life
 from trayapp.backends.launch import no_secrets
-from trayapp.backends.open_transport import open_transport
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig

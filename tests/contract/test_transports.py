@@ -206,9 +206,9 @@ async def test_a_death_sets_gone_answers_each_call_once_and_says_why(way: str, t
                 await server.call("echo")
         with anyio.fail_after(10):
             await server.transport.gone.wait()
-        assert await server.transport.obituary()
+        assert await server.transport.end_reason()
         if way == "stdio":
-            assert await server.transport.obituary() == "ended by SIGKILL"
+            assert await server.transport.end_reason() == "ended by SIGKILL"
         assert [call.answers for call in waiting] == [1, 1, 1]
 
 

@@ -15,9 +15,9 @@ import anyio
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.fake_transport import FakeNet
 from tests.fixtures.odd import Odd, until
+from trayapp.backends.connect import open_transport
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
-from trayapp.backends.open_transport import open_transport
 from trayapp.backends.transport import Transport
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.abc
 
-from trayapp.backends.connecting import connected
+from trayapp.backends.connect import connect
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
@@ -402,7 +402,7 @@ class Connection:
             raise failure
 
     async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        async with connected(self.key, self.server, self._context, self) as live:
+        async with connect(self.key, self.server, self._context, self) as live:
             await self._serve(live, attempt)
 
     async def _serve(self, live: Live, attempt: _Attempt) -> None:

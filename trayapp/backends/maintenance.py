@@ -128,7 +128,7 @@ class Maintenance:
         name, transport = self._connection.name, self._live.transport
         if transport.refusal.unauthorized or transport.refusal.status == UNAUTHORIZED:
             return refused(name, transport.refusal)
-        why = await transport.obituary()
+        why = await transport.end_reason()
         return self._sick or ConnectionLostError(name, f"{name} {why}")
 
     def _drop(self, why: ServerError) -> None:

@@ -22,7 +22,7 @@ from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 from trayapp.model.settings import Confine
 
 if TYPE_CHECKING:
-    from trayapp.backends.confine_trial import ConfineTrial
+    from trayapp.backends.trial import ConfineTrial
     from trayapp.backends.updates import PackageUpdates
 
 log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class Pool:
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
         """Run a separate, confined process of that server, and end it."""
-        from trayapp.backends.confine_trial import try_confined  # needed by one command only
+        from trayapp.backends.trial import try_confined  # needed by one command only
 
         return await try_confined(connection.server, self._context, confine)
 

@@ -1,6 +1,6 @@
 """The interface between a connection and its transport.
 
-Transports are opened in `open_transport`.
+Transports are opened in `connect`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Inbound(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """An open transport to a server. `gone` is set when it can carry nothing more; `obituary` then returns why."""
+    """An open transport to a server. `gone` is set when it can carry nothing more; `end_reason` then returns why."""
 
     kind: str
     channel: Channel
     gone: anyio.Event
-    obituary: Callable[[], Awaitable[str]]
+    end_reason: Callable[[], Awaitable[str]]
     pid: int | None = None
     exit_code: Callable[[], int | None] = lambda: None
     refusal: HttpRefusal = field(default_factory=HttpRefusal)

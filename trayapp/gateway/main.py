@@ -21,9 +21,9 @@ from trayapp.auth.os_keyring import secret_service_signals
 from trayapp.auth.storage import SEALED_NAME, place_for
 from trayapp.auth.vault import Secrets, Vault
 from trayapp.backends.clock import SystemClock, next_beat
+from trayapp.backends.connect import open_transport
 from trayapp.backends.launch import own_environment
-from trayapp.backends.open_transport import open_transport
-from trayapp.backends.stdio.orphans import make_keeper, reap_leftovers
+from trayapp.backends.stdio.orphans import make_tracker, reap_leftovers
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.transport import Open, first_cause
 from trayapp.backends.wake.watch import watch_wake
@@ -144,7 +144,7 @@ class GatewayHost:
         self._run = run
         self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take, layers)
         self._links: set[Link] = set()
-        self._keeper = make_keeper(run)
+        self._tracker = make_tracker(run)
         self._open = open
         self._accounts: Accounts
         self._store: Literal["keyring", "file"] = "keyring"
@@ -195,7 +195,7 @@ class GatewayHost:
                 gateway.panel_access.end()
             self._listener.close()
             await gateway.services.pool.stop()
-            self._keeper.close()
+            self._tracker.close()
             gateway.session_parts.tool.copies.clear(own=True)
             for link in list(self._links):
                 link.write(STOPPING)
@@ -217,7 +217,7 @@ class GatewayHost:
             clock=SystemClock(),
             environ=self._environ,
             keyring=self._secrets,
-            open=self._open or partial(open_transport, keeper=self._keeper, accounts=self._accounts),
+            open=self._open or partial(open_transport, tracker=self._tracker, accounts=self._accounts),
             stderr=StderrFiles(self._paths.log_dir / "servers").sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,

@@ -2,7 +2,7 @@
 
 secret_patterns finds unknown secrets by name or shape. The ones here are known literally: values from a
 server's entry, the vault or a sign-in. This is the only state in this package, since a text may leave anywhere.
-backends/launch_secrets decides which values of an entry are secrets.
+backends/launch decides which values of an entry are secrets.
 """
 
 from __future__ import annotations

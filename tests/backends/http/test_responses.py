@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 
-from trayapp.backends.http.responses import ResponseKind, kind_of, messages_in, the_answer_in, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, kind_of, messages_in, the_answer_in, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
@@ -114,3 +116,34 @@ def test_a_json_response_that_breaks_off_is_an_error() -> None:
 def test_what_can_be_told_of_an_event_that_is_no_message(said: bytes, meant: list[Any]) -> None:
     errors = [m if isinstance(m, dict) else answer(m[0], error={"code": -32603, "message": m[1]}) for m in meant]
     assert messages_in(said, "It") == errors
+
+
+# -- line ends of event streams, whatever way the bytes are cut --
+
+
+class Parts(httpx2.AsyncByteStream):
+    def __init__(self, *parts: bytes) -> None:
+        self._parts = parts
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            yield part
+
+
+async def read(*parts: bytes) -> list[bytes]:
+    return [part async for part in EventLines(Parts(*parts))]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.anyio
+async def test_lines_end_alike_however_they_are_cut(end: bytes) -> None:
+    said = b"\xef\xbb\xbf: hello" + end + b"data: a" + end + b"data: b" + end + end
+    for at in range(3, len(said)):
+        for then in range(at, len(said)):
+            given = b"".join(await read(said[:at], said[at:then], said[then:]))
+            assert given == b": hello\ndata: a\ndata: b\n\n"
+
+
+@pytest.mark.anyio
+async def test_an_event_that_ends_with_a_return_is_given_at_once() -> None:
+    assert await read(b"data: a\r\r", b"\ndata: b\r\n", b"\r", b"\n") == [b"data: a\n\n", b"data: b\n", b"\n"]

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.world import wait_until
 from tests.fixtures.odd import alive as runs
 from trayapp.backends.stdio.guardian import MARK, line_of, read_registry, start_time
-from trayapp.backends.stdio.orphans import SPENT_MOST, NoTracker, PosixTracker, make_keeper, reap_leftovers
+from trayapp.backends.stdio.orphans import SPENT_MOST, NoTracker, PosixTracker, make_tracker, reap_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0
@@ -54,9 +54,9 @@ def guardians(run: Path) -> list[psutil.Process]:
 
 
 def test_every_server_process_has_a_mark_of_its_own_that_begins_with_the_gateway_s(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
-    marks = [keeper.environment()[MARK] for _ in range(3)]
-    keeper.close()
+    tracker = PosixTracker(str(tmp_path))
+    marks = [tracker.environment()[MARK] for _ in range(3)]
+    tracker.close()
     assert len(set(marks)) == 3
     assert {mark.rpartition("-")[0] for mark in marks} == {f"{os.getpid()}-{start_time(os.getpid())}"}
     assert NoTracker().environment() == {}
@@ -64,52 +64,52 @@ def test_every_server_process_has_a_mark_of_its_own_that_begins_with_the_gateway
 
 @pytest.mark.requirement("proc-no-orphans")
 def test_a_guardian_is_there_before_the_first_server_and_none_without_servers(tmp_path: Path) -> None:
-    keeper = make_keeper(str(tmp_path))
+    tracker = make_tracker(str(tmp_path))
     assert guardians(tmp_path) == []
-    keeper.environment()
+    tracker.environment()
     assert guardians(tmp_path) or guardians(tmp_path)  # one look may fall between its fork and its first process's end
-    keeper.environment()
-    keeper.close()
+    tracker.environment()
+    tracker.close()
     wait_until(lambda: not guardians(tmp_path))
-    keeper.close()  # once more does no harm
+    tracker.close()  # once more does no harm
 
 
 def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
-    marks = [keeper.environment() for _ in range(2)]
+    tracker = PosixTracker(str(tmp_path))
+    marks = [tracker.environment() for _ in range(2)]
     with server(marks[0]) as one, server(marks[1]) as two:
-        keeper.adopt(one.pid, marks[0])
-        keeper.adopt(two.pid, marks[1])
+        tracker.adopt(one.pid, marks[0])
+        tracker.adopt(two.pid, marks[1])
         (registry,) = registries(tmp_path)
         expected = [((p.pid, start_time(p.pid)), m[MARK]) for p, m in zip((one, two), marks, strict=True)]
         assert read_registry(str(registry)) == expected
         assert registry.stat().st_mode & 0o777 == 0o600
         one.kill()
         one.wait()
-        keeper.finish(one.pid)
+        tracker.finish(one.pid)
         assert read_registry(str(registry)) == expected[1:]
-        keeper.finish(999_999_999)  # of nobody
-        keeper.close()
+        tracker.finish(999_999_999)  # of nobody
+        tracker.close()
         assert registries(tmp_path) == []
         assert two.poll() is None  # to close is not to end: all were stopped before
 
 
 def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
+    tracker = PosixTracker(str(tmp_path))
     with server({}) as one:
-        keeper.adopt(one.pid, {})
+        tracker.adopt(one.pid, {})
         (registry,) = registries(tmp_path)
         before = registry.read_bytes()
-        keeper.adopt(os.getpid(), {})
+        tracker.adopt(os.getpid(), {})
         assert registry.read_bytes().startswith(before)  # nothing is written twice, however many run
         for pid in range(900_000_000, 900_000_000 + 2 * SPENT_MOST):  # of nobody
-            keeper.adopt(pid, {})
-            keeper.finish(pid)
+            tracker.adopt(pid, {})
+            tracker.finish(pid)
         assert len(registry.read_bytes().splitlines()) < 3 * SPENT_MOST
         known = [((pid, start_time(pid)), "") for pid in (one.pid, os.getpid())]
         assert read_registry(str(registry)) == known
         assert registry.stat().st_mode & 0o777 == 0o600
-    keeper.close()
+    tracker.close()
 
 
 def test_a_line_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
@@ -128,42 +128,42 @@ def test_a_registry_that_could_not_be_written_is_complete_once_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = tmp_path / "gone"
-    keeper = PosixTracker(str(run))
-    keeper.adopt(1, {})
+    tracker = PosixTracker(str(run))
+    tracker.adopt(1, {})
     run.mkdir()
-    keeper.adopt(os.getpid(), {})
+    tracker.adopt(os.getpid(), {})
     (registry,) = registries(run)
     assert [pid for (pid, _), _ in read_registry(str(registry))] == [1, os.getpid()]
     assert caplog.text.count("Cannot save") == 1
-    keeper.close()
+    tracker.close()
 
 
 def test_finishing_ends_what_the_server_left_behind(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
-    mark = keeper.environment()
+    tracker = PosixTracker(str(tmp_path))
+    mark = tracker.environment()
     with server(mark) as leader, server(mark) as left:
-        keeper.adopt(leader.pid, mark)
+        tracker.adopt(leader.pid, mark)
         leader.kill()
         leader.wait()
-        keeper.finish(leader.pid)
+        tracker.finish(leader.pid)
         if sys.platform == "linux":
             assert left.wait(LIMIT_S) == -signal.SIGTERM
-    keeper.close()
+    tracker.close()
 
 
 def test_a_guardian_that_was_killed_is_replaced_at_the_next_server(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
-    keeper.environment()
-    assert keeper._guard is not None
-    keeper._guard.join(LIMIT_S)
+    tracker = PosixTracker(str(tmp_path))
+    tracker.environment()
+    assert tracker._guard is not None
+    tracker._guard.join(LIMIT_S)
     (first,) = guardians(tmp_path)
     first.kill()
     psutil.wait_procs([first], LIMIT_S)
-    keeper.environment()
-    keeper._guard.join(LIMIT_S)
+    tracker.environment()
+    tracker._guard.join(LIMIT_S)
     (second,) = guardians(tmp_path)
     assert second.pid != first.pid
-    keeper.close()
+    tracker.close()
     wait_until(lambda: not guardians(tmp_path))
 
 
@@ -171,14 +171,14 @@ def test_a_guardian_that_was_killed_is_replaced_at_the_next_server(tmp_path: Pat
 def test_neither_a_folder_that_is_gone_nor_a_missing_interpreter_is_a_server_s_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper = PosixTracker(str(tmp_path / "gone"), python=["/no/such/python"])
-    mark = keeper.environment()
+    tracker = PosixTracker(str(tmp_path / "gone"), python=["/no/such/python"])
+    mark = tracker.environment()
     with server(mark) as process:
-        keeper.adopt(process.pid, mark)
+        tracker.adopt(process.pid, mark)
         process.kill()
         process.wait()
-        keeper.finish(process.pid)
-    keeper.close()
+        tracker.finish(process.pid)
+    tracker.close()
     assert "Cannot save the list of server processes" in caplog.text
     assert "Cannot start the guardian" in caplog.text
 
@@ -208,10 +208,10 @@ def test_a_new_gateway_ends_what_earlier_ones_left_whatever_is_in_their_registri
 
 
 def test_a_gateway_s_own_registry_is_not_a_leftover(tmp_path: Path) -> None:
-    keeper = PosixTracker(str(tmp_path))
-    mark = keeper.environment()
+    tracker = PosixTracker(str(tmp_path))
+    mark = tracker.environment()
     with server(mark) as process:
-        keeper.adopt(process.pid, mark)
+        tracker.adopt(process.pid, mark)
         assert reap_leftovers(str(tmp_path)) == 0
         assert process.poll() is None
-    keeper.close()
+    tracker.close()

@@ -18,7 +18,7 @@ import anyio.to_thread
 import pytest
 
 from tests.patience import stretched
-from trayapp.backends.launch import StdioLaunch, no_secrets, prepared
+from trayapp.backends.launch import StdioLaunch, no_secrets, prepare_start
 from trayapp.backends.stdio import shellenv
 from trayapp.backends.stdio.shellenv import (
     RESOLVING,
@@ -273,7 +273,7 @@ async def test_a_server_is_prepared_with_the_path_that_is_found_while_it_waits(t
     found: list[object] = []
 
     async def start() -> None:
-        found.append(await prepared(ServerConfig("x", command="only-there"), environment, no_secrets, 0.0))
+        found.append(await prepare_start(ServerConfig("x", command="only-there"), environment, no_secrets, 0.0))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)

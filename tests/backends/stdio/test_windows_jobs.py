@@ -67,10 +67,10 @@ class Kernel32:
 
 def test_each_server_gets_a_job_that_ends_with_its_last_handle() -> None:
     kernel = Kernel32()
-    keeper: ProcessTracker = JobTracker(kernel)
-    assert keeper.environment() == {}
-    keeper.adopt(11, {})
-    keeper.adopt(12, {})
+    tracker: ProcessTracker = JobTracker(kernel)
+    assert tracker.environment() == {}
+    tracker.adopt(11, {})
+    tracker.adopt(12, {})
     assert set(kernel.flags.values()) == {0x2000}  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
     assert kernel.access == {0x0100 | 0x0001}  # PROCESS_SET_QUOTA | PROCESS_TERMINATE
     assert list(kernel.members.values()) == [[11], [12]]
@@ -80,30 +80,30 @@ def test_each_server_gets_a_job_that_ends_with_its_last_handle() -> None:
 @pytest.mark.requirement("proc-no-orphans")
 def test_finishing_a_server_ends_its_job_and_no_other() -> None:
     kernel = Kernel32()
-    keeper = JobTracker(kernel)
-    keeper.adopt(11, {})
-    keeper.adopt(12, {})
-    keeper.finish(11)
+    tracker = JobTracker(kernel)
+    tracker.adopt(11, {})
+    tracker.adopt(12, {})
+    tracker.finish(11)
     assert kernel.ended == [11]
     assert list(kernel.open.values()) == ["job"]
-    keeper.finish(11)
-    keeper.finish(99)
-    keeper.close()
+    tracker.finish(11)
+    tracker.finish(99)
+    tracker.close()
     assert kernel.ended == [11, 12]
     assert kernel.open == {}
-    keeper.close()
+    tracker.close()
 
 
 @pytest.mark.parametrize("fails", [name for name in SIGNATURES if name not in ("TerminateJobObject", "CloseHandle")])
 def test_where_no_job_can_be_had_it_is_said_and_no_handle_is_left(fails: str, caplog: pytest.LogCaptureFixture) -> None:
     kernel = Kernel32(fails)
-    keeper = JobTracker(kernel)
+    tracker = JobTracker(kernel)
     with caplog.at_level(logging.WARNING):
-        keeper.adopt(11, {})
+        tracker.adopt(11, {})
     assert "No job object for process 11" in caplog.text
     assert kernel.open == {}
-    keeper.finish(11)
-    keeper.close()
+    tracker.finish(11)
+    tracker.close()
     assert kernel.ended == []
 
 

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import FakeClock, settle
+from trayapp.backends.wake import OnWake, Witness
 from trayapp.backends.wake.watch import GAP_S, TELL_DELAY_S, TICK_S, ClockReading, slept, suspended_s, watch_wake
-from trayapp.backends.wake.witness import OnWake, Witness
 
 HOUR = 3600.0
 START = ClockReading(1_700_000_000.0, 500.0, 0.0)

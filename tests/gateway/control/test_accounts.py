@@ -22,7 +22,7 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
 from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import FixedPlace, Vault
-from trayapp.backends.open_transport import open_transport
+from trayapp.backends.connect import open_transport
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of

@@ -49,13 +49,13 @@ class HttpRefusal:
         return self.status in BUSY and bool(self.retry_after_s)
 
     @property
-    def is_of_us(self) -> bool:
+    def refuses_authorization(self) -> bool:
         """True if the server answers but refuses the user's authorization."""
         return self.unauthorized or self.status == UNAUTHORIZED or self.scope_wanted
 
 
 def refused(server: str, refusal: HttpRefusal) -> ServerError:
-    """Return the error for a refusal that `is_of_us`: the user has to sign in or check the configured token."""
+    """Return the error for `refuses_authorization`: the user has to sign in or check the configured token."""
     if refusal.auth == "oauth":
         return KeyringLockedError(server, refusal.unread) if refusal.unread else SignInWantedError(server)
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"

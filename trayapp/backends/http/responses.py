@@ -1,10 +1,16 @@
-"""Classification of HTTP responses (an MCP server, a busy one, or something else), and repair of malformed answers."""
+"""Classification of HTTP responses (an MCP server, a busy one, or something else).
+
+Malformed answers and the line ends of event streams are repaired.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from enum import StrEnum
 from typing import Any
+
+import httpx2
 
 from trayapp.wire.framing import TAIL_BYTES, begins_answer, find_outer_id
 from trayapp.wire.jsonio import JsonError, loads
@@ -14,6 +20,7 @@ UNAVAILABLE = frozenset({429, 502, 503, 504})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
 LONGEST_WORD = 60  # characters of a content type in error texts
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ResponseKind(StrEnum):
@@ -112,3 +119,28 @@ def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:
 
 def _error(request_id: Any, text: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "error": {"code": INTERNAL_ERROR, "message": text}}
+
+
+class EventLines(httpx2.AsyncByteStream):
+    """A byte stream with newlines as line ends and without a leading byte order mark (WHATWG HTML, 9.2.5).
+
+    After a lone carriage return, the event reader would wait for the next byte and delay the event that the line ends.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        begun = returned = False
+        async for came in self._stream:
+            part = came if begun else came.removeprefix(BYTE_ORDER_MARK)
+            begun = begun or bool(came)
+            if returned:
+                part = part.removeprefix(b"\n")
+            returned = came.endswith(b"\r") or (returned and not came)
+            if part:
+                yield part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in part else part
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()

@@ -204,7 +204,7 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
             await tasks.start(channel.exchange, inbound, gone)
             await channel.open()
             try:
-                yield Transport(launch.kind or "http", channel, gone, _obituary(refusal), refusal=refusal)
+                yield Transport(launch.kind or "http", channel, gone, _end_reason(refusal), refusal=refusal)
             finally:
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
@@ -217,9 +217,9 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
                 if wire.session:
                     await _end_session(client, launch.url, wire.session)
     except BaseExceptionGroup as group:
-        raise _ours(launch, first_cause(group), refusal) from None
+        raise _as_server_error(launch, first_cause(group), refusal) from None
     except (httpx2.HTTPError, ValueError) as error:
-        raise _ours(launch, error, refusal) from None
+        raise _as_server_error(launch, error, refusal) from None
 
 
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
@@ -228,14 +228,14 @@ async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> No
         await client.delete(url, headers={SESSION: session})
 
 
-def _obituary(refusal: HttpRefusal) -> Any:
-    async def obituary() -> str:
+def _end_reason(refusal: HttpRefusal) -> Any:
+    async def end_reason() -> str:
         return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")
 
-    return obituary
+    return end_reason
 
 
-def _ours(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:
+def _as_server_error(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:
     if isinstance(error, httpx2.HTTPStatusError):
         refusal.status = error.response.status_code
         refusal.retry_after_s = retry_after_s(error.response.headers.get("retry-after"))

@@ -20,7 +20,6 @@ import anyio.to_thread
 import httpx2
 
 from trayapp.backends.http.auth import RequestSigner
-from trayapp.backends.http.event_lines import EventLines
 from trayapp.backends.http.refusal import (
     LONGEST_WAIT_S,
     NOT_EXECUTED,
@@ -29,7 +28,7 @@ from trayapp.backends.http.refusal import (
     HttpRefusal,
     refused,
 )
-from trayapp.backends.http.responses import ResponseKind, is_json_rpc, kind_of, the_answer_in, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, is_json_rpc, kind_of, the_answer_in, words
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES

@@ -218,7 +218,7 @@ def reap_leftovers(run: str) -> int:
     return len(left)
 
 
-def make_keeper(run: str) -> ProcessTracker:
+def make_tracker(run: str) -> ProcessTracker:
     """Return the ProcessTracker for this system."""
     if sys.platform == "win32":
         from trayapp.backends.stdio.windows_jobs import JobTracker

@@ -114,7 +114,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(data)
 
-    async def obituary(self) -> str:
+    async def end_reason(self) -> str:
         """Return how it ended, for people: the exit code or signal, and the last lines of stderr."""
         with anyio.move_on_after(EXIT_CODE_WAIT_S):
             await self._exited.wait()
@@ -175,7 +175,7 @@ async def running(
     launch: StdioLaunch,
     on_stdout: Callable[[bytes], None],
     stderr: StderrTail,
-    keeper: ProcessTracker,
+    tracker: ProcessTracker,
     start: ConfinedStart | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Spawn a server, yield it, and always stop it with every descendant. Raises ConnectFailedError.
@@ -185,15 +185,15 @@ async def running(
     process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
-        marks = keeper.environment()
-        await _BegunCoroutine(_spawn(launch, process, {**launch.env, **marks}, start), keeper.spawning(marks))
-        keeper.adopt(process.pid, marks)
+        marks = tracker.environment()
+        await _BegunCoroutine(_spawn(launch, process, {**launch.env, **marks}, start), tracker.spawning(marks))
+        tracker.adopt(process.pid, marks)
     try:
         yield process
     finally:
         with anyio.CancelScope(shield=True):
             await process.stop()
-            await anyio.to_thread.run_sync(keeper.finish, process.pid)
+            await anyio.to_thread.run_sync(tracker.finish, process.pid)
 
 
 class _BegunCoroutine:

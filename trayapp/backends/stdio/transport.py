@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_stdio(
-    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], keeper: ProcessTracker
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], tracker: ProcessTracker
 ) -> AsyncIterator[Transport]:
     """Start the server's process and carry frames over its pipes. The process ends with the context."""
 
@@ -61,16 +61,16 @@ async def open_stdio(
             confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
             start = await stack.enter_async_context(confined)
         feed = dispatcher.feed if confinement is None else partial(_feed_and_read, dispatcher.feed, confinement.record)
-        process = await stack.enter_async_context(running(launch, feed, tail, keeper, start))
+        process = await stack.enter_async_context(running(launch, feed, tail, tracker, start))
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
-        tasks.start_soon(_close_with_obituary, process, dispatcher)
+        tasks.start_soon(_close_with_reason, process, dispatcher)
         try:
             yield Transport(
                 "stdio",
                 dispatcher,
                 process.gone,
-                process.obituary,
+                process.end_reason,
                 process.pid,
                 lambda: process.exit_code,
                 has_printed=lambda: bool(printed),
@@ -85,9 +85,9 @@ def _feed_and_read(feed: Callable[[bytes], None], record: RefusalRecord, data: b
     feed(data)
 
 
-async def _close_with_obituary(process: Any, dispatcher: FrameDispatcher) -> None:
+async def _close_with_reason(process: Any, dispatcher: FrameDispatcher) -> None:
     await process.gone.wait()
-    dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.obituary()}"))
+    dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.end_reason()}"))
 
 
 def _to_stderr_log(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:

@@ -1,1 +1,9 @@
-"""Detection of system sleep and network changes."""
+"""Detection of system sleep and network changes, by witnesses: each reports the signs that it can see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+OnWake = Callable[[str], None]
+Witness = Callable[[OnWake], Coroutine[Any, Any, None]]  # reports each sign, with the reason; returns when it cannot

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 import anyio.to_thread
 
-from trayapp.backends.wake.witness import OnWake
+from trayapp.backends.wake import OnWake
 
 if TYPE_CHECKING:
     from jeepney import MatchRule, Message

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import anyio
 
 from trayapp.backends.clock import Clock
-from trayapp.backends.wake.witness import OnWake, Witness
+from trayapp.backends.wake import OnWake, Witness
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 from trayapp.auth.accounts import Accounts, SignIn, Target
 from trayapp.auth.grant import EXPIRES_S, AccountKey
 from trayapp.backends.connection import Connection
-from trayapp.backends.launch import HttpLaunch, Keyring, prepared
+from trayapp.backends.launch import HttpLaunch, Keyring, prepare_start
 from trayapp.config.interpolate import keyring_names
 from trayapp.gateway.calls.errors import error_json
 from trayapp.gateway.client import text_of
@@ -124,7 +124,7 @@ class AccountRequests:
         if (auth := auth_of(server)) != "oauth":
             hint = "Take its token out of servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
             raise UsageError(f"Cannot sign in to {name}: its auth is {auth}", hint)
-        launch = await prepared(server, self._environ, self._keyring, self._services.clock.time())
+        launch = await prepare_start(server, self._environ, self._keyring, self._services.clock.time())
         assert isinstance(launch, HttpLaunch)
         document = self._services.settings().client_metadata_url
         own = launch.client.id

@@ -14,7 +14,7 @@ from trayapp.model.status import RefusedAccess
 from trayapp.wire import control
 
 if TYPE_CHECKING:
-    from trayapp.backends.confine_trial import ConfineTrial
+    from trayapp.backends.trial import ConfineTrial
 
 
 class ConfinementRequests:

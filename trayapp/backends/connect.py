@@ -1,49 +1,92 @@
 """Connect to a configured server: try each transport in turn, each limited by the connect timeout.
 
-States and backoff are in `connection`.
+Every transport is one async context manager. Those over HTTP are imported at their first use. States and backoff are
+in `connection`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import anyio
+import anyio.to_thread
 
+from trayapp.auth.accounts import Accounts
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.handshake import shake_hands
 from trayapp.backends.http.refusal import SSE_AFTER, refused
-from trayapp.backends.launch import HttpLaunch, StdioLaunch, prepared
-from trayapp.backends.open_transport import ways
-from trayapp.backends.transport import Inbound, Transport
+from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepare_start
+from trayapp.backends.stdio.orphans import NoTracker, ProcessTracker
+from trayapp.backends.stdio.transport import open_stdio
+from trayapp.backends.transport import Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
+OpenHttp = Callable[[HttpLaunch, Inbound, Accounts | None], AbstractAsyncContextManager[Transport]]
+
 
 @asynccontextmanager
-async def connected(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
+async def open_transport(
+    launch: Launch,
+    inbound: Inbound,
+    stderr: Callable[[bytes], None],
+    *,
+    tracker: ProcessTracker | None = None,
+    accounts: Accounts | None = None,
+) -> AsyncIterator[Transport]:
+    """Open the transport that `launch` names, with the user's sign-in if there is one. Raises ConnectFailedError."""
+    if isinstance(launch, StdioLaunch):
+        opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker or NoTracker())
+    else:
+        open_http = await anyio.to_thread.run_sync(_load_http)
+        opened = open_http(launch, inbound, accounts)
+    try:
+        async with opened as transport:
+            yield transport
+    except BaseExceptionGroup as group:
+        raise first_cause(group) from None
+
+
+def _load_http() -> OpenHttp:
+    """Import the HTTP transports. This waits until a server needs them, so that no list is delayed."""
+    from trayapp.backends.http.streamable import open_http
+
+    return open_http
+
+
+def _transports(launch: Launch) -> tuple[Launch, ...]:
+    """Return the launches to try in turn: an address without a `type` as Streamable HTTP, then as legacy SSE."""
+    if isinstance(launch, HttpLaunch) and launch.kind is None:
+        return tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
+    return (launch,)
+
+
+@asynccontextmanager
+async def connect(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
     """Connect by the first transport that works, and yield the server after its handshake.
 
     Its process ends with the context. Raises MultiMcpError: an error in the server's entry, or a ServerError.
     """
     stderr = context.stderr(key)
     record = await context.confinements.begin(server, context.settings(), context.environ, stderr)
-    launch = await prepared(server, context.environ, context.keyring, context.clock.time(), record, context.locks)
+    launch = await prepare_start(server, context.environ, context.keyring, context.clock.time(), record, context.locks)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
         await context.sign_in(launch)  # outside the timeout: a slow keyring does not make the server slow
     hints = [context.hint(key)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that exit on any request before initialize
-    tries = [(way, hint) for way in ways(launch) for hint in hints]
+    tries = [(attempt, hint) for attempt in _transports(launch) for hint in hints]
     timeout = server.connect_timeout or context.settings().connect_timeout
-    for way, hint in tries:
+    for attempt, hint in tries:
         with anyio.move_on_after(timeout) as limit:
             async with AsyncExitStack() as stack:
-                transport = await stack.enter_async_context(context.open(way, inbound, context.stderr(key)))
-                live = await _greeted(transport, key, server, context, hint, last=(way, hint) == tries[-1])
+                transport = await stack.enter_async_context(context.open(attempt, inbound, context.stderr(key)))
+                live = await _shake_hands(transport, key, server, context, hint, last=(attempt, hint) == tries[-1])
                 if live is None:
                     continue
                 limit.deadline = math.inf
@@ -56,7 +99,7 @@ async def connected(key: str, server: ServerConfig, context: BackendContext, inb
             )
 
 
-async def _greeted(
+async def _shake_hands(
     transport: Transport, key: str, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
 ) -> Live | None:
     """Shake hands and return the live connection, or None if the next transport should be tried. Raises ServerError."""
@@ -64,18 +107,14 @@ async def _greeted(
     try:
         return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
     except RpcError as error:
-        if not last and _may_go_on(transport, error):
+        is_stdio = transport.kind == "stdio"
+        go_on = error.code == CONNECTION_CLOSED if is_stdio else transport.refusal.status in SSE_AFTER
+        if go_on and not last:
             return None
-        raise _failure(server, transport, error) from None
+        raise _connect_error(server, transport, error) from None
 
 
-def _may_go_on(transport: Transport, error: RpcError) -> bool:
-    if transport.kind == "stdio":
-        return error.code == CONNECTION_CLOSED
-    return transport.refusal.status in SSE_AFTER
-
-
-def _remedy(server: ServerConfig, transport: Transport) -> str:
+def _hint(server: ServerConfig, transport: Transport) -> str:
     """Return a hint on where to look next. An HTTP server has no log here; a silent server's log is empty."""
     if transport.kind != "stdio":
         return f"Check its url in servers.yaml, then: multi-mcp reconnect {server.name}"
@@ -86,14 +125,14 @@ def _remedy(server: ServerConfig, transport: Transport) -> str:
     return f"It printed nothing. Run it yourself: {' '.join((server.command or '', *map(shlex.quote, server.args)))}"
 
 
-def _failure(server: ServerConfig, transport: Transport, error: RpcError) -> ServerError:
+def _connect_error(server: ServerConfig, transport: Transport, error: RpcError) -> ServerError:
     name = server.name
-    if transport.refusal.is_of_us:
+    if transport.refusal.refuses_authorization:
         return refused(name, transport.refusal)
     why = error.message
     if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"
-    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", _remedy(server, transport))
+    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", _hint(server, transport))
     failure.model_hint = "Tell the user"
     failure.http_status = transport.refusal.status
     failure.retry_after_s = transport.refusal.retry_after_s
