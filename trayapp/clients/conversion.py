@@ -311,6 +311,12 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(item["id"]): item for item in asked if "id" in item}
 
 
+def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, Any]]:
+    """Return the inputs that a text refers to, by the keyring reference that stands for each of them."""
+    found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
+    return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
+
+
 def with_our_variables(text: str, context: Context) -> str:
     """Return the text with its variables in our syntax. References with the same meaning in both stay."""
     text = _INPUT.sub(lambda found: _input(found[1], context), text)

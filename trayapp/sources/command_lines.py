@@ -177,12 +177,24 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
     if program in ("uvx", "npx") and any(word == "." or word.startswith(("./", "../")) for word in words[1:5]):
         raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
-    if any(word.startswith("@modelcontextprotocol/inspector") for word in words[1:]):
+    if words[-1] in ("--version", "--help", "-h", "-V"):
+        raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
+    if program in ("docker", "podman") and words[1:2] == ["run"] and not _keeps_stdin_open(words[2:]):
+        raise UnclearSourceError(
+            "This container does not read its input, so it is no stdio server",
+            "Add -i behind run, or start it and add its address",
+        )
+    if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
         raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
     if any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
     entry: Entry = {"command": words[0], "args": words[1:]} | ({"env": env} if env else {})
     return Source(name_for(entry), entry, "a command line", wanted(entry))
+
+
+def _keeps_stdin_open(words: Sequence[str]) -> bool:
+    """Return True if the options of `docker run` have -i, alone or among other letters."""
+    return any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words)
 
 
 # --- verbs of clients
@@ -214,6 +226,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         line = [command, *_args(given.every("--args"))] if command else rest
         if len(line) == 1 and " " in line[0]:
             line = _words(line[0])
+        elif line and _is_quoted_command(line[0]):
+            raise UnclearSourceError(f"{kind}: words follow the quoted command", "Paste it without those quotes")
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
@@ -268,8 +282,8 @@ class _AddOptions:
                 self.plain.append(word)
 
     def _hoist(self) -> None:
-        """Move options after a URL to the client's options: `add NAME URL --header ...`."""
-        if len(self.plain) > 2 and _is_address(self.plain[1]):
+        """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
+        if len(self.plain) > 2 and (_is_address(self.plain[1]) or _is_quoted_command(self.plain[1])):
             behind = _AddOptions(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
             if behind is not None:
                 for name, values in behind._given.items():
@@ -293,6 +307,12 @@ def _is_address(word: str) -> bool:
         word.startswith(("http://", "https://"))
         or re.fullmatch(r"(?i)<[^<>]*\b(?:url|endpoint)\b[^<>]*>", word) is not None
     )
+
+
+def _is_quoted_command(word: str) -> bool:
+    """Return True for `"npx -y pkg"` in one word; a path with blanks is none."""
+    first, blank, _ = word.partition(" ")
+    return bool(blank) and _program(first) in RUNNERS
 
 
 def _positional(words: Sequence[str], valued: set[str]) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
-from trayapp.clients.conversion import Context, convert, inputs_of
+from trayapp.clients.conversion import Context, asked_inputs, convert, inputs_of
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
@@ -26,13 +27,15 @@ _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']
 DEEPEST = 3  # levels above the servers: {"mcp": {"servers": {...}}} has two
 
 
-def read_document(text: str, kind: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of a snippet. Raises UnclearSourceError."""
+def read_document(
+    text: str, kind: str, home: Path, *, windows: bool, inputs: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Source]:
+    """Return the servers of a snippet. `inputs`: VS Code's, if they stand elsewhere. Raises UnclearSourceError."""
     document, family = _parsed(text)
     found = list(_servers(document, family))
     if not found:
         raise UnclearSourceError("This text defines no server", "Paste the whole snippet, with its command or url")
-    inputs = inputs_of(document) or inputs_of(document.get("mcp") or {})
+    inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
     return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
 
 
@@ -41,8 +44,9 @@ def _source(
 ) -> Source:
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
+    context = Context(client, home, None, inputs, windows)
     try:
-        made = convert(BY_NAME[client], raw, Context(client, home, None, inputs, windows))
+        made = convert(BY_NAME[client], raw, context)
     except ValueError as error:
         raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
     if made is None:
@@ -52,7 +56,8 @@ def _source(
     entry = made.entry if windows else without_cmd(made.entry)
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
-    return Source(name or name_for(entry), entry, kind, wanted(entry), made.left_out)
+    wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
+    return Source(name or name_for(entry), entry, kind, wants, made.left_out)
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +115,15 @@ def _flat(raw: Any) -> Any:
 
 
 def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield the name, raw entry and client of each server; "" for an entry without a name."""
+    """Yield the name, raw entry and client of each server; "" for an entry without a name.
+
+    An entry with its name inside is flat, or `{"name": ..., "config": {...}}`.
+    """
     if _is_server(document):
         yield str(document.get("name") or ""), document, "vscode"
+        return
+    if isinstance(document.get("name"), str) and _is_server(document.get("config")):
+        yield document["name"], document["config"], "vscode"
         return
     held = _held(document, DEEPEST)
     if held is not None:

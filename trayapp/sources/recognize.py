@@ -11,12 +11,15 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from urllib.request import url2pathname
 
 from trayapp.clients import jsonc
+from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
 from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line
@@ -137,7 +140,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [_goose(query, kind)]
     name = query.get("name", [""])[0]
     if "config" in query:
-        found = read_document(_decoded(query["config"][0]), kind, home, windows=windows)
+        found = read_document(_decoded(query["config"][0]), kind, home, windows=windows, inputs=_inputs(query))
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
     elif "url" in query:
@@ -149,6 +152,14 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         one = found[0]
         return [Source(name, one.entry, kind, one.wants, one.left_out)]
     return found
+
+
+def _inputs(query: Mapping[str, list[str]]) -> dict[str, Mapping[str, Any]]:
+    """Return the inputs that a link declares beside its configuration."""
+    try:
+        return inputs_of({"inputs": json.loads(query["inputs"][0])}) if "inputs" in query else {}
+    except ValueError:
+        return {}
 
 
 def _decoded(text: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -28,10 +29,15 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     """
 )
-# Placeholders in the middle of a text: `<<TOKEN>>`, `Basic <Your Token>`, `ntn_****`.
-_INSIDE = re.compile(r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,60}\s[^<>]{1,60}>|\b[A-Za-z]{1,12}_\*{3,}")
+# Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`.
+_INSIDE = re.compile(r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}")
+# A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
+_EXAMPLE = re.compile(
+    r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{4,}(?![a-z0-9])"
+)
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:)?[/\\]?(?:absolute[/\\]|full[/\\])?(?:path[/\\]to)\b.*|(?:[A-Z]:)?[/\\]your\b.*"
+    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\])?(?:path[/\\]to)\b.*"
+    r"|(?:[A-Z]:)?[/\\]your\b.*"
     r"|(?:[A-Z]:)?[/\\](?:Users|home)[/\\](?:you|user|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
 _GENERIC = re.compile(
@@ -160,32 +166,62 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
     return [*words[:at], *values, *words[at + 1 :]]
 
 
-def wanted(entry: Entry) -> tuple[Variable, ...]:
-    """Return the placeholders of an entry, as authors write them, in the order in which the user is asked for them."""
+def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Variable, ...]:
+    """Return the placeholders of an entry, as authors write them, in the order in which the user is asked for them.
+
+    `inputs`: values that a snippet asks for by itself, by the text that stands for each of them.
+    """
     found: list[Variable] = []
+
+    def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool]) -> None:
+        if not isinstance(text, str):
+            return
+        for mark, definition in (inputs or {}).items():
+            if mark in text:
+                found.append(_input(mark, definition, keys))
+        for mark in placeholders_in(text):
+            found.append(Variable(name or mark, keys, mark, _in_place_of(mark, text), secret=secret(mark)))
+
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
-            for mark in placeholders_in(value) if isinstance(value, str) else ():
-                found.append(Variable(str(name), (place, str(name)), mark, secret=True))
+            add(str(name), (place, str(name)), value, lambda mark: True)
     for at, word in enumerate(entry.get("args") or []):
-        for mark in placeholders_in(word) if isinstance(word, str) else ():
-            before = entry["args"][at - 1] if at else ""
-            option = re.match(r"(-{0,2}\w[\w.-]*)=", word)
-            name = option[1] if option else before if str(before).startswith("-") else mark
-            plain = str(name).lstrip("-")
-            samples = (f"{plain}=plain-value", word.replace(mark, "plain-value"))
-            secret = any(redacted(sample) != sample for sample in samples)
-            found.append(Variable(plain, ("args", at), mark, secret=secret))
+        before = str(entry["args"][at - 1]) if at else ""
+        option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
+        plain = (option[1] if option else before if before.startswith("-") else "").lstrip("-")
+        add(plain, ("args", at), word, partial(_is_secret, plain, word))
     for key in ("command", "url"):
-        text = entry.get(key)
-        for mark in placeholders_in(text) if isinstance(text, str) else ():
-            found.append(Variable(key, (key,), mark))
+        add(key, (key,), entry.get(key), lambda mark: False)
     return _named_apart(found)
+
+
+def _is_secret(option: str, word: str, mark: str) -> bool:
+    """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
+    samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
+    return any(redacted(sample) != sample for sample in samples)
+
+
+def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
+    options = definition.get("options")
+    return Variable(
+        str(definition["id"]),
+        keys,
+        mark,
+        str(definition.get("description") or ""),
+        secret=definition.get("password") is not False,
+        choices=tuple(map(str, options)) if isinstance(options, list) else (),
+        shared=True,
+    )
+
+
+def _in_place_of(mark: str, text: str) -> str:
+    """Return what a user should know of a placeholder in the middle of a text; "" if it is the whole text."""
+    return f"in place of {mark}" if mark and mark != text else ""
 
 
 def _named_apart(found: Sequence[Variable]) -> tuple[Variable, ...]:
     """Return variables of one place under names of their own: several placeholders in one text are several values."""
-    places = [(one.name, one.keys) for one in found]
+    places = [(one.name, one.keys) for one in found if not one.shared]
     return tuple(
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
         for one in found
@@ -207,8 +243,10 @@ def placeholder_in(text: str) -> str | None:
     """Return the part of a text that is a placeholder; "" for an empty text; None if the text is a value."""
     if not text.strip():
         return text
-    if _PLACEHOLDER.fullmatch(text) or _PLACEHOLDER_PATH.fullmatch(text):
+    if _PLACEHOLDER.fullmatch(text):
         return text
+    if _PLACEHOLDER_PATH.fullmatch(text):
+        return re.split(r"(?<=..):(?=/)", text)[0]  # what a container sees it as (`HOST:CONTAINER`) stays
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
     for part in re.split(r"(?<=[=:/?&])|\s+", text):
@@ -225,6 +263,21 @@ def placeholder_in(text: str) -> str | None:
         and (_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value))
     ):
         return value
+    return _example_in(text)
+
+
+def _example_in(text: str) -> str | None:
+    """Return the word of a text that is the author's example, or None. An address with such a host is one, whole."""
+    for word in re.split(r"\s+|(?<==)", text):
+        if not _EXAMPLE.search(word):
+            continue
+        scheme, mark, rest = word.partition("://")
+        if mark and scheme and not _EXAMPLE.search(rest.partition("/")[0]):
+            return next(part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part))
+        if mark:
+            return word.strip("\"'")
+        value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
+        return re.split(r"(?<=..):(?=/)", value.strip("\"'"))[0]
     return None
 
 
