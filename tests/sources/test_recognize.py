@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trayapp.sources.recognize import is_registry_name, link_to, recognize
-from trayapp.sources.source import UnclearSourceError, Variable, with_value
+from trayapp.sources.source import UnclearSourceError, Variable, placeholder_in, with_value
 
 HOME = Path("/home/me")
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
@@ -54,7 +54,9 @@ def test_what_stands_in_readmes_of_real_servers_names_the_right_server_or_is_ref
         "npx -y @smithery/cli install foo --client claude", "npx add-mcp https://mcp.example.com/mcp",
         "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
-        "npx @modelcontextprotocol/inspector npx -y foo", "export A=1\nnpx foo\nnpx bar",
+        "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
+        "docker run --rm -p 8080:8080 acme/foo-mcp", "uvx foo-mcp --transport streamable-http --port 8080",
+        "python3 scripts/setup-foo.py", "droid mcp add foo 'npx -y foo-mcp' extra words", "export A=1\nnpx foo\nnpx bar",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
         "http://evil.example/mcp", "https://user:pass@mcp.example.com/mcp", "https://mcp.exa\u202emple.com/mcp",
@@ -88,6 +90,54 @@ def test_our_own_link_leads_back_to_the_entry() -> None:
     entry = {"command": "npx", "args": ["-y", "a-mcp", "--name", "ü?&="], "env": {"A": "1"}}
     (one,) = recognize(link_to(entry, "a"), HOME)
     assert (one.name, one.entry) == ("a", entry)
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("https://your-org.example.net", "https://your-org.example.net"), ("https://x.example/YOUR_ID/sse", "YOUR_ID"),
+        ("https://eu.yourcompany.com/mcp", "https://eu.yourcompany.com/mcp"), ("Bearer oh.YOUR_TOKEN", "oh.YOUR_TOKEN"),
+        ("X-Api-Key:your.key", "your.key"), ("--url=https://your-host:8080", "https://your-host:8080"),
+        ("postgresql://me:yourpassword@db/x", "postgresql://me:yourpassword@db/x"), ("me@your-host.example", "me@your-host.example"),
+        ("https://mcp.<REGION>.example.com", "<REGION>"), ("https://localhost:{port}", "{port}"), ("p.xxx.xxx", "p.xxx.xxx"),
+        ("api-xxxxxxxx-xxxx-xxxx", "api-xxxxxxxx-xxxx-xxxx"), ("/abs/path/to/x.js", "/abs/path/to/x.js"),
+        ("/path/to/data:/data", "/path/to/data"), ("C:/path/to/x.js", "C:/path/to/x.js"),
+        ("export TOKEN=your_token_of_it &&", "your_token_of_it"),
+        ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"), ("xxl", None),
+    ],
+)  # fmt: skip
+def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:
+    assert placeholder_in(text) == mark
+
+
+@pytest.mark.requirement("source-recognized")
+def test_what_a_snippet_asks_for_is_asked_for_once_and_never_taken_from_another_server() -> None:
+    document = {
+        "inputs": [{"id": "apiKey", "type": "promptString", "description": "Key", "password": True}],
+        "servers": {"x": {"command": "npx", "args": ["x", "${input:apiKey}"], "env": {"KEY": "${input:apiKey}"}}},
+    }
+    (one,) = recognize(json.dumps(document), HOME)
+    first, second = one.wants
+    assert {(want.name, want.description, want.secret, want.shared) for want in one.wants} == {
+        ("apiKey", "Key", True, True)
+    }
+    entry = with_value(with_value(one.entry, first, "${keyring:x.apiKey}"), second, "${keyring:x.apiKey}")
+    assert entry == {"command": "npx", "args": ["x", "${keyring:x.apiKey}"], "env": {"KEY": "${keyring:x.apiKey}"}}
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("droid mcp add x 'npx -y x-mcp' --env KEY=v", {"command": "npx", "args": ["-y", "x-mcp"], "env": {"KEY": "v"}}),
+        ("codex mcp add x '/opt/My App/x' serve", {"command": "/opt/My App/x", "args": ["serve"]}),
+        ('{"name": "x", "config": {"command": "npx", "args": ["x-mcp"]}}', {"command": "npx", "args": ["x-mcp"]}),
+    ],
+)  # fmt: skip
+def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(text: str, entry: dict[str, Any]) -> None:
+    (one,) = recognize(text, HOME)
+    assert (one.name, one.entry) == ("x", entry)
 
 
 def test_several_servers_of_one_snippet_are_several() -> None:

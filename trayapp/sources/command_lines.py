@@ -33,7 +33,10 @@ _SETTING = re.compile(
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, not a redirection
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
-_INSTALLERS = re.compile(r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)")
+_INSTALLERS = re.compile(
+    r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
+    r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
+)
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -184,6 +187,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
             "This container does not read its input, so it is no stdio server",
             "Add -i behind run, or start it and add its address",
         )
+    if re.search(r" --transport[ =](?:streamable-?)?http\b| --transport[ =]sse\b", line) and "://" not in line:
+        raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
         raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
     if any(_INSTALLERS.search(word) for word in words[1:]):

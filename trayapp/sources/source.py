@@ -29,11 +29,13 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     """
 )
-# Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`.
-_INSIDE = re.compile(r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}")
+# Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
+_INSIDE = re.compile(
+    r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w-]{0,60}\}(?!\})"
+)
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
-    r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{4,}(?![a-z0-9])"
+    r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{3,}(?![a-z0-9])"
 )
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\])?(?:path[/\\]to)\b.*"
@@ -233,7 +235,7 @@ def placeholders_in(text: str) -> list[str]:
     found: list[str] = []
     while (mark := placeholder_in(text)) is not None and mark not in found:
         found.append(mark)
-        if not mark or mark == text or "<" not in mark:
+        if not mark or mark == text or mark[0] not in "<{":
             break  # other forms fill a whole text, or stand in it once
         text = text.replace(mark, "value")
     return found
