@@ -56,7 +56,8 @@ def test_what_stands_in_readmes_of_real_servers_names_the_right_server_or_is_ref
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
         "docker run --rm -p 8080:8080 acme/foo-mcp", "uvx foo-mcp --transport streamable-http --port 8080",
-        "python3 scripts/setup-foo.py", "droid mcp add foo 'npx -y foo-mcp' extra words", "export A=1\nnpx foo\nnpx bar",
+        "python3 scripts/setup-foo.py", "droid mcp add foo 'npx -y foo-mcp' extra words",
+        "export A=1\nnpx foo\nnpx bar",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
         "http://evil.example/mcp", "https://user:pass@mcp.example.com/mcp", "https://mcp.exa\u202emple.com/mcp",
@@ -99,12 +100,15 @@ def test_our_own_link_leads_back_to_the_entry() -> None:
         ("https://your-org.example.net", "https://your-org.example.net"), ("https://x.example/YOUR_ID/sse", "YOUR_ID"),
         ("https://eu.yourcompany.com/mcp", "https://eu.yourcompany.com/mcp"), ("Bearer oh.YOUR_TOKEN", "oh.YOUR_TOKEN"),
         ("X-Api-Key:your.key", "your.key"), ("--url=https://your-host:8080", "https://your-host:8080"),
-        ("postgresql://me:yourpassword@db/x", "postgresql://me:yourpassword@db/x"), ("me@your-host.example", "me@your-host.example"),
-        ("https://mcp.<REGION>.example.com", "<REGION>"), ("https://localhost:{port}", "{port}"), ("p.xxx.xxx", "p.xxx.xxx"),
+        ("postgresql://me:yourpassword@db/x", "postgresql://me:yourpassword@db/x"),
+        ("me@your-host.example", "me@your-host.example"),
+        ("https://mcp.<REGION>.example.com", "<REGION>"), ("https://localhost:{port}", "{port}"),
+        ("p.xxx.xxx", "p.xxx.xxx"),
         ("api-xxxxxxxx-xxxx-xxxx", "api-xxxxxxxx-xxxx-xxxx"), ("/abs/path/to/x.js", "/abs/path/to/x.js"),
         ("/path/to/data:/data", "/path/to/data"), ("C:/path/to/x.js", "C:/path/to/x.js"),
         ("export TOKEN=your_token_of_it &&", "your_token_of_it"),
-        ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"), ("xxl", None),
+        ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"),
+        ("xxl", None),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:
@@ -130,7 +134,7 @@ def test_what_a_snippet_asks_for_is_asked_for_once_and_never_taken_from_another_
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
-        ("droid mcp add x 'npx -y x-mcp' --env KEY=v", {"command": "npx", "args": ["-y", "x-mcp"], "env": {"KEY": "v"}}),
+        ("droid mcp add x 'npx x-mcp' --env KEY=v", {"command": "npx", "args": ["x-mcp"], "env": {"KEY": "v"}}),
         ("codex mcp add x '/opt/My App/x' serve", {"command": "/opt/My App/x", "args": ["serve"]}),
         ('{"name": "x", "config": {"command": "npx", "args": ["x-mcp"]}}', {"command": "npx", "args": ["x-mcp"]}),
     ],

@@ -288,8 +288,10 @@ class _AddOptions:
 
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
-        if len(self.plain) > 2 and (_is_address(self.plain[1]) or _is_quoted_command(self.plain[1])):
-            behind = _AddOptions(["x", *self.plain[2:]]) if self.plain[2].startswith("-") else None
+        is_address = len(self.plain) > 2 and _is_address(self.plain[1])
+        has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
+        if is_address or (has_option and _is_quoted_command(self.plain[1])):
+            behind = _AddOptions(["x", *self.plain[2:]]) if has_option else None
             if behind is not None:
                 for name, values in behind._given.items():
                     self._given.setdefault(name, []).extend(values)
