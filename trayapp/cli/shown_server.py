@@ -75,8 +75,11 @@ def environment_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def redacted_value(name: str, value: str, mark: str = "=") -> str:
-    """Return the value of a variable or header, redacted if its name or content suggests a secret."""
-    return redacted(f"{name}{mark}{value}").removeprefix(f"{name}{mark}")
+    """Return the value of a variable or header, redacted if its name or content suggests a secret.
+
+    Invisible characters are escaped first: redaction would drop them, and the user would not see that they are there.
+    """
+    return redacted(f"{name}{mark}{escape_unprintable(value)}").removeprefix(f"{name}{mark}")
 
 
 def _pair(name: str, value: str, mark: str = "=") -> str:

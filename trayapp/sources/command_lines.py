@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from trayapp.config.read.command import split_command
 from trayapp.sources.documents import read_document, without_cmd
-from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, wanted
+from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, package_of, wanted
 
 RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
@@ -37,6 +37,13 @@ _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
     r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
 )
+
+
+# What a package does instead of serving, by the word behind its name.
+_SETUP_VERBS = frozenset((
+    "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
+    "dashboard", "update", "upgrade", "version", "help",
+))  # fmt: skip
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -191,6 +198,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
         raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
+    package = package_of(words)
+    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
+    if behind and behind[0] in _SETUP_VERBS:
+        raise UnclearSourceError(f"{package} {behind[0]} starts no server", "Paste the command that starts it")
     if any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
     entry: Entry = {"command": words[0], "args": words[1:]} | ({"env": env} if env else {})
@@ -226,6 +237,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
         token = given.named("--bearer-token-env-var")
         entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
+        client, port = given.named("--client-id"), given.named("--callback-port")
+        entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
         line = [command, *_args(given.every("--args"))] if command else rest
@@ -254,7 +267,7 @@ _ENV = ("-e", "--env")
 _HEADER = ("-H", "--header")
 _VALUED = frozenset((
     "-s", "--scope", "-t", "--transport", "--type", *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
-    "--timeout", "--client-id", "--client-secret", "--callback-port", "--bearer-token-env-var", "--description",
+    "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
     "--agent", "--include-tools", "--exclude-tools",
 ))  # fmt: skip
 _MANY = frozenset((*_ENV, *_HEADER))  # take all words up to the next option: `-e A=1 B=2`

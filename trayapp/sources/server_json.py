@@ -68,8 +68,9 @@ def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def short_name(name: str) -> str:
-    """Return `github` for `io.github.github/github-mcp-server`."""
-    return name_of_package(name.rpartition("/")[2] or name)
+    """Return `github` for `io.github.github/github-mcp-server`, and `acme` for `com.acme/mcp`."""
+    namespace, _, last = name.rpartition("/")
+    return name_of_package(f"@{namespace.rpartition('.')[2]}/{last}" if namespace and last else name)
 
 
 Way = tuple[Entry, str, list[Variable]]

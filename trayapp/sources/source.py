@@ -32,6 +32,7 @@ _PLACEHOLDER = re.compile(
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w-]{0,60}\}(?!\})"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]"
 )
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
@@ -192,7 +193,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
         plain = (option[1] if option else before if before.startswith("-") else "").lstrip("-")
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
-    for key in ("command", "url"):
+    for key in ("command", "url", "cwd"):
         add(key, (key,), entry.get(key), lambda mark: False)
     return _named_apart(found)
 
@@ -235,7 +236,7 @@ def placeholders_in(text: str) -> list[str]:
     found: list[str] = []
     while (mark := placeholder_in(text)) is not None and mark not in found:
         found.append(mark)
-        if not mark or mark == text or mark[0] not in "<{":
+        if not mark or mark == text or mark[0] not in "<{[":
             break  # other forms fill a whole text, or stand in it once
         text = text.replace(mark, "value")
     return found
