@@ -64,6 +64,20 @@ def test_what_is_left_open_is_asked_for(person: Person) -> None:
     assert json.loads(done.stdout)["entry"]["env"] == {"GH_TOKEN": TOKEN}
 
 
+@pytest.mark.requirement("source-secrets")
+def test_without_a_keyring_no_secret_is_asked_for_and_an_address_is_no_secret(person: Person) -> None:
+    text = json.dumps({"mcpServers": {"x": {"command": "x-mcp", "env": {"T": "<YOUR_TOKEN>"}}}})
+    said = person.answers("add", text, typed="y\n")
+    assert "1 secret not kept: there is no keyring (T)" in said
+    assert "--clear" in said
+    assert "T:" not in said
+    text = json.dumps({"mcpServers": {"x": {"command": "x-mcp", "env": {"BASE": "https://your-org.example.net"}}}})
+    done = person.says("add", text, "--yes", "--set=BASE=https://acme.example.net")
+    assert "needs the value BASE" in done.stdout
+    assert done.returncode == 0, done.stderr
+    assert "https://acme.example.net" in person.servers.read_text()
+
+
 def as_form(**more: Any) -> str:
     return json.dumps({"what": NAMED} | more)
 

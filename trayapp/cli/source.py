@@ -23,7 +23,7 @@ import click
 from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import is_terminal, note, print_json, say, waiting
-from trayapp.cli.secret import keep_all
+from trayapp.cli.secret import keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.places import Machine
 from trayapp.clients.secrets import Secret, secret_name
@@ -237,6 +237,12 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
         (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return
+    asked = [one.name for one in missing if one.secret]
+    if asked and answers.hide is not False and not keeps_secrets():  # said before they are typed
+        raise MultiMcpError(
+            one_line(f"{count(len(asked), 'secret')} not kept: there is no keyring ({', '.join(asked)})"),
+            "Install gnome-keyring, KWallet or KeePassXC, set token_store: file in servers.yaml, or pass --clear",
+        )
     entry = _filled(name, source, answers)
     if proposal.bundle is None:
         add(name, entry)

@@ -187,7 +187,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
-            add(str(name), (place, str(name)), value, lambda mark: True)
+            add(str(name), (place, str(name)), value, _may_be_secret)
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
@@ -196,6 +196,11 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for key in ("command", "url", "cwd"):
         add(key, (key,), entry.get(key), lambda mark: False)
     return _named_apart(found)
+
+
+def _may_be_secret(mark: str) -> bool:
+    """Return False for an example of a path, or of an address without credentials."""
+    return not (_PLACEHOLDER_PATH.fullmatch(mark) or re.fullmatch(r"https?://[^@\s?]*", mark))
 
 
 def _is_secret(option: str, word: str, mark: str) -> bool:
