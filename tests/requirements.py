@@ -151,6 +151,7 @@ REQUIREMENTS: dict[str, str] = {
     "cli-exit-codes": "Exit codes are those of PRODUCT 12: 0, 1, 2, 3, 4, 5, 6, 7.",
     "cli-error-lines": "An error is one line what and one line what to do, on stderr.",
     "cli-call-out": "`call --out FILE` saves the images, audio and files of an answer.",
+    "cli-first-screen": "After a start, a terminal names the next step until an AI tool is connected.",
     "cli-starts": "A verb that needs a gateway starts one in the background; `--no-start` and a pause forbid it.",
     "cli-names-whole": "On a terminal of any width a table's first column, the name, is never cut.",
     "cli-json-shapes": "`status --json` and `list --json` have the documented shapes.",

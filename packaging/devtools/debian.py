@@ -73,17 +73,22 @@ def ensure_debian_packages() -> None:
         return
     prefix = _administrator()
     if prefix is None or shutil.which("apt-get") is None:
-        say(f"not installed: {', '.join(missing)}; the tests that need them skip")
+        say("these Debian packages are missing, and the tests that need them skip:")
+        _tell(missing)
         return
     say("installing Debian packages that the tests need:")
-    for package, why in missing.items():
-        say(f"  {package}: {why}")
+    _tell(missing)
     try:
         _install(prefix, list(missing))
     except StepFailed as failure:
         if in_ci():
             raise
         say(f"cannot install them ({failure}); the tests that need them skip")
+
+
+def _tell(packages: dict[str, str]) -> None:
+    for package, why in packages.items():
+        say(f"  {package}: {why}")
 
 
 def _missing() -> dict[str, str]:

@@ -27,6 +27,8 @@ def ensure_app() -> None:
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
+        if before.exists() and not has_program():  # killed between the two steps below
+            _swap(before, beside)
         say("1 of 3: a virtual environment")
         make_venv(beside)
         say(f"2 of 3: {_count(REQUIREMENTS)} packages that it needs")
@@ -38,7 +40,7 @@ def ensure_app() -> None:
             _rename_inside(VENV, beside)
             try:
                 _install_checkout()
-            except StepFailed:
+            except (StepFailed, KeyboardInterrupt):
                 _swap(before, beside)
                 raise
         shutil.rmtree(before, ignore_errors=True)

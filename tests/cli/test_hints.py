@@ -19,6 +19,7 @@ if sys.platform == "win32":
 import pty
 
 WORDS = "Cursor has 2 servers of its own. Set them up with: multi-mcp setup"
+CONNECT = "No AI tool is connected yet. Connect yours with: multi-mcp setup"
 SERVERS = """\
 {"mcpServers": {
   "a": {"command": "x"},
@@ -26,10 +27,10 @@ SERVERS = """\
 }}"""
 
 
-def on_terminal(person: Person, *words: str, typed: Sequence[str] = ()) -> str:
-    """What `multi-mcp WORDS...` shows on a terminal, where these lines are typed."""
+def on_terminal(person: Person, *words: str, typed: Sequence[str] = (), stopped_at: str = "") -> str:
+    """What `multi-mcp WORDS...` shows on a terminal where these lines are typed. It is stopped once it shows that."""
     terminal, other = pty.openpty()
-    env = person.env | {"TERM": "dumb"}
+    env = person.env | {"TERM": "xterm" if stopped_at else "dumb"}  # a dumb one shows no live screen
     process = subprocess.Popen([*PROGRAM, *words], cwd=person.folder, env=env, stdin=other, stdout=other, stderr=other)
     os.close(other)
     for line in typed:
@@ -38,6 +39,9 @@ def on_terminal(person: Person, *words: str, typed: Sequence[str] = ()) -> str:
     try:
         while data := os.read(terminal, 65536):
             shown += data
+            if stopped_at and stopped_at in shown.decode(errors="replace"):
+                stopped_at = ""
+                person.says("stop")
     except OSError:  # Linux says so of a terminal whose other end is gone
         pass
     os.close(terminal)
@@ -57,6 +61,21 @@ def test_a_first_start_on_a_terminal_says_whose_servers_can_be_taken_over(person
     assert WORDS not in person.says("status").stderr
     person.says("import", "--yes")
     assert WORDS not in on_terminal(person, "status")
+
+
+@pytest.mark.requirement("cli-first-screen")
+def test_the_first_screen_names_the_next_step_until_an_ai_tool_is_connected(person: Person) -> None:
+    (person.mine / ".cursor").mkdir()
+    assert CONNECT in on_terminal(person, "start", "--detach")
+    person.says("stop")
+    assert CONNECT in first_screen(person)
+    person.says("connect", "cursor")
+    assert "No AI tool" not in first_screen(person)
+
+
+def first_screen(person: Person) -> str:
+    """What `multi-mcp` shows on a terminal without a desktop, stopped once its screen is there."""
+    return on_terminal(person, stopped_at="SERVER")
 
 
 @pytest.mark.requirement("import-shown")

@@ -331,7 +331,7 @@ def test_an_import_is_undone_with_its_secrets_and_servers(person: Person, cursor
     assert "~/.cursor/mcp.json has its own servers again (as it was before)" in done.stdout
     assert (cursor.read_text(), person.servers.read_text()) == (before, mine)
     assert person.says("secret", "list").stdout == "No secrets\n"
-    assert person.says("import", "--undo").stdout == "Nothing to undo\n"
+    assert person.says("import", "--undo").stdout == "No imports to undo\n"
 
 
 @pytest.mark.requirement("import-undo")

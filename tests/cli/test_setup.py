@@ -67,7 +67,8 @@ def test_without_a_terminal_it_wants_to_be_told(person: Person) -> None:
 def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}, "b": {"command": "bb"}}}')
     codex = person.file(".codex/config.toml", "# mine\n")
-    shown = person.answers("setup", typed="1\n1\n")
+    shown = person.answers("setup", typed="\n1\n1\n")
+    assert shown.count("Enter all, none, or some of the numbers above") == 1  # Enter alone is no answer
     assert "Take over 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
     servers = person.servers.read_text(encoding="utf-8")

@@ -183,7 +183,7 @@ def test_what_servers_say_is_cleaned() -> None:
 
 
 def test_no_servers_at_all_says_what_to_do() -> None:
-    assert view.lines(snapshot().to_json())[-1] == "No servers yet: multi-mcp edit"
+    assert view.lines(snapshot().to_json())[-1] == "No servers yet: multi-mcp setup"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv as venvs
@@ -89,10 +90,44 @@ def test_run_goes_on_with_what_there_is(
     assert "continuing with the present .venv" in capsys.readouterr().err
 
 
+def test_what_is_interrupted_leaves_the_program_that_works(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(environment, "_install_checkout", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        environment.ensure_app()
+    assert said(venv) == "before"
+
+
+def test_what_was_killed_between_two_steps_is_put_back_first(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv.rename(venv.with_name(".venv.old"))
+    venv.mkdir()
+    monkeypatch.setattr(environment, "install_locked", fails)
+    with pytest.raises(steps.StepFailed):
+        environment.ensure_app()
+    assert said(venv) == "before"
+
+
 def test_without_a_program_the_failure_is_told(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (venv / "bin" / "multi-mcp").unlink()
     monkeypatch.setattr(environment, "install_locked", fails)
     assert commands.main(["run", "status"]) == 1
+
+
+def test_missing_debian_packages_are_named_with_their_reasons_whoever_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed: list[str] = []
+    monkeypatch.setattr(debian, "PACKAGES", {"no-such-program": ("no-package", "a reason"), "python3": ("x", "y")})
+    monkeypatch.setattr(debian, "_install", lambda prefix, packages: installed.extend(packages))
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "no-such-program" else f"/bin/{name}")
+    ways: list[list[str] | None] = [[], None]  # nobody's, then root's
+    monkeypatch.setattr(debian, "_administrator", ways.pop)
+    for _ in range(2):
+        debian.ensure_debian_packages()
+        assert "no-package: a reason" in capsys.readouterr().err
+    assert installed == ["no-package"]
 
 
 def test_every_debian_package_has_its_reason() -> None:

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from trayapp.backends.stdio.orphans import guardian_command
-from trayapp.service.command_line import gateway_command, own_command, sample_command, shim_command, tray_command
+from trayapp.service.command_line import (
+    gateway_command,
+    own_command,
+    sample_command,
+    shim_command,
+    tray_command,
+    typed_command,
+)
 from trayapp.service.version import version_text
 
 
@@ -70,3 +77,19 @@ def test_a_packaged_program_that_stands_alone_does_all_by_itself(packaged: Path)
     assert own_command() == [sys.executable]
     assert shim_command() == [sys.executable, "stdio"]
     assert sample_command() == [sys.executable, "sample-server"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its programs end in .exe")
+@pytest.mark.requirement("cli-first-screen")
+def test_a_next_step_can_be_typed_as_the_program_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/multi-mcp", "setup"])
+    assert typed_command() == ".venv/bin/multi-mcp"
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "my files" / "multi-mcp")])
+    assert typed_command() == f"'{tmp_path}/my files/multi-mcp'"
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "__main__.py")])
+    assert typed_command() == "multi-mcp"
+    on_path = tmp_path / "multi-mcp"
+    on_path.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(on_path)])
+    assert typed_command() == "multi-mcp"

@@ -1,4 +1,4 @@
-"""Hints of verbs: the current folder's project, which a verb without --project ignores, and servers to import.
+"""Hints of verbs: the current folder's project, which a verb without --project ignores, and the next step of a setup.
 
 Never here: the content of a project's file, whether it is trusted, importing.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from trayapp.cli.output import is_terminal, note
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.text import one_line
+from trayapp.service.command_line import typed_command
 from trayapp.wire.control import ControlError
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
@@ -78,11 +79,33 @@ def import_hint() -> str:
     except MultiMcpError:
         return ""
     words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))
-    return one_line(f"{words}. Set them up with: multi-mcp setup") if words else ""
+    return one_line(f"{words}. Set them up with: {typed_command()} setup") if words else ""
 
 
 def say_import_hint() -> None:
     """Print the note, if there is one."""
     words = import_hint()
+    if words:
+        note(words)
+
+
+def next_step() -> str:
+    """Return what to do after a start, in one line: import servers, or connect an AI tool. Blocks.
+
+    It is "" once an AI tool is connected, or if stderr is not a terminal.
+    """
+    words = import_hint()
+    if words or not is_terminal(sys.stderr):
+        return words
+    from trayapp.clients.connect import found_clients
+
+    if any(state.state == "connected" for state in found_clients()):
+        return ""
+    return f"No AI tool is connected yet. Connect yours with: {typed_command()} setup"
+
+
+def say_next_step() -> None:
+    """Print what to do after a start, if anything."""
+    words = next_step()
     if words:
         note(words)

@@ -188,7 +188,7 @@ def asked_numbers(question: str, last: int) -> list[int]:
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
     whole = f"{question} (all, none, or numbers such as 1,3-5)"
-    while (numbers := numbers_of(str(click.prompt(whole)), last)) is None:
+    while (numbers := numbers_of(click.prompt(whole, default="", show_default=False), last)) is None:
         say("Enter all, none, or some of the numbers above")
     return numbers
 
@@ -308,7 +308,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     elif found:
         print_table(Table(("SERVER", "FROM", "STARTS"), [_row(offer, machine) for offer in found], wraps=True))
     else:
-        say("No servers were found that multi-mcp does not have yet")
+        say("Your AI tools have no servers that are not here already")
     for offer in found:
         remarks = list(_remarks(offer))
         if remarks and not offer.known:

@@ -19,6 +19,7 @@ from trayapp.clients.context import ClientsContext, own_context
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode, UsageError
 from trayapp.model.text import count, one_line
+from trayapp.service.command_line import typed_command
 
 QUESTION = "which MCP servers do you have?"
 
@@ -73,12 +74,12 @@ def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
 
 def _next_steps(context: ClientsContext) -> list[str]:
     connected = [state.title for state in found_clients(context) if state.state == "connected"]
-    tool = connected[0] if connected else "your AI tool"
+    tool, program = connected[0] if connected else "your AI tool", typed_command()
     return [
         f"Restart {tool} and ask: {QUESTION}",
-        "See it here: multi-mcp panel",
-        "Start it at login: multi-mcp autostart on",
-        "To undo it all: multi-mcp setup --undo",
+        f"See it here: {program} panel",
+        f"Start it at login: {program} autostart on",
+        f"To undo it all: {program} setup --undo",
     ]
 
 

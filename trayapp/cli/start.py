@@ -11,7 +11,7 @@ import threading
 import click
 
 from trayapp.cli.become import run_here
-from trayapp.cli.hints import say_import_hint
+from trayapp.cli.hints import say_next_step
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.config.paths import find_paths
@@ -38,13 +38,13 @@ def start_verb(detach: bool, linger: bool) -> int:
     if not detach:
         return run_here(linger, _ready)
     note(f"Gateway ready (process {run_detached(linger)})")
-    say_import_hint()
+    say_next_step()
     return 0
 
 
 def _ready() -> None:
     note(f"Gateway ready (process {os.getpid()})")
-    threading.Thread(target=say_import_hint, name="import hint", daemon=True).start()
+    threading.Thread(target=say_next_step, name="next step", daemon=True).start()
 
 
 def run_detached(linger: bool) -> int:

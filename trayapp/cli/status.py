@@ -88,14 +88,16 @@ def changes(lines: Iterator[str]) -> Iterator[str]:
         last = line
 
 
-def live(snapshots: Iterator[dict[str, Any]]) -> None:
-    """Draw each snapshot over the one before."""
-    from rich.console import Console
+def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
+    """Draw each snapshot over the one before. `below`: a line for as long as no client is connected."""
+    from rich.console import Console, Group
     from rich.live import Live
+    from rich.text import Text
 
     with Live(console=Console(highlight=False), auto_refresh=False) as display:
         for snapshot in snapshots:
-            display.update(screen(snapshot, live=True), refresh=True)
+            last = [Text(f"\n{below}")] if below and not snapshot["gateway"]["sessions"] else []
+            display.update(Group(screen(snapshot, live=True), *last), refresh=True)
 
 
 def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
@@ -105,7 +107,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 
     head, details = Text(view.header(snapshot), style="bold"), Text(view.details(snapshot, live=live), style="dim")
     parts: list[Any] = [head, details, Text()]
-    parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp edit"))
+    parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp setup"))
     keyring = view.keyring_lines(snapshot)
     if keyring:
         parts += [Text(), Text("\n".join(keyring), style="yellow")]

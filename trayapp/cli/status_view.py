@@ -101,7 +101,7 @@ def failure(server: dict[str, Any]) -> str:
 
 def lines(snapshot: Snapshot) -> list[str]:
     """Return the whole snapshot as lines of plain text."""
-    servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp edit"]
+    servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp setup"]
     problems = problem_lines(snapshot)
     keyring = keyring_lines(snapshot)
     asks = ask_lines(snapshot)

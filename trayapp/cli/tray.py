@@ -18,6 +18,7 @@ import click
 
 from trayapp.cli import status_view as view
 from trayapp.cli.become import run_here
+from trayapp.cli.hints import next_step
 from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, print_json, say
 from trayapp.cli.status import live
@@ -121,7 +122,7 @@ def show() -> None:
     try:
         with gateway(timeout=None) as client:
             if is_terminal(sys.stdout):
-                live(client.watch())
+                live(client.watch(), next_step())
             else:
                 for line in plain_lines(client.watch(asks=False)):
                     say(line)

@@ -62,7 +62,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
         if failed and taken:
             note("Nothing was removed here. Correct that file, then repeat: multi-mcp import --undo")
         if not (done or taken):
-            say("Nothing to undo")
+            say("No imports to undo")
     return ExitCode.FAILED if failed else ExitCode.OK
 
 

@@ -32,6 +32,16 @@ def own_command() -> list[str]:
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
 
+def typed_command() -> str:
+    """Return what a user types to run this program: `multi-mcp`, or its path if PATH does not have it."""
+    import shlex  # the shim shows no commands
+    import shutil
+    from pathlib import Path
+
+    typed = Path(sys.argv[0])
+    return shlex.quote(str(typed)) if typed.stem == WHOLE and shutil.which(WHOLE) is None else WHOLE
+
+
 def program(name: str) -> str:
     """Return the path of one of the packaged programs; that of this process if it is not in the same folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))

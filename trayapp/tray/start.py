@@ -18,7 +18,7 @@ from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.logs import TRAY_LOG
 from trayapp.service.autostart import Autostart, absolute_home, find_autostart
-from trayapp.service.command_line import shim_command, tray_command
+from trayapp.service.command_line import shim_command, tray_command, typed_command
 from trayapp.service.desktop_programs import copy, open_file, open_url
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import GatewayProcess
@@ -122,6 +122,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
     if not autostart:
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
+        say(f"First time? In another terminal: {typed_command()} setup")
     app.run()
     log.info("Tray ended")
     return app.is_replaced
