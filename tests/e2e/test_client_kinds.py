@@ -34,6 +34,15 @@ async def definitions(gateway: Gateway, revision: str) -> set[str]:
         return {tool["description"] for tool in found["tools"]}
 
 
+async def instructions(gateway: Gateway, revision: str) -> str:
+    """What a client of that revision hears of the servers when it comes in."""
+    envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
+    async with gateway.client(None) as client:
+        if revision == MODERN:
+            return str((await client.request("server/discover", envelope))["instructions"])
+        return str((await client.initialize(revision, **ABLE))["instructions"])
+
+
 async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
     """What a client of the older era is listed."""
     async with gateway.client(None) as client:
@@ -94,6 +103,7 @@ async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_
         assert ("e_trigger-sampling-request" in hits) is ("trigger-sampling-request" in expected)
         assert await client.request("tools/call", {"name": "e_echo", "arguments": {"message": "x"}})
         assert {name.removeprefix("e_") for name in await listed(client)} == expected
+        assert [told["method"] for told in client.told if told["method"].endswith("/list_changed")] == []
 
 
 @pytest.mark.parametrize("kind", ["stdio both", "http both"])
@@ -140,7 +150,9 @@ async def test_a_tool_that_each_era_defines_otherwise_is_defined_to_each_client_
                 await gateway.ask("refresh", server="e")
                 for each in order:
                     assert await definitions(gateway, each) == both[each]
+                    assert f"Written in {each[:4]}" in await instructions(gateway, each)
         gateway.stop()
         gateway.start()
         for each in order:
             assert await definitions(gateway, each) == both[each]
+            assert f"Written in {each[:4]}" in await instructions(gateway, each)

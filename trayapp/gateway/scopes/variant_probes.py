@@ -6,7 +6,7 @@ for a client that can do nothing, and if that differs for each kind of client th
 second reading. What differs is kept in the catalog's cache.
 
 This happens in the background, but for a client that lists: its list waits for what its own kind is shown, once, since
-many clients list once and ignore list_changed.
+many clients list once and ignore list_changed. A server that may be out of reach holds it up for REACHED_S only.
 
 Over HTTP, `initialize` is a fault to some servers of the newer era. So such a server is tried in the older one only
 once a client of that era is there.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -29,8 +30,9 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 2  # each may start a process
+AT_ONCE = 2  # processes that are started for this
 LIST_WAITS_S = 5.0  # as a client waits for the server's own start; then it gets what any client may see
+REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
 
@@ -45,7 +47,7 @@ class VariantProbes:
         self._servers = servers
         self._once_calm = once_calm
         self._begun: set[str] = set()
-        self._hurried: set[str] = set()  # a client waits for them
+        self._hurried: dict[str, float] = {}  # since when a client waits for them, by the clock
         self._done: set[str] = set()  # with those that failed, until the server's lists are read again
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
@@ -108,15 +110,22 @@ class VariantProbes:
 
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
         """Read what these servers list for that kind of client, for LIST_WAITS_S at most; then go on behind it."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._end_after, LIST_WAITS_S, tasks.cancel_scope)
-            while unread := self.unread(servers, kind):
-                for key in unread:
-                    if key not in self._hurried:
-                        self._hurried.add(key)
-                        self._services.spawn(self._probe, key)
+        while (left_s := max(map(self._left_s, self.unread(servers, kind)), default=0.0)) > 0:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._end_after, left_s, tasks.cancel_scope)
                 await self._services.changes.next()
-            tasks.cancel_scope.cancel()
+                tasks.cancel_scope.cancel()
+
+    def _left_s(self, key: str) -> float:
+        """Return how long a list still waits for that probe, which begins if it has not yet."""
+        services = self._services
+        now = services.clock.now()
+        if key not in self._hurried:
+            self._hurried[key] = now
+            services.spawn(self._probe, key)
+        first, probe = services.pool.get(services.shared_key(key)), services.pool.get(key)
+        answers = (first is not None and first.server.url is None) or (probe is not None and probe.is_up)
+        return self._hurried[key] + (LIST_WAITS_S if answers else REACHED_S) - now
 
     async def _end_after(self, seconds: float, scope: anyio.CancelScope) -> None:
         await self._services.clock.sleep(seconds)
@@ -131,7 +140,9 @@ class VariantProbes:
     async def _probe(self, key: str) -> None:
         """Read the lists on that connection, unless that was done meanwhile."""
         pool = self._services.pool
-        async with self._at_once:
+        first = pool.get(self._services.shared_key(key))
+        over_http = first is not None and first.server.url is not None
+        async with nullcontext() if over_http else self._at_once:
             connection = None if key in self._done else self._servers.further(key)
             if connection is not None and not connection.server.disabled:
                 try:
@@ -139,9 +150,8 @@ class VariantProbes:
                 except ServerError as error:
                     log.info("Cannot read the lists that other clients get: %s", error)
             self._begun.discard(key)
-            self._hurried.discard(key)
+            self._hurried.pop(key, None)
             self._done.add(key)
         self._services.changes.changed()
-        first = pool.get(self._services.shared_key(key))
         if first is not None:
             self._begin(first)

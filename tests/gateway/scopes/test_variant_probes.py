@@ -1,0 +1,86 @@
+"""How long a list waits for what servers list for its client's kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.clock import settle
+from tests.gateway.calls.test_server_requests import older
+from tests.gateway.world import House, house, offer, server
+from trayapp.catalog.cache import CacheEntry, save
+from trayapp.gateway.scopes.variant_probes import LIST_WAITS_S, REACHED_S
+from trayapp.model.offer import ServerTraits
+from trayapp.model.servers import ServerConfig, launch_hash
+from trayapp.wire.revisions import MODERN_VERSIONS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-wait-for-no-address")]
+
+REMOTE = ServerConfig("a", url="http://127.0.0.1:9/mcp", type="http")
+
+
+def read_by_a_newer_client(made: House, entry: ServerConfig) -> None:
+    """An earlier run has read its lists, of the newer era alone; whether it speaks the older one is unknown."""
+    known = replace(offer("echo"), protocol=MODERN_VERSIONS[-1])
+    at = made.clock.time()
+    save(made.folder, CacheEntry(entry.name, launch_hash(entry), at, known, traits=ServerTraits(newer=True)))
+
+
+async def test_a_list_waits_a_moment_for_an_address_that_does_not_answer_and_the_next_one_not_at_all(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        read_by_a_newer_client(made, REMOTE)
+        made.net["a#older"].hold_start()  # as a network that swallows everything
+        made.apply(REMOTE)
+        made.start()
+        client = await older(made)
+        client.ask_only(1, "tools/list")
+        await made.clock.pass_(REACHED_S * 0.9)
+        assert client.answers(1) == []
+        await made.clock.pass_(REACHED_S * 0.2)
+        assert [item["name"] for item in client.answers(1)[0]["result"]["tools"]] == ["a_echo"]
+        another = await older(made)
+        for one in (client, another):
+            one.ask_only(2, "tools/list")
+            await settle()
+            assert len(one.answers(2)) == 1
+
+
+async def test_one_that_answers_is_waited_for_and_no_address_that_does_not_holds_it_up(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        silent = [ServerConfig(name, url=f"http://127.0.0.1:9/{name}", type="http") for name in ("b", "c", "d")]
+        for entry in (*silent, REMOTE):
+            read_by_a_newer_client(made, entry)
+        for entry in silent:
+            made.net[f"{entry.name}#older"].hold_start()
+        answers = made.net["a#older"]
+        gate = answers.hold_start()
+        made.apply(*silent, REMOTE)
+        made.start()
+        client = await older(made)
+        client.ask_only(1, "tools/list")
+        await made.clock.pass_(REACHED_S / 2)
+        assert answers.opened == 1
+        listing = answers.hold("tools/list", {"tools": answers.tools})
+        gate.set()
+        await made.clock.pass_(REACHED_S * 2)
+        assert client.answers(1) == []
+        listing.set()
+        assert "a_hold" in [item["name"] for item in (await client.answer(1))["result"]["tools"]]
+
+
+async def test_a_server_that_starts_here_is_waited_for_as_a_client_waits_for_its_start(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        read_by_a_newer_client(made, server("a"))
+        made.net["a#older"].hold_start()
+        made.apply(server("a"))
+        made.start()
+        client = await older(made)
+        client.ask_only(1, "tools/list")
+        await made.clock.pass_(LIST_WAITS_S * 0.9)
+        assert client.answers(1) == []
+        await made.clock.pass_(LIST_WAITS_S * 0.2)
+        assert len(client.answers(1)) == 1
