@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,29 @@ def test_each_era_keeps_its_own_definition_whichever_is_read_last(order: tuple[C
     assert described(found, newer=True) == says[NEWER]
     assert described(found, newer=False) == says[ABLE]
     assert [item["name"] for item in found.older["tools"]] == ["a"]
+
+
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("order", [(NEWER, ABLE), (ABLE, NEWER)], ids=["newer first", "older first"])
+def test_each_era_keeps_its_own_instructions_whichever_is_read_last(
+    order: tuple[ClientKind, ...], probed: bool
+) -> None:
+    for says in ({NEWER: "new", ABLE: "old"}, {NEWER: None, ABLE: "old"}, {NEWER: "new", ABLE: None}):
+        known, variants = None, tuple[Variant, ...]()
+        for kind in (*order, *order, *reversed(order)):
+            found = replace(offer("a"), instructions=says[kind])
+            after = with_variant(variants, kind, names_of(found))
+            found = with_eras(found, known, variants, after, newer=kind.newer)
+            known, variants = union_offer(found, known, after, probed=probed and known is not None), after
+        assert known is not None
+        assert (known.instructions, known.older_instructions or None) == (says[NEWER], says[ABLE])
+
+
+def test_instructions_that_are_the_same_in_both_eras_are_kept_once() -> None:
+    found = replace(offer("a"), instructions="same")
+    newer = with_variant((), NEWER, names_of(found))
+    both = with_eras(found, found, newer, with_variant(newer, ABLE, names_of(found)), newer=False)
+    assert (both.instructions, both.of_older_era) == ("same", None)
 
 
 def test_what_both_eras_defined_alike_changes_in_both_until_the_older_one_says_otherwise() -> None:

@@ -190,12 +190,15 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (str, type(None)), "instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
     _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
-    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed", "older")}
+    facts |= {
+        name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed", "older", "older_instructions")
+    }
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
-    facts["signed"] = raw.get("signed") is True  # earlier versions did not write it, nor `older`
+    facts["signed"] = raw.get("signed") is True  # earlier versions did not write it, nor what the older era has
     facts["older"] = {name: _items(older, name) for name in LISTS if name in (older := raw.get("older") or {})}
+    facts["older_instructions"] = said if isinstance(said := raw.get("older_instructions"), str) else None
     return CacheEntry(
         server,
         raw["hash"],

@@ -81,6 +81,11 @@ def with_eras(
     """
     if known is None or all(one.kind.newer == newer for one in before):
         return offer
+    said, older_said = offer.instructions or "", known.older_instructions
+    if not newer:
+        said, older_said = known.instructions or "", said
+    elif older_said is None and all(one.kind.newer != newer for one in before):
+        older_said = known.instructions or ""
     lists: dict[str, Any] = {}
     older: dict[str, tuple[Item, ...]] = {}
     for kind, member in ITEM_KEYS.items():
@@ -97,7 +102,8 @@ def with_eras(
             lists[kind] = tuple(latest.get(str(item.get(member)), item) for item in getattr(offer, kind))
         if old:
             older[kind] = tuple(old.values())
-    return replace(offer, **lists, older=older)
+    older_said = None if older_said == said else older_said
+    return replace(offer, **lists, older=older, instructions=said or None, older_instructions=older_said)
 
 
 def _by_name(items: Iterable[Item], member: str) -> dict[str, Item]:
@@ -130,7 +136,10 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
         if probed or len(old) + len(fresh) != len(getattr(offer, kind)):
             lists[kind] = (*old, *fresh.values())
     if probed:
-        return replace(known, **lists, older=offer.older)
+        said = known.instructions if keeps else offer.instructions
+        return replace(
+            known, **lists, older=offer.older, instructions=said, older_instructions=offer.older_instructions
+        )
     return replace(offer, **lists) if lists else offer
 
 

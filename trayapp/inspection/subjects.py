@@ -33,7 +33,8 @@ _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 def is_apart(name: str) -> bool:
     """Return True for subjects other than tools and skills: they may change from day to day, and cannot be called."""
-    return name == INSTRUCTIONS or name.removeprefix(OLDER).startswith(_BEGINNINGS)
+    own = name.removeprefix(OLDER)
+    return own == INSTRUCTIONS or own.startswith(_BEGINNINGS)
 
 
 def is_tool(name: str) -> bool:
@@ -50,12 +51,8 @@ def subject_name(kind: str, item: Item) -> str | None:
 
 def subjects_of(offer: Offer) -> dict[str, Item]:
     """Return all subjects of an offer by name, in the form of a tool's definition."""
-    found = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}
-    return (
-        found | {f"{OLDER}{name}": item for name, item in subjects_of(offer.of_older_era).items()}
-        if offer.older
-        else found
-    )
+    found, older = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}, offer.of_older_era
+    return found if older is None else found | {f"{OLDER}{name}": item for name, item in subjects_of(older).items()}
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
@@ -122,4 +119,5 @@ def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def _texts_of(name: str, item: Item) -> list[tuple[str, str]]:
-    return [("instructions", str(item.get("description", "")))] if name == INSTRUCTIONS else texts_of(item)
+    is_said = name.removeprefix(OLDER) == INSTRUCTIONS
+    return [("instructions", str(item.get("description", "")))] if is_said else texts_of(item)

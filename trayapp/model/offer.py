@@ -37,6 +37,7 @@ class Offer:
     results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result, as received
     signed: bool = False  # read with the user's sign-in
     older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as the older era has them
+    older_instructions: str | None = None  # as the older era has them; None: the same
 
     @property
     def has_items(self) -> bool:
@@ -44,10 +45,12 @@ class Offer:
         return any(getattr(self, name) for name in LISTS)
 
     @property
-    def of_older_era(self) -> Offer:
-        """Return the items that the older era defines otherwise, in that definition."""
+    def of_older_era(self) -> Offer | None:
+        """Return what the older era defines otherwise, in that definition. None if nothing."""
+        if not self.older and self.older_instructions is None:
+            return None
         lists: dict[str, Any] = dict(self.older)
-        return Offer(**lists)
+        return Offer(**lists, instructions=self.older_instructions)
 
     @property
     def unknown(self) -> tuple[str, ...]:

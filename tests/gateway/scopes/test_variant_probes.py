@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import older
 from tests.gateway.world import House, house, offer, server
@@ -70,6 +71,33 @@ async def test_one_that_answers_is_waited_for_and_no_address_that_does_not_holds
         assert client.answers(1) == []
         listing.set()
         assert "a_hold" in [item["name"] for item in (await client.answer(1))["result"]["tools"]]
+
+
+@pytest.mark.requirement("lists-for-each-kind")
+async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        at, known = made.clock.time(), offer("echo", "able")
+        traits = ServerTraits(older=True, newer=False, asks=frozenset({"roots"}))
+        save(made.folder, CacheEntry("a", launch_hash(server("a")), at, known, traits=traits))
+        weak, of_kind = made.net["a#older-weak"], made.net["a#older-roots"]
+        weak.tools, of_kind.tools = [tool("echo")], [tool("echo"), tool("rooted")]
+        gate = of_kind.hold_start()
+        made.apply(server("a"))
+        made.start()
+        client = await older(made, {"roots": {}})
+        client.ask_only(1, "tools/list")
+        await made.told()
+        assert (weak.opened, of_kind.opened, client.list_changes()) == (1, 1, [])
+        gate.set()
+        listed = (await client.answer(1))["result"]["tools"]
+        assert [item["name"] for item in listed] == ["a_echo", "a_rooted"]
+        await made.told()
+        assert client.list_changes() == []
+        another = await older(made, {"roots": {}})  # it never asks for a list
+        of_kind.tools = [*of_kind.tools, tool("later")]
+        await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a#older-roots"))
+        await made.told()
+        assert [client.list_changes(), another.list_changes()] == [["tools"], ["tools"]]
 
 
 async def test_a_server_that_starts_here_is_waited_for_as_a_client_waits_for_its_start(tmp_path: Path) -> None:

@@ -152,9 +152,9 @@ class Approvals:
         Else it would count as new: a change there needs the user's approval, too. `known_to_older`: by list, the names
         that the older era listed before.
         """
-        if offer is None or not offer.older:
+        if offer is None or (apart := offer.of_older_era) is None:
             return
-        known, apart = self._of(server), offer.of_older_era
+        known = self._of(server)
         names = [name for name in tools_of(apart) if name in known_to_older["tools"]]
         names += [f"{SKILL}{item['uri']}" for item in apart.skills if item["uri"] in known_to_older["skills"]]
         for name in names:

@@ -317,6 +317,8 @@ class Exposure:
         prepared = self.catalog.offers.get(server)
         if prepared is None or self.servers[server].disabled:
             return ""
+        if self.older and prepared.older is not None and prepared.offer.older_instructions is not None:
+            prepared = prepared.older
         return prepared.instructions[:INSTRUCTIONS_EACH]
 
 

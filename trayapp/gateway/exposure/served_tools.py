@@ -86,10 +86,10 @@ class ServedOffer:
     @cached_property
     def older(self) -> ServedOffer | None:
         """Return what clients of the older era get otherwise, None if they get the same."""
-        if not self.offer.older:
+        if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}
-        return ServedOffer(self.offer.of_older_era, lambda _: verdicts)
+        return ServedOffer(offer, lambda _: verdicts)
 
     @cached_property
     def tools(self) -> dict[str, ServedTool]:

@@ -112,7 +112,7 @@ class View:
         `kind`: None for what any of them sees.
         """
         catalog, unseen = self.catalog, self._unseen(kind)
-        older = kind is not None and not kind.newer and any(served.offer.older for served in catalog.offers.values())
+        older = kind is not None and not kind.newer and any(served.older for served in catalog.offers.values())
         key = (options, unseen, older)
         found = self._exposures.get(key)
         if found is None or found.catalog is not catalog:

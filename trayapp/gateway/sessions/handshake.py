@@ -28,18 +28,22 @@ NAME_MOST = 80  # characters kept of a client's name
 Params = dict[str, Any]
 
 
-def initialize(client: ClientInfo, seen: Exposure, params: Params) -> dict[str, Any]:
-    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
-
-    It never waits for servers that are being read for the first time: the endpoint answers at once. So their
-    instructions are not in the very first answer, and no message could bring them later.
-    """
+def take_handshake(client: ClientInfo, params: Params) -> None:
+    """Read what an older client says of itself in `initialize`."""
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
     if isinstance(info, dict) and isinstance(info.get("name"), str):
         client.name = info["name"][:NAME_MOST]
     client.capabilities = able if isinstance(able, dict) else {}
+
+
+def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
+    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
+
+    It never waits for servers that are being read for the first time, or for its kind: the endpoint answers at once. So
+    their instructions are not in the very first answer, or in another era's form. No message could bring them later.
+    """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
 

@@ -22,14 +22,20 @@ class ClientLists:
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed
+        self._given: set[str] = set()  # kinds that it asked for
 
     def given(self, kind: str, listing: bytes) -> None:
         """Note that the client gets that list."""
+        self._given.add(kind)
         self._had[kind] = listing
 
     def begin(self, listings: Mapping[str, bytes]) -> None:
         """Report changes from these lists on, even of lists that the client never asked for."""
         self._had = {**listings, **self._had}
+
+    def begin_again(self, listings: Mapping[str, bytes]) -> None:
+        """Report changes of lists that the client never asked for from these lists on."""
+        self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
     def is_current(self, kind: str, listing: bytes) -> bool:
         """Return True if the client has that list, or was told that it changed."""

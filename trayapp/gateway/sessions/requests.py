@@ -23,7 +23,7 @@ from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
 from trayapp.gateway.scopes.sharing import topic_of
-from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope
+from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
 from trayapp.gateway.sessions.lists import LISTS
 from trayapp.gateway.sessions.pending import already_under_way
 from trayapp.gateway.sessions.session import Session, SessionParts
@@ -114,8 +114,9 @@ class ClientRequests:
         session, params = self._session, request.params if isinstance(request.params, dict) else {}
         match request.method:
             case "initialize":
-                result = initialize(session.client, session.seen.exposure, params)
+                take_handshake(session.client, params)
                 session.recognize()
+                result = initialize(session.client, session.seen.exposure)
                 self._parts.services.changes.changed()
             case "server/discover":
                 result = discover(session.seen.exposure)
@@ -127,7 +128,7 @@ class ClientRequests:
             case "subscriptions/listen":
                 if request.id in session.open_calls or request.id in session.pending.scopes:
                     raise already_under_way(request.id)
-                session.lists.begin(session.listings())
+                session.begin_lists()
                 listen = partial(self._parts.subscriptions.listen, session, request.id, params, session.place_of)
                 if tasks := task_ids(params):
                     listen = partial(self._extensions.listen, request.id, tasks, listen)
@@ -163,7 +164,7 @@ class ClientRequests:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         # With `search` the list is the one tool, whatever servers answer.
         settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
-        if not settled and (session.view.first_lists.may_grow or self._unread()):
+        if not settled and (session.view.first_lists.may_grow or session.unread()):
             session.start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._give_list(request_id, kind)
@@ -173,18 +174,8 @@ class ClientRequests:
         await self._read_kind()
         self._give_list(request_id, kind)
 
-    def _unread(self) -> list[str]:
-        """Return what is still to be read of what servers list for the session's kind of client."""
-        seen = self._session.seen
-        if seen.read_at == seen.view.revision:
-            return []
-        unread = self._parts.probes.unread(seen.running_keys, self._session.kind)
-        if not unread:
-            seen.read_at = seen.view.revision
-        return unread
-
     async def _read_kind(self) -> None:
-        if self._unread():
+        if self._session.unread():
             await self._parts.probes.read(self._session.seen.running_keys, self._session.kind)
 
     async def _look_later(self, request: Request) -> None:
@@ -217,7 +208,7 @@ class ClientRequests:
                 RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s, gated=route.gated)
                 return
             if is_one_tool(params):
-                if looks_for_tools(params) and self._unread():
+                if looks_for_tools(params) and session.unread():
                     session.start(request.id, partial(self._look_later, request))
                 else:
                     self._one_tool.answer(request)

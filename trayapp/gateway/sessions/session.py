@@ -73,6 +73,7 @@ class Session:
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
+        self._is_read = False  # all has been read that servers list for that kind
         self._recognized: dict[str, Any] = {}  # the capabilities that `kind` is of
         self.apart: set[str] = set()  # keys of servers of which it has a connection of its own
         self.options = session_options(options)
@@ -102,7 +103,7 @@ class Session:
             self._recognized = client.capabilities
             kind = kind_of(client.capabilities, newer=client.modern)
             if kind != self.kind:
-                self.kind = kind
+                self.kind, self._is_read = kind, False
                 self.follow(self.view)
 
     @property
@@ -254,6 +255,16 @@ class Session:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
+    def unread(self) -> list[str]:
+        """Return what is still to be read of what servers list for its kind of client."""
+        seen = self.seen
+        if seen.read_at == seen.view.revision:
+            return []
+        unread = self._parts.probes.unread(seen.running_keys, self.kind)
+        if not unread:
+            seen.read_at = seen.view.revision
+        return unread
+
     def listings(self) -> dict[str, bytes]:
         """Return all current lists by LIST_KINDS, each as JSON."""
         return {kind: self.listing(kind) for kind in LIST_KINDS}
@@ -267,10 +278,22 @@ class Session:
         """Return True if its client shows tools' user interfaces (MCP Apps)."""
         return declares(self.client.capabilities, APPS)
 
+    def begin_lists(self) -> None:
+        """Report changes of its lists from now on."""
+        self.lists.begin(self.listings())
+        self._is_read = self._is_read or not self.unread()
+
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
-        """Send list_changed for each changed list of `listings`; nothing before the client is ready."""
+        """Send list_changed for each changed list of `listings`; nothing before the client is ready.
+
+        What its kind is listed may become known only after it came. To a list that it never asked for, that is no
+        change.
+        """
         if not self.client.ready:
             return
+        if not self._is_read:
+            self.lists.begin_again(listings)
+            self._is_read = not self.unread()
         for kind in self.lists.changed(listings):
             self._tell_changed(kind)
 
