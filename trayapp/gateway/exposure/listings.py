@@ -35,6 +35,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
+ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}  # of each era, the kind that can do it all
 RETRY_S = 60.0  # for a server that could not list everything: it may hang at that for as long again
 
 
@@ -246,4 +247,4 @@ class Listings:
 
 def _first_kind(offer: Offer) -> ClientKind:
     """Return the kind that an offer was first listed for: a client that can do everything."""
-    return kind_of(EVERYTHING, newer=offer.protocol in MODERN_VERSIONS)
+    return ABLE[offer.protocol in MODERN_VERSIONS]

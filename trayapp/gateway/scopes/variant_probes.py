@@ -79,8 +79,10 @@ class VariantProbes:
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
         """Return the key of the connection that is to read a server's lists for that kind of client, None for none."""
         listings, own = self._services.listings, self._servers.own
-        kinds, traits = listings.kinds(name), listings.traits(name)
-        if not kinds or kind in kinds or traits.speaks(newer=kind.newer) is False:
+        if listings.traits(name).speaks(newer=kind.newer) is False:
+            return None
+        kinds = listings.kinds(name)
+        if not kinds or kind in kinds:
             return None
         of_era = [known for known in kinds if known.newer == kind.newer]
         if not of_era:
