@@ -22,7 +22,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_one_name import params
 from tests.e2e.test_questions import OLDER as OLDER_REVISION
-from tests.e2e.test_questions import people, served
+from tests.e2e.test_questions import Person, people, served
 from tests.e2e.test_sdk_clients import MODULES, PATIENCE_S, headers_of, printed, url_of
 from tests.faults.world import LONG
 from tests.fixtures.odd import until
@@ -147,6 +147,42 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
                 for client, way in (("python", by_http), ("typescript", by_shim)):
                     async with AsyncExitStack() as stack:
                         assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
+
+
+@pytest.mark.parametrize("revision", [OLDER_REVISION, MODERN])
+@pytest.mark.parametrize("kind", ["stdio both", "http both"])
+async def test_a_client_that_changes_what_it_follows_hears_of_it_whoever_came_first(
+    gateway: Gateway, tmp_path: Path, kind: str, revision: str
+) -> None:
+    """The first update after the confirmation arrives: it is followed on the connection that its calls use."""
+    first = MODERN if revision == OLDER_REVISION else OLDER_REVISION
+    with served(kind, tmp_path) as entry:
+        gateway.write({"s": entry}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        ways = [("shim", first), ("shim", revision), ("http", revision)]
+        async with people(gateway, ways, len(ways)) as everybody:
+            for person in everybody:
+                await _follow(person)
+            for person in everybody:
+                before = len(_updates(person))
+                await person.client.request("tools/call", params(person.modern, "s_touch"))
+                with anyio.fail_after(PATIENCE_S):
+                    await until(lambda person=person, before=before: len(_updates(person)) > before)
+
+
+async def _follow(person: Person) -> None:
+    if not person.modern:
+        await person.client.request("resources/subscribe", {"uri": "era://x"})
+        return
+    meta = params(True, "s_touch")["_meta"]
+    wanted = {"notifications": {"resourceSubscriptions": ["era://x"]}, "_meta": meta}
+    person.client.ask("subscriptions/listen", wanted, "mine")
+    await person.client.heard("notifications/subscriptions/acknowledged")
+
+
+def _updates(person: Person) -> list[Any]:
+    return [told for told in person.client.told if told["method"] == "notifications/resources/updated"]
 
 
 @pytest.mark.parametrize(

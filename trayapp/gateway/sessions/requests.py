@@ -129,7 +129,8 @@ class ClientRequests:
                 if request.id in session.open_calls or request.id in session.pending.scopes:
                     raise already_under_way(request.id)
                 session.begin_lists()
-                listen = partial(self._parts.subscriptions.listen, session, request.id, params, session.place_of)
+                connected = partial(session.connected, request.id)
+                listen = partial(self._parts.subscriptions.listen, session, request.id, params, connected)
                 if tasks := task_ids(params):
                     listen = partial(self._extensions.listen, request.id, tasks, listen)
                 session.start(request.id, listen)
@@ -144,9 +145,9 @@ class ClientRequests:
         session, subscriptions = self._session, self._parts.subscriptions
         uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
         if request.method == "resources/subscribe":
-            await subscriptions.subscribe(session, session.place_of(uri), uri)
+            await subscriptions.subscribe(session, uri, partial(session.connected, request.id))
         else:
-            await subscriptions.unsubscribe(session, session.place_of(uri))
+            await subscriptions.unsubscribe(session, uri)
         session.send_result(request.id, b"{}")
 
     # -- lists ---------------------------------------------------------------------------------------------------

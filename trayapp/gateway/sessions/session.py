@@ -29,7 +29,7 @@ from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.handshake import SERVER_INFO
 from trayapp.gateway.sessions.lists import LIST_KINDS, ClientLists
 from trayapp.gateway.sessions.pending import PendingRequests
-from trayapp.gateway.sessions.subscriptions import Place, Subscriptions
+from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.capabilities import APPS, NO_KIND, declares, kind_of, with_user
@@ -220,13 +220,6 @@ class Session:
         """
         self.pending.waits_for(request_id, server)
         return await self._parts.servers.connected(self, self.seen.connection(server), topic)
-
-    def place_of(self, uri: str) -> Place:
-        """Return the server and original URI of a resource. Raises MultiMcpError, RpcError."""
-        server, own = self.seen.resource(uri)
-        first = self.seen.connection(server)
-        alone = first.server.scope == "session" and self.lasting
-        return (self.connection(server) if alone else self.present(server)).key, own
 
     # -- answers -------------------------------------------------------------------------------------------------
 

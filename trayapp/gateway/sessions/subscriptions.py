@@ -7,17 +7,19 @@ get the union of all subscriptions. A client gets its confirmation once the serv
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
+from trayapp.catalog.names import Key
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
+from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.messages import INVALID_PARAMS, Params, RequestId, RpcError
@@ -29,7 +31,14 @@ UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
-Place = tuple[str, str]  # the key of a server, and a resource's URI as that server knows it
+Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
+Connected = Callable[[str], Awaitable[Connection]]  # a server's connection that the session's requests use, connected
+
+
+class Follower(ClientSession, Protocol):
+    """Client session that subscribes."""
+
+    seen: SessionView
 
 
 @dataclass(eq=False, slots=True)
@@ -41,6 +50,13 @@ class _Listener:
     kinds: frozenset[str] = frozenset()
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # what comes before the acknowledgment; None after it
+
+    def take(self, uri: str) -> list[Place]:
+        """Follow a resource no longer. Return where it was followed."""
+        places = [place for place, known in self.places.items() if known == uri]
+        for place in places:
+            del self.places[place]
+        return places
 
     def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
         """Send the acknowledgment, `more` of extensions included, then what has come before it."""
@@ -72,11 +88,13 @@ class Subscriptions:
 
     # -- older clients -------------------------------------------------------------------------------------------
 
-    async def subscribe(self, session: ClientSession, place: Place, uri: str) -> None:
-        """Follow the resource at `place`, which the client knows as `uri`.
+    async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
+        """Follow a resource, where the session's calls go.
 
-        Raises MultiMcpError, RpcError if its server cannot start, or refuses.
+        Raises MultiMcpError, RpcError if nobody knows the resource, or if its server cannot start, or refuses.
         """
+        server, own = session.seen.resource(uri)
+        place = (await connected(server)).key, own
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
         confirmed = place in listener.places
         try:
@@ -86,25 +104,26 @@ class Subscriptions:
             if not confirmed and listener.places.pop(place, None) is not None:
                 self._services.spawn(self._unsubscribe_unused, [place])
 
-    async def unsubscribe(self, session: ClientSession, place: Place) -> None:
-        """End what `subscribe` began."""
+    async def unsubscribe(self, session: Follower, uri: str) -> None:
+        """End what `subscribe` began. Raises MultiMcpError, RpcError if nobody knows the resource."""
+        _ = session.seen.resource(uri)
         listener = self._listeners.get(session, {}).get(None)
-        if listener is not None and listener.places.pop(place, None) is not None:
-            await self._unsubscribe_unused([place])
+        if listener is not None:
+            await self._unsubscribe_unused(listener.take(uri))
 
     # -- clients of 2026-07-28 -----------------------------------------------------------------------------------
 
     async def listen(
         self,
-        session: ClientSession,
+        session: Follower,
         request_id: RequestId,
         params: Params,
-        place_of: Callable[[str], Place],
+        connected: Connected,
         more: Mapping[str, Any] | None = None,
     ) -> None:
         """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
-        `place_of`: as Session.place_of. `more`: what of extensions is honored, too. Raises RpcError.
+        `more`: what of extensions is honored, too. Raises RpcError.
         """
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
@@ -114,27 +133,27 @@ class Subscriptions:
         listener = _Listener(session, request_id, kinds, waiting=[])
         self._listeners.setdefault(session, {})[request_id] = listener
         try:
-            refused = await self._begin_all(listener, _places(place_of, uris))
+            refused = await self._begin_all(listener, _known(session, uris), connected)
             listener.acknowledge([uri for uri in uris if uri not in refused], more or {})
             await anyio.sleep_forever()
         finally:
             self._forget(listener)
 
-    async def _begin_all(self, listener: _Listener, places: dict[Place, str]) -> set[str]:
+    async def _begin_all(self, listener: _Listener, known: Mapping[str, Key], connected: Connected) -> set[str]:
         """Follow the resources, all at once. Return those of whose updates their servers do not tell."""
         refused: set[str] = set()
 
-        async def begin(place: Place, uri: str) -> None:
+        async def begin(uri: str, server: str, own: str) -> None:
             try:
-                await self._begin(listener, place, uri)
+                await self._begin(listener, ((await connected(server)).key, own), uri)
             except (MultiMcpError, RpcError) as error:
-                log.info("No updates of %s from %s: %s", place[1][:200], place[0], error)
-                listener.places.pop(place, None)
+                log.info("No updates of %s from %s: %s", own[:200], server, error)
+                listener.take(uri)
                 refused.add(uri)
 
         async with anyio.create_task_group() as tasks:
-            for place, uri in places.items():
-                tasks.start_soon(begin, place, uri)
+            for uri, key in known.items():
+                tasks.start_soon(begin, uri, *key)
         return refused
 
     # -- all clients ---------------------------------------------------------------------------------------------
@@ -230,15 +249,15 @@ class Subscriptions:
         self._follow_places(places)
 
 
-def _places(place_of: Callable[[str], Place], uris: Iterable[str]) -> dict[Place, str]:
-    """Return the places of those resources. An unknown one is never updated (as the revision requires)."""
-    places: dict[Place, str] = {}
+def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
+    """Return the servers and original URIs of resources. An unknown one is never updated (as the revision requires)."""
+    known: dict[str, Key] = {}
     for uri in uris:
         try:
-            places[place_of(uri)] = uri
+            known[uri] = session.seen.resource(uri)
         except (MultiMcpError, RpcError) as error:
             log.info("No updates of %s: %s", uri[:200], error)
-    return places
+    return known
 
 
 def _without_subscription(params: Params) -> dict[str, Any]:
