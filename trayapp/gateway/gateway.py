@@ -25,10 +25,10 @@ from trayapp.backends.route import await_route
 from trayapp.backends.transport import Open
 from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
+from trayapp.catalog.tool_class import classify
 from trayapp.config.paths import PACKAGES
 from trayapp.gateway.asks.asks import Asks
 from trayapp.gateway.asks.questions import UserQuestions
-from trayapp.gateway.calls.call_facts import CallFacts
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
@@ -42,8 +42,7 @@ from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
-from trayapp.gateway.mcp_tool.shared import ToolParts
-from trayapp.gateway.mcp_tool.warm_up import WarmUp
+from trayapp.gateway.mcp_tool.tool_parts import ToolParts, WarmUp
 from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import ListIntake
@@ -57,6 +56,7 @@ from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
 from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
 from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
+from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
@@ -68,6 +68,7 @@ from trayapp.wire.messages import Call, Params
 if TYPE_CHECKING:
     from trayapp.packages.locks import Locks
     from trayapp.panel.access import PanelAccess
+
 
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
 # before that is to be applied within a second, too.
@@ -318,7 +319,7 @@ class Gateway:
         self.servers.view.first_lists.begin()
         services.pool.discover(services.listings.missing())
         self._spawn(self.once_calm, services.history.look)
-        for clearing in (partial(self.session_parts.tool.copies.clear, own=False), services.listings.sweep):
+        for clearing in (partial(self.session_parts.tool.result_files.clear, own=False), services.listings.sweep):
             self._spawn(self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         services.changes.changed()
 
@@ -387,3 +388,22 @@ class Gateway:
             self.servers.drop(session)
             self.projects.leave(session)
             self.services.changes.changed()
+
+
+class CallFacts:
+    """Facts about callers and tools of one gateway (history.recorder.CallLookup). Called in the history's thread."""
+
+    def __init__(self, offer_of: Callable[[str], Offer | None]) -> None:
+        self._offer_of = offer_of
+
+    def caller(self, caller: Any) -> Caller:
+        """Return who called."""
+        if isinstance(caller, Caller):
+            return caller
+        return Caller(caller.client.name, f"{caller.transport} {caller.number}", caller.cwd or "")
+
+    def kind(self, server: str, tool: str) -> str:
+        """Return the class of a tool, "" if it is unknown."""
+        offer = self._offer_of(server)
+        item = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
+        return classify(item).tool_class if item is not None else ""

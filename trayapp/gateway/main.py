@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -34,7 +35,6 @@ from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.process import event_loop
-from trayapp.gateway.process.garbage import collect_garbage
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
 from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
@@ -55,11 +55,13 @@ if TYPE_CHECKING:
     from trayapp.gateway.control.accounts import AccountRequests
     from trayapp.panel.host import PanelHost
 
+
 log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
 FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
+SETTLED_S = 3.0  # after the first list: clients that start together have their lists by then, too
 MAKES_ROOM = -1  # not an exit code: the process continues as the program that replaced this one
 
 
@@ -196,7 +198,7 @@ class GatewayHost:
             self._listener.close()
             await gateway.services.pool.stop()
             self._tracker.close()
-            gateway.session_parts.tool.copies.clear(own=True)
+            gateway.session_parts.tool.result_files.clear(own=True)
             for link in list(self._links):
                 link.write(STOPPING)
                 link.close()
@@ -419,3 +421,14 @@ def _prefer_pidfd() -> None:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
         except OSError:
             log.debug("pidfd is not available: a thread waits for each server's end")
+
+
+async def collect_garbage() -> None:
+    """Collect garbage from now on, once clients have their first answers: cli/become put it off.
+
+    Objects of the start stay. A first run leaves some MiB of garbage among them.
+    """
+    gc.enable()
+    await anyio.sleep(SETTLED_S)
+    gc.collect()
+    gc.freeze()

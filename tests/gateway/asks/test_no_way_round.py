@@ -16,8 +16,7 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, Wire, house, serve, server
 from tests.patience import stretched
-from trayapp.gateway.asks.asks import Asks, OpenAsk
-from trayapp.gateway.asks.errors import AskOverError
+from trayapp.gateway.asks.asks import AskOverError, Asks, OpenAsk
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
 from trayapp.wire import control

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.clock import settle
 from tests.gateway.world import house, offer, server
-from trayapp.gateway.mcp_tool.warm_up import AT_ONCE
+from trayapp.gateway.mcp_tool.tool_parts import AT_ONCE
 from trayapp.model.lifecycle import State
 
 pytestmark = pytest.mark.anyio

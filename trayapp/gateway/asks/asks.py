@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from trayapp.gateway.asks.errors import AskOverError, UnfitAnswerError
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
+from trayapp.model.errors import MultiMcpError
 from trayapp.model.preview import NAME_LONGEST, Shown, marked, shown_text
 from trayapp.model.status import AskStatus, ShownArgument
 
@@ -30,7 +30,7 @@ ID_BYTES = 3
 OVER_MOST = 200  # asks that are over and can be told from unknown ones
 OPEN_MOST = 100  # a client that calls in a loop must not bury the user
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
-HOW = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
+OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Asks:
             self._services.approvals.allow(*_grant(ask.subject))
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
-        self._end(ask, "denied" if answer == "deny" else "allowed", f"{HOW[answer]} by {by}", content)
+        self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
         if answer in ("session", "always"):
             self._end_allowed(by)
         return row
@@ -246,3 +246,76 @@ class Asks:
 
 def _grant(subject: Subject) -> tuple[str, str, str]:
     return subject.key, subject.tool, subject.hash
+
+
+NOTHING_DONE = "Nothing was executed"
+
+
+class NotAllowedError(MultiMcpError):
+    """Raised when a call was not allowed. `model_hint` says what to ask the user."""
+
+    code = "ask_denied"
+
+    def __init__(self, server: str, tool: str, why: str, hint: str, code: str) -> None:
+        super().__init__(f"{server}/{tool} was not called: {why}", f"{NOTHING_DONE}. {hint}")
+        self.model_hint = self.hint
+        self.code = code
+
+
+def denied_error(server: str, tool: str) -> NotAllowedError:
+    """Return the error of a call that the user refused."""
+    hint = "Do not call it again for this; ask the user how to continue"
+    return NotAllowedError(server, tool, "the user refused it", hint, "ask_denied")
+
+
+def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
+    """Return the error of a call about which the user said nothing."""
+    hint = "Tell the user what you want to do, and call it again when they are there"
+    return NotAllowedError(server, tool, f"the user did not answer within {after_s:g} s", hint, "ask_timed_out")
+
+
+def no_user_error(server: str, tool: str) -> NotAllowedError:
+    """Return the error of a call about which nobody can be asked."""
+    hint = (
+        "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
+        "then call it again"
+    )
+    return NotAllowedError(server, tool, "the user wants to be asked first, and no user is there", hint, "ask_nobody")
+
+
+def too_many_asks_error(server: str, tool: str) -> NotAllowedError:
+    """Return the error of a call while the user has too many asks to answer."""
+    hint = "Wait until the user has answered; do not repeat the call"
+    return NotAllowedError(server, tool, "too many calls wait for the user's yes", hint, "ask_too_many")
+
+
+def tool_removed_error(server: str, tool: str) -> NotAllowedError:
+    """Return the error of a call whose tool was taken away while the user was asked."""
+    return NotAllowedError(server, tool, "it was removed while the user was asked", "List the tools again", "ask_gone")
+
+
+class AskOverError(MultiMcpError):
+    """Raised for an answer to an ask that is not open: it had no effect."""
+
+    code = "ask_over"
+
+    def __init__(self, ask_id: str, how: str | None) -> None:
+        if how is None:
+            super().__init__(
+                f"No call waits for an answer with the id {ask_id}",
+                "It ended, or the gateway was restarted. See: multi-mcp asks",
+            )
+        else:
+            super().__init__(f"{ask_id} is over: {how}", "This answer changed nothing. See: multi-mcp asks")
+
+
+class UnfitAnswerError(MultiMcpError):
+    """Raised for an answer that an ask does not take. The ask stays open."""
+
+    code = "unfit_answer"
+
+    def __init__(self, ask_id: str, answer: str, answers: tuple[str, ...], why: str = "") -> None:
+        if why:
+            super().__init__(f"The answer does not fit the question: {why}", "It still waits. See: multi-mcp asks")
+        else:
+            super().__init__(f"{ask_id} cannot be answered with {answer}", f"Its answers: {', '.join(answers)}")

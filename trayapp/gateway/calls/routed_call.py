@@ -11,10 +11,10 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.backends.http.refusal import NOT_EXECUTED
-from trayapp.gateway.asks.errors import NotAllowedError, taken_away
+from trayapp.gateway.asks.asks import NotAllowedError, tool_removed_error
 from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.calls.consent import GATED, AskingSession, CallConsent
 from trayapp.gateway.calls.errors import to_client, tool_error
-from trayapp.gateway.calls.users_yes import GATED, AskingSession, UsersYes
 from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
 from trayapp.wire.jsonio import JsonError
@@ -99,7 +99,7 @@ class RoutedCall:
         self.finish = finish  # makes the client's answer from the backend's
         self.through_tool = through_tool  # the client named the one tool, not what this calls
         self._allowed = ""  # hash of the definition that the user has allowed this call of
-        self._yes: UsersYes | None = None  # while the user is asked
+        self._yes: CallConsent | None = None  # while the user is asked
         self._began = perf_counter()
         self._rounds = 0  # how often the backend has asked before it answered
         self._last = False  # True: the request is not sent again
@@ -225,7 +225,7 @@ class RoutedCall:
                 self.session.start(self.request_id, self._send_allowed)
 
         try:
-            self._yes = UsersYes(self.session, self.request_id, self.request, subject, answered)
+            self._yes = CallConsent(self.session, self.request_id, self.request, subject, answered)
         except NotAllowedError as error:
             self._refuse(error)
         else:
@@ -237,7 +237,7 @@ class RoutedCall:
             await self.connection.up()
             subject = self._subject()
             if subject is not None and not subject.callable:
-                raise taken_away(subject.server, subject.tool)
+                raise tool_removed_error(subject.server, subject.tool)
             self.send(self._timeout_s)
         except MultiMcpError as error:
             self._refuse(error)

@@ -21,8 +21,8 @@ from trayapp.backends.context import Live
 from trayapp.gateway.asks.asks import Asker
 from trayapp.gateway.asks.questions import UserQuestions
 from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
+from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
-from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.mcp_definition import is_one_tool
 from trayapp.gateway.services import Services

@@ -23,15 +23,15 @@ from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.calls.consent import CommandConsent
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
-from trayapp.gateway.calls.users_yes import CommandsYes
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.token_costs import costs, unused
 from trayapp.gateway.control.tool_rows import offer_rows, tool_rows
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
 from trayapp.gateway.exposure.list_results import ListResults, index_text
-from trayapp.gateway.extensions.commands import completed_request
+from trayapp.gateway.extensions.task_bridge import completed_request
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.arguments import ArgumentsError, prepared_call
@@ -256,7 +256,7 @@ class CatalogRequests:
             item = seen_by.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
             method, params = _prepare_call(seen_by, key, args)
-            yes = CommandsYes(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)
+            yes = CommandConsent(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)
             here, allowed = asked.get("asks") is True, asked.get("allowed")
             caller, began = Caller("panel" if asked.get("panel") is True else "multi-mcp call"), perf_counter()
             connection: Connection | None = None

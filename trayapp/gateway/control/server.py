@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import anyio.to_thread
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
@@ -22,7 +25,6 @@ from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
 from trayapp.gateway.control.confinement import ConfinementRequests
 from trayapp.gateway.control.history import HistoryRequests
-from trayapp.gateway.control.panel import PanelRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.control.updates import UpdateRequests
 from trayapp.gateway.gateway import Gateway
@@ -237,3 +239,24 @@ class Control:
     async def _stop_soon(self) -> None:
         await anyio.lowlevel.checkpoint()  # the answer goes out first
         self._gateway.stop_wanted.set()
+
+
+PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # for the request that follows the link
+
+
+class PanelRequests:
+    """Requests for a link to the panel of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
+
+    async def _link(self, asked: dict[str, Any]) -> Any:
+        url = self._gateway.http_url
+        if url is None:
+            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
+        for module in PANEL_MODULES:
+            await anyio.to_thread.run_sync(import_module, module)
+        query = {"code": self._gateway.panel_access.code()}
+        query |= {"what": str(asked["what"])} if asked.get("what") else {}
+        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

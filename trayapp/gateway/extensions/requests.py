@@ -11,8 +11,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.extensions.announced import capabilities_of, servers_with
-from trayapp.gateway.extensions.bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
+from trayapp.gateway.extensions.capabilities import capabilities_of, servers_with
 from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
 from trayapp.gateway.extensions.routing import (
     LISTED,
@@ -25,6 +24,7 @@ from trayapp.gateway.extensions.routing import (
 )
 from trayapp.gateway.extensions.skills import SkillEntry, SkillFile
 from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
+from trayapp.gateway.extensions.task_bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Spawn
 from trayapp.model.errors import MultiMcpError, ServerError

@@ -8,7 +8,7 @@ from trayapp.catalog.links import linked_result
 from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.extensions.announced import capabilities_of
+from trayapp.gateway.extensions.capabilities import capabilities_of
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 

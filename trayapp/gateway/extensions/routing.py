@@ -9,7 +9,7 @@ from trayapp.catalog.resources import split_prefixed
 from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
-from trayapp.gateway.extensions.announced import capabilities_of, servers_with
+from trayapp.gateway.extensions.capabilities import capabilities_of, servers_with
 from trayapp.gateway.extensions.results import finish_of
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError

@@ -10,8 +10,8 @@ import anyio
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.catalog.resources import prefixed
+from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
-from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.extensions.results import ServerResult
 from trayapp.gateway.extensions.routing import named_event
 from trayapp.gateway.scopes.session_view import SessionView

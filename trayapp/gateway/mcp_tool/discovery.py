@@ -12,7 +12,7 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.availability import Availability, availability
 from trayapp.gateway.mcp_tool.request import ToolRequest
-from trayapp.gateway.mcp_tool.shared import ToolParts
+from trayapp.gateway.mcp_tool.tool_parts import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError

@@ -80,15 +80,15 @@ class KeptText:
 class CutResults:
     """Store for the rest of one session's long results. The oldest are dropped when there are too many."""
 
-    def __init__(self, copies: ResultFiles | None = None) -> None:
-        self._copies = copies
+    def __init__(self, files: ResultFiles | None = None) -> None:
+        self._files = files
         self._kept: OrderedDict[str, KeptText] = OrderedDict()
         self._last = 0
 
     def keep(self, text: str) -> KeptText:
         """Keep `text` and return where it can be read."""
         self._last += 1
-        kept = KeptText(f"r{self._last}", text, self._copies.write(text) if self._copies else None)
+        kept = KeptText(f"r{self._last}", text, self._files.write(text) if self._files else None)
         self._kept[kept.name] = kept
         while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
             self._forget_oldest()
@@ -101,8 +101,8 @@ class CutResults:
 
     def _forget_oldest(self) -> None:
         _, oldest = self._kept.popitem(last=False)
-        if self._copies is not None:
-            self._copies.remove(oldest.file)
+        if self._files is not None:
+            self._files.remove(oldest.file)
 
     def _size(self) -> int:
         return sum(len(kept.text) for kept in self._kept.values())

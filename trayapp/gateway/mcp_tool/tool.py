@@ -19,7 +19,7 @@ from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
 from trayapp.gateway.mcp_tool.paging import CutResults
 from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
 from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
-from trayapp.gateway.mcp_tool.shared import ToolParts
+from trayapp.gateway.mcp_tool.tool_parts import ToolParts
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.history.ended_call import refused_call
@@ -68,7 +68,7 @@ class McpTool:
         self._session = sending.session
         self._parts = parts
         self._discovery = Discovery(sending.session, parts)
-        self._results = CutResults(parts.copies) if self._session.lasting else parts.cut_results
+        self._results = CutResults(parts.result_files) if self._session.lasting else parts.cut_results
 
     @property
     def _view(self) -> SessionView:

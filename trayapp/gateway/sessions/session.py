@@ -19,7 +19,7 @@ from trayapp.gateway.client import CallHistory, ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.streams import Streams
-from trayapp.gateway.mcp_tool.shared import ToolParts
+from trayapp.gateway.mcp_tool.tool_parts import ToolParts
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
 from trayapp.gateway.scopes.sharing import Topic

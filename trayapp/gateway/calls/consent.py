@@ -1,4 +1,4 @@
-"""Hold one call until the user has allowed it, with progress for its client meanwhile."""
+"""Hold one call until the user has consented, with progress for its client meanwhile."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks.asks import BEAT_S, Asker, Asks, Ending, OpenAsk
-from trayapp.gateway.asks.errors import NotAllowedError, denied, nobody, taken_away, timed_out, too_many
+from trayapp.gateway.asks.asks import (
+    BEAT_S,
+    Asker,
+    Asks,
+    Ending,
+    NotAllowedError,
+    OpenAsk,
+    denied_error,
+    no_user_error,
+    too_many_asks_error,
+    tool_removed_error,
+    unanswered_error,
+)
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
 from trayapp.model.preview import Shown, shown_arguments
@@ -36,7 +47,7 @@ class AskingSession(ClientSession, Protocol):
         """Return False for a session that is a single request."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return what the user is asked about before that request, None if it needs no yes.
+        """Return what the user is asked about before that request, None if it needs no consent.
 
         `listed`: the client called the tool by its name, not through the one tool.
         """
@@ -45,18 +56,20 @@ class AskingSession(ClientSession, Protocol):
 Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets, None for a yes
 
 
-class UsersYes:
-    """Ask about one call. `answered` is called once, unless the ask is withdrawn. Raises NotAllowedError at once if
-    nobody can be asked."""
+class CallConsent:
+    """Ask the user about one call of a client session. `answered` is called once, unless the ask is withdrawn.
+
+    Raises NotAllowedError at once if nobody can be asked.
+    """
 
     def __init__(
         self, session: AskingSession, request_id: RequestId, request: Request, subject: Subject, answered: Answered
     ) -> None:
         asks = session.asks
         if not asks.someone_is_there:
-            raise nobody(subject.server, subject.tool)
+            raise no_user_error(subject.server, subject.tool)
         if asks.is_full:
-            raise too_many(subject.server, subject.tool)
+            raise too_many_asks_error(subject.server, subject.tool)
         self._session = session
         self._request_id = request_id
         self._subject = subject
@@ -82,9 +95,9 @@ class UsersYes:
             case "allowed":
                 self._answered(None)
             case "denied":
-                self._answered(denied(server, tool))
+                self._answered(denied_error(server, tool))
             case _:
-                self._answered(timed_out(server, tool, self._ask.until - self._ask.since))
+                self._answered(unanswered_error(server, tool, self._ask.until - self._ask.since))
 
     def _send_progress(self) -> None:
         """Tell the client that the call waits: some give up when they hear nothing."""
@@ -99,8 +112,8 @@ class UsersYes:
             self._beat.cancel()
 
 
-class CommandsYes:
-    """The user's yes to a call of the command line or the panel. `note` tells the one who waits."""
+class CommandConsent:
+    """Ask the user about a call of the command line or the panel. `note` gets a line for the one who waits."""
 
     def __init__(self, asks: Asks, request: Request, project: str | None, note: Callable[[str], None]) -> None:
         self._asks = asks
@@ -114,7 +127,7 @@ class CommandsYes:
         `here`: the caller asks the user itself, so a user is present. Raises NotAllowedError.
         """
         if not subject.callable:
-            raise taken_away(subject.server, subject.tool)
+            raise tool_removed_error(subject.server, subject.tool)
         granted = self._asks.is_granted(None, subject) if here else self._asks.allows(None, subject)
         return granted or subject.hash == allowed
 
@@ -135,9 +148,9 @@ class CommandsYes:
         """
         server, tool = subject.server, subject.tool
         if not self._asks.someone_is_there:
-            raise nobody(server, tool)
+            raise no_user_error(server, tool)
         if self._asks.is_full:
-            raise too_many(server, tool)
+            raise too_many_asks_error(server, tool)
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))
@@ -148,7 +161,9 @@ class CommandsYes:
             self._asks.withdraw(ask, "its command ended")
         if ending == "allowed":
             return subject.hash
-        raise denied(server, tool) if ending == "denied" else timed_out(server, tool, ask.until - ask.since)
+        raise (
+            denied_error(server, tool) if ending == "denied" else unanswered_error(server, tool, ask.until - ask.since)
+        )
 
 
 def call_arguments(request: Request) -> Any:

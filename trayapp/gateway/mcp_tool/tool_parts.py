@@ -1,13 +1,25 @@
-"""Connect idle servers in the background when a call is likely, since a model has just read about their tools."""
+"""Define what the sessions share of the one tool: result files, and background connections to servers likely called.
+
+The tool itself is loaded when a session first uses it: no first list needs it.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trayapp.backends.connection import Connection
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.services import Services
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
+
+if TYPE_CHECKING:
+    from trayapp.gateway.mcp_tool.paging import CutResults
+
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +27,10 @@ AT_ONCE = 4  # a search must not start a whole catalog; other servers start with
 
 
 class WarmUp:
-    """Background connections, shared by all sessions. A server that nobody calls is closed like any idle one."""
+    """Background connections to idle servers whose tools a model has just read about: a call is likely.
+
+    A server that nobody calls is closed like any idle one.
+    """
 
     def __init__(self, spawn: Callable[[Callable[[Connection], Awaitable[None]], Connection], object]) -> None:
         self._spawn = spawn
@@ -34,3 +49,20 @@ class WarmUp:
             log.info("Cannot connect in the background: %s", error)
         finally:
             self._under_way.discard(connection)
+
+
+@dataclass(frozen=True)
+class ToolParts:
+    """Parts of the one tool. `is_own`: returns True for the key of a connection that runs for one session alone."""
+
+    services: Services
+    is_own: Callable[[str], bool]
+    result_files: ResultFiles
+    warm_up: WarmUp
+
+    @cached_property
+    def cut_results(self) -> CutResults:
+        """Return the cut results of sessions that last for one request."""
+        from trayapp.gateway.mcp_tool.paging import CutResults
+
+        return CutResults(self.result_files)

@@ -1,4 +1,4 @@
-"""Carry a task for a client that cannot have tasks: its call is answered with the task's result.
+"""Carry a task for a client or a command that cannot have tasks: its call is answered with the task's result.
 
 The client sees a plain call: progress while the task works, questions while it waits for input, and its cancellation
 cancels the task.
@@ -11,18 +11,22 @@ from contextlib import suppress
 from typing import Any
 
 from trayapp.backends.connection import Connection
+from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
-from trayapp.gateway.calls.users_yes import AskingSession
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.capabilities import TASKS, declares
+from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
-from trayapp.wire.messages import INTERNAL_ERROR, Reply, Request, RpcError
+from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, Request, RpcError
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28
 POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between two looks; the server may propose another pause
 ENDED = frozenset({"completed", "failed", "cancelled"})
 AWAY = "The task's client is gone"
+
+
+WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
+NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
@@ -112,7 +116,7 @@ class TaskBridge:
                 if isinstance(questions := task.get("inputRequests"), dict):
                     await self._answer_questions(name, questions)
                 await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
-                task = _result_of(await self._ask("tasks/get", {"taskId": name}))
+                task = _reply_result(await self._ask("tasks/get", {"taskId": name}))
         except asyncio.CancelledError:
             self._cancel(name)
             raise
@@ -128,7 +132,7 @@ class TaskBridge:
                 raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
             question, key = {"inputRequests": left}, self._connection.key
             again = await session.questioner.answers(session, self._request.id, question, key)
-            _result_of(await self._ask("tasks/update", {"taskId": name, **again}))
+            _reply_result(await self._ask("tasks/update", {"taskId": name, **again}))
 
     def _answer(self, task: dict[str, Any]) -> None:
         """Answer the call as it would have been answered without a task."""
@@ -189,9 +193,6 @@ class _TaskResultCall(RoutedCall):
             live.transport.channel.relay("tasks/cancel", live.peer.stamped(self.request.params, {}), IgnoredCall())
 
 
-NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-
-
 def demands_tasks(error: dict[str, Any]) -> bool:
     """True if a server of 2026-07-28 refused a call, unexecuted, since its client has no tasks."""
     data = error.get("data")
@@ -207,7 +208,7 @@ def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _result_of(reply: Reply) -> dict[str, Any]:
+def _reply_result(reply: Reply) -> dict[str, Any]:
     """Return the result. Raises RpcError if it is an error."""
     result = reply.message.get("result")
     if isinstance(result, dict):
@@ -222,3 +223,55 @@ def pause_s(task: dict[str, Any]) -> float:
     wanted = task.get("pollIntervalMs", task.get("pollInterval"))
     known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
     return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000
+
+
+async def completed_request(connection: Connection, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a request, of its task where the server demands one. Raises ServerError, RpcError."""
+    try:
+        return await connection.request(method, params)
+    except RpcError as error:
+        if method != "tools/call" or not _demanded_task(connection, error):
+            raise
+    live = await connection.ensure()
+    connection.in_flight += 1  # nobody may close it as idle
+    name: Any = None
+    try:
+        wanted = params if live.peer.modern else {**params, "task": {}}
+        result = await live.channel.send_raw_request(method, live.peer.stamped(wanted, WITH_TASKS))
+        task = task_of(result)
+        if task is None:
+            return result
+        name = task["taskId"]
+        about = live.peer.stamped({"taskId": name}, WITH_TASKS)
+        if not live.peer.modern:
+            return await live.channel.send_raw_request("tasks/result", about)
+        while True:
+            await asyncio.sleep(pause_s(task))
+            task = await live.channel.send_raw_request("tasks/get", about)
+            if task.get("status") in ENDED or "inputRequests" in task:
+                return _task_result(connection, task)
+    except asyncio.CancelledError:
+        if name is not None:
+            live.transport.channel.relay("tasks/cancel", live.peer.stamped({"taskId": name}, WITH_TASKS), IgnoredCall())
+        raise
+    finally:
+        connection.in_flight -= 1
+
+
+def _demanded_task(connection: Connection, error: RpcError) -> bool:
+    """True if the server refused a call, unexecuted, since it came without a task."""
+    live = connection.live
+    if live is None or live.peer.modern:
+        return demands_tasks({"code": error.code, "data": error.data})
+    return error.code == METHOD_NOT_FOUND and announces(live.peer.capabilities, TASKS)
+
+
+def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:
+    result, error = task.get("result"), task.get("error")
+    if isinstance(result, dict):
+        return result
+    if isinstance(error, dict):
+        raise RpcError(error.get("code", INTERNAL_ERROR), str(error.get("message", "")), error.get("data"))
+    if task.get("status") == "cancelled":
+        raise RpcError(INTERNAL_ERROR, f"{connection.name} cancelled the call")
+    raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which a command cannot give")
