@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import sys
 import threading
 import time
@@ -11,14 +13,25 @@ from pathlib import Path
 import pytest
 
 from tests.faults.world import wait_until
+from tests.wire.processes import end, line_of, start
 from trayapp.config import files, other_writers
-from trayapp.config.files import QUIET_LOOKS, replace_file, wait_until_quiet, write_atomic
+from trayapp.config.files import QUIET_LOOKS, locked, replace_file, wait_until_quiet, write_atomic
 from trayapp.config.other_writers import exchange
-from trayapp.model.errors import FileChangedError
+from trayapp.model.errors import FileChangedError, StorageError
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
 exchange_only = pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="Linux and macOS exchange files")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells who has a file open")
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from trayapp.config.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_path: Path) -> None:
@@ -208,3 +221,88 @@ def test_a_file_that_nobody_writes_is_replaced_at_once(tmp_path: Path) -> None:
     with path.open("rb"):  # a reader is in nobody's way
         write_atomic(path, b"ours", lambda: asked.append(1) if os.name != "nt" else None)
     assert path.read_bytes() == b"ours"
+
+
+@pytest.mark.requirement("file-one-writer")
+def test_a_lock_is_waited_for_and_names_who_holds_it_for_too_long(home: Path) -> None:
+    path = home / "servers.yaml"
+    holder = start(HOLD, str(path))
+    assert line_of(holder) == "held"
+    with pytest.raises(StorageError, match=f"process {holder.pid}") as caught, locked(path, wait_s=0.05):
+        pass
+    assert caught.value.hint
+    with locked(home / "trusted.json", wait_s=0):  # each file has its own
+        pass
+    end(holder)
+    with locked(path):
+        pass
+
+
+@pytest.mark.requirement("file-one-writer")
+def test_the_death_of_its_holder_frees_a_lock(home: Path) -> None:
+    path = home / "servers.yaml"
+    holder = start(HOLD, str(path))
+    assert line_of(holder) == "held"
+    holder.send_signal(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    with locked(path, wait_s=30):
+        pass
+    end(holder)
+
+
+def test_a_lock_leaves_nothing_behind_and_holds_among_threads(home: Path) -> None:
+    path, inside, seen = home / "a" / "servers.yaml", [0], list[int]()
+
+    def work() -> None:
+        for _ in range(20):
+            with locked(path):
+                inside[0] += 1
+                seen.append(inside[0])
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 160
+    if os.name != "nt":
+        assert list((home / "run").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_file_has_one_lock_whatever_link_leads_to_it(home: Path) -> None:
+    (home / "link.yaml").symlink_to(home / "servers.yaml")
+    held_by_us = pytest.raises(StorageError, match=str(os.getpid()))
+    with locked(home / "servers.yaml"), held_by_us, locked(home / "link.yaml", wait_s=0):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_lock_is_never_written_through_a_link(home: Path) -> None:
+    (home / "run").mkdir(mode=0o700)
+    (home / "precious").write_text("mine")
+    with locked(home / "servers.yaml"):
+        (name,) = [file.name for file in (home / "run").iterdir()]
+    (home / "run" / name).symlink_to(home / "precious")
+    with pytest.raises(StorageError, match="Cannot change"), locked(home / "servers.yaml"):
+        pass
+    assert (home / "precious").read_text() == "mine"
+
+
+def test_a_lock_that_cannot_be_made_is_a_clear_error(home: Path) -> None:
+    (home / "run").write_text("in the way")
+    with pytest.raises(StorageError, match="Cannot change") as caught, locked(home / "servers.yaml"):
+        pass
+    assert caught.value.hint
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows removes no open file")
+def test_a_lock_whose_folder_was_removed_takes_no_other_one_away(home: Path) -> None:
+    path = home / "servers.yaml"
+    with locked(path):
+        shutil.rmtree(home / "run")
+        other = start(HOLD, str(path))
+        assert line_of(other) == "held"
+    with pytest.raises(StorageError, match=str(other.pid)), locked(path, wait_s=0):
+        pass
+    end(other)

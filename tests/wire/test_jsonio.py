@@ -7,11 +7,12 @@ import math
 import sys
 from typing import Any
 
+import pydantic_core
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.wire.jsonio import MAX_DEPTH, JsonError, dumps, loads
+from trayapp.wire.jsonio import LEVELS_MOST, MAX_DEPTH, JsonError, dumps, loads, salvaged, well_formed
 
 # Lone surrogates included; two that make a pair are one character once they were JSON.
 any_text = st.text(st.characters(codec=None, exclude_categories=())).map(lambda text: json.loads(json.dumps(text)))
@@ -24,6 +25,11 @@ scalars = (
     | any_text
 )
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(any_text, inner), max_leaves=20)
+
+
+GOOD = {"name": "good", "description": 'a "quoted" } text ] \\'}
+DEEP = '{"name":"deep","inputSchema":' + '{"properties":' * 5_000 + "{}" + "}" * 5_000 + "}"
+ODD = [DEEP, '{"name":"nan","maximum":NaN}', '{"name":"huge","maximum":1e999}', '{"name":"half,}']
 
 
 def nested(depth: int, innermost: str = "") -> bytes:
@@ -187,3 +193,45 @@ def test_depth_is_refused_alike_from_a_deep_stack() -> None:
 def test_what_json_cannot_hold_is_a_type_error(value: Any) -> None:
     with pytest.raises(TypeError):
         dumps(value)
+
+
+@pytest.mark.parametrize("odd", ODD[:3], ids=["deep", "nan", "huge"])
+def test_the_other_entries_are_kept(odd: str) -> None:
+    frame = f'{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{json.dumps(GOOD)},{odd},{json.dumps(GOOD)}]}}}}'
+    assert salvaged(frame.encode()) == {"jsonrpc": "2.0", "id": 1, "result": {"tools": [GOOD, None, GOOD]}}
+
+
+@pytest.mark.parametrize("frame", ["", "{", "[]", '{"result":{"tools":[{"a":1}]', ODD[3]])
+def test_what_is_no_list_with_a_bad_entry_is_nothing(frame: str) -> None:
+    assert salvaged(frame.encode()) is None
+
+
+def nested_objects(levels: int) -> Any:
+    value: Any = {"end": 1}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [nested_objects(LEVELS_MOST), ["\U0001f600", 2**70, None, True, 1.5, "名前"], {}, "x", 7]
+)
+def test_what_every_parser_takes_is_left_as_it_is(value: Any) -> None:
+    assert well_formed(value) is value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "half \ud83d",
+        {"\udc00": ["\ud800"]},
+        nested_objects(LEVELS_MOST + 1),
+        nested_objects(900),
+        [{"a": [nested_objects(300)]}],
+    ],
+)
+def test_what_a_strict_parser_refuses_is_mended(value: Any) -> None:
+    mended = well_formed(value)
+    assert mended != value
+    pydantic_core.from_json(dumps(mended))
+    assert well_formed(mended) is mended
