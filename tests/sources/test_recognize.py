@@ -108,6 +108,14 @@ def test_a_registry_name_that_only_says_mcp_is_named_for_its_namespace(full: str
 
 
 @pytest.mark.requirement("source-recognized")
+def test_a_line_that_stands_whole_in_the_runtime_arguments_of_server_json_names_its_package_once() -> None:
+    words = [{"type": "positional", "value": word} for word in ("files", "mcp")]
+    package = {"registryType": "pypi", "identifier": "files", "version": "1.2", "runtimeArguments": words}
+    (one,) = recognize(json.dumps({"name": "io.github.a/files", "packages": [package]}), HOME)
+    assert one.entry == {"command": "uvx", "args": ["files@1.2", "mcp"]}
+
+
+@pytest.mark.requirement("source-recognized")
 def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example() -> None:
     (one,) = recognize('{"x": {"command": "uv", "args": ["run", "x"], "cwd": "/path/to/x"}}', HOME)
     assert [want.keys for want in one.wants] == [("cwd",)]
@@ -130,6 +138,9 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("export TOKEN=your_token_of_it &&", "your_token_of_it"),
         ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"),
         ("xxl", None), ("[path-to-folder]/x.json", "[path-to-folder]"), ("[a-z]+/x", None),
+        ("{PATH TO FILE}/x.js", "{PATH TO FILE}"), ("/ABSOLUTE_PATH_TO/x.py", "/ABSOLUTE_PATH_TO/x.py"),
+        ("postgresql://username:password@localhost/x", "postgresql://username:password@localhost/x"),
+        ("postgresql://localhost:5432/x", None),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:

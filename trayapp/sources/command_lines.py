@@ -32,6 +32,7 @@ _SETTING = re.compile(
 )
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, not a redirection
+_LEFT_OUT = re.compile(r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$")  # `npx ... mcp`, `add [-e KEY=VALUE ...]`
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
@@ -151,6 +152,8 @@ def _words(line: str) -> list[str]:
     except ValueError as error:
         raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
     words = words[: words.index("#")] if "#" in words else words
+    if left_out := next((word for word in words if _LEFT_OUT.search(word)), ""):
+        raise UnclearSourceError(f"This is a pattern for a line, with {left_out}", "Paste the line with every word")
     if not words:
         raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
     return words

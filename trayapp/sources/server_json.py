@@ -132,6 +132,8 @@ def _package(part: Input) -> Way | None:
         words = [*map(_Filled, _RUN), *named, *own, _Filled(identifier if tagged else f"{identifier}:{version}")]
     elif runner in ("npx", "bunx"):
         words = [_Filled("-y"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
+    elif any(word.text == identifier for word in own):  # some authors write the whole line there
+        words = [_Filled(package) if word.text == identifier else word for word in own]
     else:
         words = [*own, _Filled(package)]
     words += behind

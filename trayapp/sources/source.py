@@ -31,15 +31,16 @@ _PLACEHOLDER = re.compile(
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
-    r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w-]{0,60}\}(?!\})"
+    r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]"
 )
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{3,}(?![a-z0-9])"
+    r"|(?<![a-z0-9])user(?:name)?:pass(?:word|wd)?@"
 )
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\])?(?:path[/\\]to)\b.*"
+    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\_-])?(?:path[/\\_-]to)\b.*"
     r"|(?:[A-Z]:)?[/\\]your\b.*"
     r"|(?:[A-Z]:)?[/\\](?:Users|home)[/\\](?:you|user|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
