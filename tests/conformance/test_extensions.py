@@ -33,20 +33,26 @@ def counted(runs: dict[str, Run], family: str) -> int:
     return sum(verdict.status == PASSED for verdict in verdicts)
 
 
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """The scenarios against the server itself."""
+    folder = tmp_path_factory.mktemp("servers")
+    with Popen([*argv(MODERN, folder, "direct"), "--http", "0"], stdout=PIPE, encoding="utf-8") as process:
+        assert process.stdout is not None
+        try:
+            return run(f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp", tmp_path_factory.mktemp("direct"))
+        finally:
+            process.kill()
+
+
 @pytest.mark.requirement("extensions-suite")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_every_scenario_of_tasks_and_skills_gives_what_it_gives_direct(
-    home: Path, tmp_path: Path, transport: str
+    direct: dict[str, Run], home: Path, tmp_path: Path, transport: str
 ) -> None:
     folder = tmp_path / "servers"
     folder.mkdir()
-    with Popen([*argv(MODERN, folder, "direct"), "--http", "0"], stdout=PIPE, encoding="utf-8") as process:
-        assert process.stdout is not None
-        try:
-            direct = run(f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp", tmp_path / "direct")
-        finally:
-            process.kill()
     other = [sys.executable, "-I", "-S", str(Path(era_server.__file__)), MODERN, str(tmp_path / "notes")]
     with entries(("ref",), MODERN, folder, transport) as servers, gateway_in(home) as gateway:
         http = {"enabled": True, "port": 0, "token": False}
