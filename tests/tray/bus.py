@@ -31,6 +31,7 @@ from jeepney.io.blocking import open_dbus_connection as open_blocking
 from jeepney.io.threading import ReceiveStopped, open_dbus_connection
 
 from tests.tools import require
+from trayapp.tray.linux.bus import close_connection
 
 WAIT_S = 25.0  # for something that happens at once on a machine that is not busy; two of them fit into a test
 LOOK_S = 0.01
@@ -92,6 +93,7 @@ class Service:
 
     def __init__(self, address: str) -> None:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self._closed = False
         self.connection = open_dbus_connection(address)
         serial = next(self.connection.outgoing_serial)
         self.connection.send(message_bus.RequestName(self.bus_name), serial=serial)
@@ -101,10 +103,12 @@ class Service:
         self._thread.start()
 
     def close(self) -> None:
-        """Leave the bus, as a panel does that ends."""
-        self.connection.interrupt()
-        self._thread.join(WAIT_S)
-        self.connection.close()
+        """Leave the bus, as a panel does that ends; a second time is harmless."""
+        if not self._closed:
+            self._closed = True
+            self.connection.interrupt()
+            self._thread.join(WAIT_S)
+            close_connection(self.connection)
 
     def signal(self, member: str, signature: str, body: tuple[Any, ...]) -> None:
         address = DBusAddress(self.path, interface=self.bus_name)

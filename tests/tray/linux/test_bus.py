@@ -47,6 +47,24 @@ def thing(bus: SessionBus, address: str) -> Iterator[Item]:
     caller.close()
 
 
+def test_a_connection_that_ended_leaves_no_descriptor_open(address: str) -> None:
+    """Neither one that we end, nor one that the bus ends: the tray connects again and again."""
+
+    def open_descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = open_descriptors()
+    for _ in range(3):
+        SessionBus.open(address).close()
+    assert open_descriptors() == before
+    with session_bus() as (other, daemon):
+        bus = SessionBus.open(other)
+        daemon.terminate()
+        assert bus.gone.wait(WAIT_S)
+        bus.close()
+    assert open_descriptors() == before
+
+
 PROPERTIES, PEER = "org.freedesktop.DBus.Properties", "org.freedesktop.DBus.Peer"
 INTROSPECTABLE = "org.freedesktop.DBus.Introspectable"
 # path, interface, member, signature, arguments; what comes back, values or the end of an error's name

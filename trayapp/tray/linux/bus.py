@@ -73,6 +73,13 @@ def session_address(environ: Mapping[str, str]) -> str:
     raise NoBusError("no DBUS_SESSION_BUS_ADDRESS")
 
 
+def close_connection(connection: DBusConnection) -> None:
+    """Close a connection that no thread reads or interrupts any more, with the pipe that jeepney itself leaves open."""
+    super(DBusConnection, connection).close()  # jeepney's own would be wrong once it closes the pipe, too
+    os.close(connection._stop_r)
+    os.close(connection._stop_w)
+
+
 class SessionBus:
     """A connection to the session bus. All methods may be called from any thread, unless they say otherwise.
 
@@ -104,8 +111,9 @@ class SessionBus:
 
     def close(self) -> None:
         """End the connection; the bus releases everything that was ours. Do not call this from the reading thread."""
-        if not self.gone.is_set():
-            self._connection.interrupt()
+        with self._lock:
+            if not self.gone.is_set():
+                self._connection.interrupt()
         self._thread.join(JOIN_S)
 
     def on_gone(self, ending: Callable[[], None]) -> None:
@@ -221,7 +229,7 @@ class SessionBus:
             self.gone.set()
             waiting, self._replies = list(self._replies.values()), {}
             endings, self._endings = self._endings, []
-        self._connection.close()
+        close_connection(self._connection)
         for on_reply in waiting:
             self._guarded(lambda on_reply=on_reply: on_reply(None))  # type: ignore[misc]
         for ending in endings:
