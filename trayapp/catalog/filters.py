@@ -1,17 +1,18 @@
 """Tool filters of a server's entry in servers.yaml: patterns first, then the switches of `tools`.
 
-Never here: exposure (which of these tools a session lists), names of other servers, files.
+A refresh of the server's list adds switches and marks stale ones. Never here: exposure (which of these tools a session
+lists), names of other servers, files.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from trayapp.catalog.names import call_spelling, spelled
-from trayapp.model.offer import Item
-from trayapp.model.servers import ServerConfig
+from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import PREFIX_MODES
 
 
@@ -54,9 +55,54 @@ def passes(
     return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
 
 
-def _name(item: Item) -> str:
-    name = item.get("name")
-    return name if isinstance(name, str) else ""
+@dataclass(frozen=True, slots=True)
+class ToolsChange:
+    """The original names of the tools that a refresh added, missed for the first time, or found again."""
+
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    back: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Return True if the refresh changed nothing."""
+        return not (self.added or self.gone or self.back)
+
+
+def merge_tools(
+    switches: Mapping[str, ToolSwitch] | None, found: Iterable[str], new_enabled: bool = True
+) -> dict[str, ToolSwitch]:
+    """Return the switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones as listed.
+
+    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled` applies to tools found later:
+    without switches (None) this is the first discovery, where all tools pass.
+    """
+    listed = dict.fromkeys(found)
+    merged = {name: ToolSwitch(switch.enabled, stale=name not in listed) for name, switch in (switches or {}).items()}
+    fresh = ToolSwitch(enabled=new_enabled or switches is None)
+    return merged | {name: fresh for name in listed if name not in merged}
+
+
+def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
+    """Return the switches to write under `write_tools: switched`.
+
+    These are the switches already in the file, and those that differ from the default. A tool that is not named passes,
+    unless `new_tools` is disabled.
+    """
+    absent = server.new_tools == "enabled"
+    listed = server.tools or {}
+    return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != absent}
+
+
+def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]) -> ToolsChange:
+    """Return what `merge_tools` with the same arguments changes, for the log and for people."""
+    listed = dict.fromkeys(found)
+    known = switches or {}
+    return ToolsChange(
+        added=tuple(name for name in listed if name not in known),
+        gone=tuple(name for name, switch in known.items() if name not in listed and not switch.stale),
+        back=tuple(name for name, switch in known.items() if name in listed and switch.stale),
+    )
 
 
 def _names(server: str, tool: str) -> set[str]:

@@ -1,6 +1,7 @@
 """Lists of a server per kind of client: a server may list less for a client of another era or with fewer capabilities.
 
-Its offer is the union of all variants. Never here: reading lists, deciding which kinds to read them for.
+Its offer is the union of all variants. A list that could not be read changes nothing that is known of it, and a list
+that came in another order keeps the known one. Never here: reading lists, deciding which kinds to read them for.
 """
 
 from __future__ import annotations
@@ -9,13 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trayapp.catalog.merge import ITEM_KEYS
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
 VARIANTS_MOST = 8  # per server; the least recently read ones are dropped
 
 Names = Mapping[str, frozenset[str]]  # list -> the names of its items
+
+# The member that identifies an item
+ITEM_KEYS = {
+    "tools": "name",
+    "prompts": "name",
+    "resources": "uri",
+    "templates": "uriTemplate",
+    "skills": "uri",
+    "events": "name",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +181,44 @@ def from_json(raw: Any) -> tuple[Variant, ...]:
         )
     except (AttributeError, KeyError, TypeError):
         return ()
+
+
+def with_known(known: Offer, found: Offer) -> Offer:
+    """Return `found`; lists that could not be read completely also get the other known items."""
+    kept: dict[str, Any] = {
+        name: _with_known(getattr(known, name), getattr(found, name), ITEM_KEYS[name]) for name in found.failed
+    }
+    return replace(found, **kept) if kept else found
+
+
+def _with_known(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
+    names = {name for item in found if isinstance(name := item.get(member), str)}
+    return (*found, *(item for item in known if isinstance(name := item.get(member), str) and name not in names))
+
+
+def in_known_order(known: Offer, found: Offer) -> Offer:
+    """Return `found` with each list in the known order.
+
+    Some servers list the same items in a different order each time, and the order of every list must be stable (PRODUCT
+    8). A list with added or removed items is left as it came.
+    """
+    lists: dict[str, Any] = {
+        name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in ITEM_KEYS.items()
+    }
+    ordered = replace(found, **lists)
+    return found if ordered == found else ordered
+
+
+def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
+    """Return `found` in the known order; `found` itself if nothing has to move."""
+    places = {name: place for place, item in enumerate(known) if isinstance(name := item.get(member), str)}
+    names = [name for item in found if isinstance(name := item.get(member), str)]
+    if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):
+        return found
+    wanted = [places[name] for name in names]
+    pairs = sorted(zip(wanted, found, strict=True), key=_place)
+    return found if wanted == sorted(wanted) else tuple(item for _, item in pairs)
+
+
+def _place(pair: tuple[int, Item]) -> int:
+    return pair[0]

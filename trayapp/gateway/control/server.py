@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
-from trayapp.catalog.merge import ToolsChange
+from trayapp.catalog.filters import ToolsChange
 from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.accounts import AccountRequests

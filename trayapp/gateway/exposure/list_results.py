@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.links import linked_definition, linked_skill
-from trayapp.catalog.merge import ITEM_KEYS
 from trayapp.catalog.names import Key
+from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
 from trayapp.gateway.exposure.served_tools import ServedTool

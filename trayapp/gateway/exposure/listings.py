@@ -7,23 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
-from trayapp.catalog.merge import (
-    ITEM_KEYS,
-    ToolsChange,
-    differing,
-    in_known_order,
-    merge_tools,
-    tools_change,
-    with_known,
-)
+from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
 from trayapp.catalog.variants import (
+    ITEM_KEYS,
     Variant,
     best_variant,
+    in_known_order,
     listed,
     names_of,
     nearest_variant,
     union_offer,
     with_eras,
+    with_known,
     with_variant,
 )
 from trayapp.gateway.exposure.listing_writer import Job, ListingWriter

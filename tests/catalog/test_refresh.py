@@ -1,4 +1,4 @@
-"""What a refresh does to the switches."""
+"""What a refresh does to the switches of a server's tools, and to the order of its lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.merge import ToolsChange, in_known_order, merge_tools, tools_change
+from trayapp.catalog.filters import ToolsChange, merge_tools, tools_change
+from trayapp.catalog.variants import in_known_order
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ToolSwitch
 
