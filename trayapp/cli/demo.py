@@ -41,7 +41,7 @@ Value = TypeVar("Value")
 WARM_CALLS = 50
 LABEL_COLUMNS = 34
 SETTLE_TIMEOUT_S = 30.0
-LEFT_TIMEOUT_S = 5.0  # for processes to end once nothing needs them
+LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
 SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # socket paths: at most 100 bytes
 
 
@@ -128,7 +128,7 @@ class Demo:
         with self._gateway("start_cold"), self._session("cold") as client:
             report.timed("discover", "Sample server asked for its tools", lambda: self._ask(SETTLE), lambda _: "")
             self._list(client, "list")
-            self._check_idle("Sample server stopped again", LEFT_TIMEOUT_S)
+            self._check_idle("Sample server stopped again")
             report.timed("call_cold", "First call (starts the server)", lambda: call(client, "clock"), str)
             self._warm_calls(client)
             self._note_processes()
@@ -183,13 +183,13 @@ class Demo:
             times.append((time.perf_counter() - begin) * 1000)
         self._report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
 
-    def _check_idle(self, label: str, within_s: float = 0.0) -> None:
+    def _check_idle(self, label: str) -> None:
         """Raise DemoFailed if the sample server is running, and does not stop in time.
 
-        After a first list the gateway may ask once more, for what such a client alone would see.
+        After a list the gateway may ask a server once more, for what older clients alone would see.
         """
         (server,) = self._ask(SNAPSHOT)["servers"]
-        for _ in pauses(within_s):
+        for _ in pauses(SETTLE_TIMEOUT_S):
             if server["pid"] is None:
                 break
             (server,) = self._ask(SNAPSHOT)["servers"]
