@@ -23,7 +23,7 @@ def main() -> int:
     except OSError as error:  # of the output: errors of a verb are reported by it (cli/boundary)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
-            print(f"Error: The output cannot be written: {error.strerror}\n{FULL}", file=sys.stderr)
+            print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)
         return code or 1
     return code
 

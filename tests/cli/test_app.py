@@ -146,7 +146,7 @@ def test_an_output_that_takes_nothing_is_an_error_in_two_lines(home: Path, words
         )
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "Error: The output cannot be written: No space left on device",
+        "Error: Cannot write the output: No space left on device",
         "Free some space, or send it elsewhere",
     ]
 

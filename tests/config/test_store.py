@@ -345,7 +345,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
     try:
-        with pytest.raises(StorageError, match="cannot be written"):
+        with pytest.raises(StorageError, match="Cannot write"):
             switch(ConfigStore(path), "s", False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -356,9 +356,9 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "word"), [(28, "full"), (30, "read-only"), (13, "permissions")])
 def test_errors_of_the_system_say_what_to_do(number: int, word: str) -> None:
-    error = storage_error(OSError(number, "x"), Path("servers.yaml"), "written")
+    error = storage_error(OSError(number, "x"), Path("servers.yaml"), "write")
     assert word in str(error)
-    assert "servers.yaml cannot be written" in error.title
+    assert error.title.startswith("Cannot write servers.yaml: ")
 
 
 def test_a_text_that_no_file_can_hold_is_refused(path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_a_read_only_home_is_served_from_and_edits_say_why_they_fail(gatew
             before = gateway.file.read_bytes()
             failed = await anyio.to_thread.run_sync(run_cli, gateway.home, "disable", "counting/flood")
             assert failed.returncode not in (0, 2)
-            assert "cannot be written" in failed.stderr, failed.stderr
+            assert "Cannot write" in failed.stderr, failed.stderr
             assert gateway.file.read_bytes() == before
         assert gateway.stop() == 0
 

@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.shim.ledger import LOST, PAUSED, REFUSED, TOLD, Ledger, answer_id, dumped, lines_of, messages_of, quick_id
+from trayapp.shim.ledger import (
+    GATEWAY_LOST,
+    LOST,
+    PAUSED,
+    REFUSED,
+    Ledger,
+    answer_id,
+    dumped,
+    lines_of,
+    messages_of,
+    quick_id,
+)
 from trayapp.wire.jsonio import dumps, loads
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"x":1}}\n'
@@ -64,9 +75,9 @@ def errors(data: bytes) -> list[tuple[Any, int, str]]:
 
 def started() -> Ledger:
     ledger = Ledger()
-    ledger.client_sent(INITIALIZE)
-    ledger.gateway_sent(ANSWERED)
-    ledger.client_sent(INITIALIZED)
+    ledger.record_client_lines(INITIALIZE)
+    ledger.record_gateway_lines(ANSWERED)
+    ledger.record_client_lines(INITIALIZED)
     return ledger
 
 
@@ -76,7 +87,7 @@ def started() -> Ledger:
 @given(requests())
 def test_a_request_is_open_under_its_id_however_it_is_written(request: tuple[Any, bytes]) -> None:
     ledger = Ledger()
-    ledger.client_sent(request[1])
+    ledger.record_client_lines(request[1])
     assert open_ids(ledger) == [request[0]]
 
 
@@ -86,21 +97,21 @@ def test_an_answer_as_gateway_and_servers_write_it_closes_it(
 ) -> None:
     line = request[1]
     ledger = Ledger()
-    ledger.client_sent(line)
+    ledger.record_client_lines(line)
     as_the_gateway_read_it = dumps(loads(line)["id"])
     parts = [b'"id":' + as_the_gateway_read_it, b'"result":' + json.dumps(result).encode()]
-    ledger.gateway_sent(b'{"jsonrpc":"2.0",' + b",".join(parts if id_first else reversed(parts)) + b"}\n")
+    ledger.record_gateway_lines(b'{"jsonrpc":"2.0",' + b",".join(parts if id_first else reversed(parts)) + b"}\n")
     assert ledger.open == {}
 
 
 def test_the_beginning_of_an_answer_closes_its_call_unless_it_may_be_one_of_our_own() -> None:
     ledger = started()
-    ledger.client_sent(call(5, "tools/list") + call(6, "tools/list"))
+    ledger.record_client_lines(call(5, "tools/list") + call(6, "tools/list"))
     beginnings = (b'{"jsonrpc":"2.0","id":5,"method":"x', b'{"result":{"x', b'{"jsonrpc":"2.0","id":"5","result":')
     assert not any(map(ledger.begins_answer, beginnings))
     assert ledger.begins_answer(b'{"jsonrpc":"2.0","id":6,"result":{"x')
     assert open_ids(ledger) == [5]
-    ledger.lost()
+    ledger.fail_open_calls()
     ledger.replay()
     assert not ledger.begins_answer(answer(1)[:-5])
 
@@ -141,9 +152,9 @@ def test_a_batch_is_its_messages(batch: list[tuple[Any, str]], answers: list[Any
     parts += [{"jsonrpc": "2.0", "id": n, "result": {}} for n in answers]
     line = json.dumps([*parts, 7, None, {"method": 5}]).encode() + b"\n"
     ledger = Ledger()
-    ledger.client_sent(line)
+    ledger.record_client_lines(line)
     assert open_ids(ledger) == list(dict.fromkeys(n for n, _ in batch))
-    assert [error[0] for error in errors(Ledger().undelivered(line))] == [n for n, _ in batch]
+    assert [error[0] for error in errors(Ledger().refuse_requests(line))] == [n for n, _ in batch]
 
 
 @pytest.mark.parametrize(
@@ -166,30 +177,30 @@ def test_a_batch_is_its_messages(batch: list[tuple[Any, str]], answers: list[Any
 )
 def test_what_gets_no_answer_is_not_open_and_starts_no_gateway(line: bytes) -> None:
     ledger = Ledger()
-    assert not ledger.asks(line)
-    assert ledger.undelivered(line) == b""
-    ledger.client_sent(line)
+    assert not ledger.has_request(line)
+    assert ledger.refuse_requests(line) == b""
+    ledger.record_client_lines(line)
     assert ledger.open == {}
-    assert ledger.lost() == b""
+    assert ledger.fail_open_calls() == b""
 
 
 @given(ids)
 def test_a_cancelled_call_is_not_open(request_id: Any) -> None:
     ledger = Ledger()
-    ledger.client_sent(call(1000) + call(request_id))
+    ledger.record_client_lines(call(1000) + call(request_id))
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
-    ledger.client_sent(dumped(cancel) + b"\n")
+    ledger.record_client_lines(dumped(cancel) + b"\n")
     assert open_ids(ledger) == [n for n in [1000] if n != request_id]
 
 
 def test_requests_of_servers_and_answers_of_the_client_change_nothing() -> None:
     ledger = Ledger()
-    ledger.client_sent(call(1))
-    ledger.gateway_sent(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
-    ledger.client_sent(b'{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}\n')
-    ledger.gateway_sent(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":1}}\n')
+    ledger.record_client_lines(call(1))
+    ledger.record_gateway_lines(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
+    ledger.record_client_lines(b'{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}\n')
+    ledger.record_gateway_lines(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":1}}\n')
     assert open_ids(ledger) == [1]
-    ledger.gateway_sent(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":""}}\n')
+    ledger.record_gateway_lines(b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":""}}\n')
     assert ledger.open == {}
 
 
@@ -210,46 +221,50 @@ def test_each_open_call_gets_one_error_and_is_never_in_what_is_replayed(
     calls: list[tuple[Any, bytes]], answered: int
 ) -> None:
     ledger = started()
-    ledger.client_sent(b"".join(line for _, line in calls if json.loads(line)["id"] != 0))
+    ledger.record_client_lines(b"".join(line for _, line in calls if json.loads(line)["id"] != 0))
     sent = [request_id for request_id, _ in calls if request_id != 0]
-    ledger.gateway_sent(b"".join(answer(request_id) for request_id in sent[:answered]))
-    assert errors(ledger.lost()) == [(request_id, LOST, TOLD) for request_id in sent[answered:]]
-    assert ledger.lost() == b""
+    ledger.record_gateway_lines(b"".join(answer(request_id) for request_id in sent[:answered]))
+    assert errors(ledger.fail_open_calls()) == [(request_id, LOST, GATEWAY_LOST) for request_id in sent[answered:]]
+    assert ledger.fail_open_calls() == b""
     assert ledger.replay() == INITIALIZE + INITIALIZED
 
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_an_unanswered_initialize_is_no_error_but_sent_again_and_its_answer_passed_on() -> None:
     ledger = Ledger()
-    ledger.client_sent(INITIALIZE + call(5, "ping"))
-    assert errors(ledger.lost()) == [(5, LOST, TOLD)]
+    ledger.record_client_lines(INITIALIZE + call(5, "ping"))
+    assert errors(ledger.fail_open_calls()) == [(5, LOST, GATEWAY_LOST)]
     assert ledger.replay() == INITIALIZE
-    assert not ledger.swallows
-    assert ledger.without_swallowed(ANSWERED) == ANSWERED
-    ledger.gateway_sent(ANSWERED)
+    assert not ledger.replayed_ids
+    assert ledger.drop_replay_answers(ANSWERED) == ANSWERED
+    ledger.record_gateway_lines(ANSWERED)
     assert ledger.open == {}
-    assert ledger.lost() == b""
+    assert ledger.fail_open_calls() == b""
     assert ledger.replay() == INITIALIZE
-    assert ledger.without_swallowed(ANSWERED) == b""
-    assert not ledger.swallows
+    assert ledger.drop_replay_answers(ANSWERED) == b""
+    assert not ledger.replayed_ids
 
 
 def test_an_initialize_that_nobody_can_answer_gets_an_error_and_is_forgotten() -> None:
     ledger = Ledger()
-    ledger.client_sent(INITIALIZE)
-    ledger.lost()
-    assert errors(ledger.given_up()) == [(0, LOST, REFUSED)]
-    assert ledger.given_up() == b""
+    ledger.record_client_lines(INITIALIZE)
+    ledger.fail_open_calls()
+    assert errors(ledger.fail_initialize()) == [(0, LOST, REFUSED)]
+    assert ledger.fail_initialize() == b""
     assert ledger.replay() == b""
 
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own() -> None:
     ledger = started()
-    ledger.client_sent(call(1, "logging/setLevel", level="debug") + call(2, "resources/subscribe", uri="a://1"))
-    ledger.client_sent(b"[" + call(3, "resources/subscribe", uri="a://2").strip() + b"," + call(4).strip() + b"]\n")
-    ledger.client_sent(call(5, "resources/unsubscribe", uri="a://1") + call(6, "logging/setLevel", level="error"))
-    ledger.gateway_sent(b"".join(answer(n) for n in range(1, 7)))
+    ledger.record_client_lines(call(1, "logging/setLevel", level="debug") + call(2, "resources/subscribe", uri="a://1"))
+    ledger.record_client_lines(
+        b"[" + call(3, "resources/subscribe", uri="a://2").strip() + b"," + call(4).strip() + b"]\n"
+    )
+    ledger.record_client_lines(
+        call(5, "resources/unsubscribe", uri="a://1") + call(6, "logging/setLevel", level="error")
+    )
+    ledger.record_gateway_lines(b"".join(answer(n) for n in range(1, 7)))
     first, second, *rest = ledger.replay().splitlines(keepends=True)
     assert (first, second) == (INITIALIZE, INITIALIZED)
     replayed = [json.loads(line) for line in rest]
@@ -259,28 +274,28 @@ def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own
     ]
     told = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     answers = [answer(m["id"]) for m in replayed]
-    assert ledger.without_swallowed(told + ANSWERED + answers[1]) == told
-    assert ledger.swallows == {dumped(replayed[0]["id"])}
+    assert ledger.drop_replay_answers(told + ANSWERED + answers[1]) == told
+    assert ledger.replayed_ids == {dumped(replayed[0]["id"])}
     refused = dumped({"jsonrpc": "2.0", "id": replayed[0]["id"], "error": {"code": 1, "message": "no"}}) + b"\n"
-    assert ledger.without_swallowed(refused + answer(9)) == answer(9)
-    assert ledger.without_swallowed(ANSWERED) == ANSWERED  # only once
+    assert ledger.drop_replay_answers(refused + answer(9)) == answer(9)
+    assert ledger.drop_replay_answers(ANSWERED) == ANSWERED  # only once
 
 
 def test_a_second_handshake_takes_the_place_of_the_first() -> None:
     ledger = started()
     again = call(9, "initialize", protocolVersion="x")
-    ledger.client_sent(again)
-    ledger.gateway_sent(answer(9))
+    ledger.record_client_lines(again)
+    ledger.record_gateway_lines(answer(9))
     assert ledger.replay() == again + INITIALIZED
 
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_that_the_client_is_ready_is_kept_even_when_nobody_hears_it() -> None:
     ledger = Ledger()
-    ledger.client_sent(INITIALIZE)
-    ledger.gateway_sent(ANSWERED)
-    assert ledger.lost() == b""
-    assert ledger.undelivered(INITIALIZED) == b""
+    ledger.record_client_lines(INITIALIZE)
+    ledger.record_gateway_lines(ANSWERED)
+    assert ledger.fail_open_calls() == b""
+    assert ledger.refuse_requests(INITIALIZED) == b""
     assert ledger.replay() == INITIALIZE + INITIALIZED
 
 
@@ -290,8 +305,8 @@ def test_a_request_that_nobody_could_be_found_for_is_refused_and_not_remembered(
 ) -> None:
     ledger = Ledger()
     line = request[1].replace(b"tools/call", method.encode())
-    assert ledger.asks(line)
-    assert [error[0] for error in errors(ledger.undelivered(INITIALIZED + line))] == [json.loads(line)["id"]]
+    assert ledger.has_request(line)
+    assert [error[0] for error in errors(ledger.refuse_requests(INITIALIZED + line))] == [json.loads(line)["id"]]
     assert ledger.open == {}
     assert ledger.replay() == b""
 
@@ -300,11 +315,11 @@ def test_a_request_that_nobody_could_be_found_for_is_refused_and_not_remembered(
 def test_no_junk_breaks_the_ledger(junk: bytes) -> None:
     ledger = started()
     data = junk + b"\n"
-    ledger.client_sent(data)
-    ledger.gateway_sent(data)
+    ledger.record_client_lines(data)
+    ledger.record_gateway_lines(data)
     ledger.replay()
-    ledger.without_swallowed(data)
-    for line in (ledger.lost() + ledger.undelivered(data)).splitlines():
+    ledger.drop_replay_answers(data)
+    for line in (ledger.fail_open_calls() + ledger.refuse_requests(data)).splitlines():
         json.loads(line)
     for line in lines_of(data):
         answer_id(line)
@@ -314,6 +329,6 @@ def test_no_junk_breaks_the_ledger(junk: bytes) -> None:
 def test_while_multi_mcp_is_paused_the_error_says_so() -> None:
     ledger = Ledger()
     ledger.is_paused = True
-    assert errors(ledger.undelivered(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, PAUSED)]
+    assert errors(ledger.refuse_requests(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, PAUSED)]
     ledger.is_paused = False
-    assert errors(ledger.undelivered(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, REFUSED)]
+    assert errors(ledger.refuse_requests(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, REFUSED)]

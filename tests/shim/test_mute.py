@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import environment
-from trayapp.shim.ledger import MUTE, NOT_REPEATED, REFUSED
+from trayapp.shim.ledger import NOT_REPEATED, REFUSED, UNRESPONSIVE
 from trayapp.wire.rundir import run_dir, socket_path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
@@ -103,12 +103,12 @@ def gateway(home: Path, first_that_answers: int) -> Iterator[Gateway]:
 def test_a_gateway_that_says_nothing_is_tried_again_and_the_client_is_told(home: Path) -> None:
     with gateway(home, 1_000) as mute, shim(home, stderr=subprocess.PIPE) as process:
         answer = asked(process, INITIALIZE)
-        assert (answer["id"], answer["error"]["message"]) == (1, MUTE)
+        assert (answer["id"], answer["error"]["message"]) == (1, UNRESPONSIVE)
         assert mute.methods == ["initialize", "initialize"]
         assert process.stderr is not None
-        assert MUTE in process.stderr.readline().decode()
+        assert UNRESPONSIVE in process.stderr.readline().decode()
         again = asked(process, {**INITIALIZE, "id": 2})
-        assert (again["id"], again["error"]["message"]) == (2, MUTE)
+        assert (again["id"], again["error"]["message"]) == (2, UNRESPONSIVE)
 
 
 @pytest.mark.requirement("shim-mute-gateway")
@@ -123,7 +123,7 @@ def test_a_gateway_that_answers_at_the_second_try_is_all_that_the_client_sees(ho
 def test_a_call_to_a_gateway_that_says_nothing_gets_one_error_and_is_not_repeated(home: Path) -> None:
     with gateway(home, 1_000) as mute, shim(home) as process:
         call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
-        assert asked(process, call)["error"]["message"] == f"{MUTE}. {NOT_REPEATED}"
+        assert asked(process, call)["error"]["message"] == f"{UNRESPONSIVE}. {NOT_REPEATED}"
         assert mute.methods == ["tools/call"]
 
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from trayapp.shim.ledger import MUTE, NOT_REPEATED
+from trayapp.shim.ledger import NOT_REPEATED, UNRESPONSIVE
 from trayapp.wire.endpoint import Link, Listener, listen, private_folder
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -168,7 +168,7 @@ async def test_a_gateway_that_says_nothing_is_given_up(home: Path, tasks: anyio.
     process = await anyio.open_process([sys.executable, str(PROGRAM), "impatient"], stderr=subprocess.DEVNULL)
     await ask(process, 1, "silent")
     (told,) = await answers(process, 1)
-    assert (told["id"], told["error"]["message"]) == (1, f"{MUTE}. {NOT_REPEATED}")
+    assert (told["id"], told["error"]["message"]) == (1, f"{UNRESPONSIVE}. {NOT_REPEATED}")
     assert mute.seen == ["silent"]
     process.kill()
     await process.aclose()

@@ -104,10 +104,10 @@ sys.path.append(sys.argv[1])
 import trayapp.shim.relay
 from trayapp.shim.ledger import Ledger
 ledger = Ledger()
-ledger.client_sent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\\n')
-ledger.client_sent(b'{"method":"tools/call","params":{},"jsonrpc":"2.0","id":1}\\n')
-ledger.gateway_sent(b'{"jsonrpc":"2.0","method":"notifications/x"}\\n{"jsonrpc":"2.0","id":0,"result":{}}\\n')
-ledger.gateway_sent(b'{"jsonrpc":"2.0","id":"a","result":{}}\\n{"result":{},"jsonrpc":"2.0","id":1}\\n')
+ledger.record_client_lines(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\\n')
+ledger.record_client_lines(b'{"method":"tools/call","params":{},"jsonrpc":"2.0","id":1}\\n')
+ledger.record_gateway_lines(b'{"jsonrpc":"2.0","method":"notifications/x"}\\n{"jsonrpc":"2.0","id":0,"result":{}}\\n')
+ledger.record_gateway_lines(b'{"jsonrpc":"2.0","id":"a","result":{}}\\n{"result":{},"jsonrpc":"2.0","id":1}\\n')
 assert not ledger.open, ledger.open
 print([name for name in ("re", "json", "typing", "enum", "contextlib", "ctypes", "asyncio") if name in sys.modules])
 """

@@ -108,7 +108,7 @@ def remove(path: Path, before: str) -> None:
                 raise FileChangedError(f"{path} was changed in the meantime", "Try again")
             path.unlink()
     except OSError as error:
-        raise storage_error(error, path, "removed") from error
+        raise storage_error(error, path, "remove") from error
 
 
 def forget(path: Path) -> None:

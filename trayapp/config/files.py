@@ -54,11 +54,11 @@ LOCK_POLL_S = 0.01
 LOCK_NAME_HEX = 16
 
 
-def storage_error(error: OSError, path: Path, doing: str) -> StorageError:
-    """Return an error for a failure while `doing` ("read", "written"), with a hint about what to do."""
+def storage_error(error: OSError, path: Path, action: str) -> StorageError:
+    """Return an error for a failed `action` ("read", "write", "remove"), with a hint about what to do."""
     hint = _HINTS.get(error.errno or 0, "")
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
-    return StorageError(f"{path} cannot be {doing}: {reason}", hint)
+    return StorageError(f"Cannot {action} {path}: {reason}", hint)
 
 
 def signature(path: Path) -> Signature | None:
@@ -131,9 +131,9 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
             else:
                 _replace(old, fresh, target, still_right)
     except OSError as error:
-        raise storage_error(error, path, "written") from error
+        raise storage_error(error, path, "write") from error
     except RuntimeError:  # raised before Python 3.13 for a link that leads back to itself
-        raise storage_error(OSError(errno.ELOOP, ""), path, "written") from None
+        raise storage_error(OSError(errno.ELOOP, ""), path, "write") from None
 
 
 def _mode_of(target: Path) -> int:

@@ -17,10 +17,12 @@ ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
 ZERO = ord("0")
 PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
 LOST = -32000  # the error code of a closed connection
-TOLD = "The gateway ended during this call. The call was not repeated and may have had effects; the session continues"
+GATEWAY_LOST = (
+    "The gateway ended during this call. The call was not repeated and may have had effects; the session continues"
+)
 REFUSED = "The gateway could not be started. To see why, run: multi-mcp start"
 NOT_REPEATED = "The call was not repeated and may have had effects"
-MUTE = "The gateway does not answer. Restart it in the tray menu, or with: multi-mcp stop"
+UNRESPONSIVE = "The gateway does not answer. Restart it in the tray menu, or with: multi-mcp stop"
 PAUSED = "The user paused multi-mcp. Ask them to choose Resume in its tray menu"
 
 
@@ -30,13 +32,13 @@ class Ledger:
     def __init__(self) -> None:
         self.open: dict[bytes, None] = {}
         self.is_paused = False  # the last start failed because the user paused multi-mcp
-        self.is_mute = False  # the gateway was reached but did not answer
-        self.swallows: set[bytes] = set()  # ids of replayed requests, whose answers the client already has
+        self.is_unresponsive = False  # the gateway was reached but did not answer
+        self.replayed_ids: set[bytes] = set()  # ids of replayed requests, whose answers the client already has
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
         self._state: dict[str, bytes] = {}  # requests that set session state, by what they set
 
-    def client_sent(self, lines: bytes) -> None:
+    def record_client_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the gateway."""
         for line in lines_of(lines):
             id_json = quick_id(line, b'"method":"tools/call"', b'{"method":"tools/call"')
@@ -65,7 +67,7 @@ class Ledger:
         elif method == "resources/unsubscribe":
             self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
 
-    def gateway_sent(self, lines: bytes) -> None:
+    def record_gateway_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the client."""
         for line in lines_of(lines):
             id_json = answer_id(line)
@@ -74,54 +76,54 @@ class Ledger:
 
     def begins_answer(self, head: bytes) -> bool:
         """Return True if the head of a line to the client is certainly an answer's. Its request is then closed."""
-        id_json = None if self.swallows else quick_id(head, (b'"result":', b'"error":'), ())
+        id_json = None if self.replayed_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
         self.open.pop(id_json, None)
         return True
 
-    def without_swallowed(self, lines: bytes) -> bytes:
+    def drop_replay_answers(self, lines: bytes) -> bytes:
         """Return `lines` without the answers to replayed requests."""
         kept = []
         for line in lines_of(lines):
             id_json = answer_id(line)
-            if id_json in self.swallows:
-                self.swallows.discard(id_json)
+            if id_json in self.replayed_ids:
+                self.replayed_ids.discard(id_json)
             else:
                 kept.append(line)
         return b"".join(kept)
 
-    def mute(self) -> bytes:
-        """Return the same errors as `lost`, for a gateway that is connected but does not answer."""
-        self.is_mute = True
-        return self.lost(f"{MUTE}. {NOT_REPEATED}")
+    def fail_unanswered_calls(self) -> bytes:
+        """Return the same errors as `fail_open_calls`, for a gateway that is connected but does not answer."""
+        self.is_unresponsive = True
+        return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
-    def lost(self, why: str = TOLD) -> bytes:
+    def fail_open_calls(self, why: str = GATEWAY_LOST) -> bytes:
         """Return one error for each open call. An open `initialize` gets none: it is sent again."""
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json in self.open if id_json != first]
         self.open = {first: None} if first in self.open and first is not None else {}
-        self.swallows.clear()
+        self.replayed_ids.clear()
         return b"".join(error_line(id_json, why) for id_json in calls)
 
     def replay(self) -> bytes:
         """Return the lines that restore this client's session state in a new gateway."""
-        self.swallows.clear()
+        self.replayed_ids.clear()
         if self._initialize is None:
             return b""
         id_json, line = self._initialize
         if id_json not in self.open:
-            self.swallows.add(id_json)
+            self.replayed_ids.add(id_json)
         lines = [line]
         if self._initialized is not None:
             lines.append(self._initialized)
         for number, request in enumerate(self._state.values()):
             message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
-            self.swallows.add(dumped(message["id"]))
+            self.replayed_ids.add(dumped(message["id"]))
             lines.append(dumped(message) + b"\n")
         return b"".join(lines)
 
-    def given_up(self) -> bytes:
+    def fail_initialize(self) -> bytes:
         """Return the error for an open `initialize` when no gateway could be reached."""
         left, self.open, self._initialize = list(self.open), {}, None
         return b"".join(error_line(id_json, self.refusal) for id_json in left)
@@ -129,13 +131,13 @@ class Ledger:
     @property
     def refusal(self) -> str:
         """Return why no gateway could be reached the last time, and what to do."""
-        return PAUSED if self.is_paused else MUTE if self.is_mute else REFUSED
+        return PAUSED if self.is_paused else UNRESPONSIVE if self.is_unresponsive else REFUSED
 
-    def asks(self, lines: bytes) -> bool:
+    def has_request(self, lines: bytes) -> bool:
         """Return True if `lines` contain a request: a gateway is started only for a request."""
         return any(is_id(message.get("id")) for line in lines_of(lines) for message, _ in messages_of(line))
 
-    def undelivered(self, lines: bytes) -> bytes:
+    def refuse_requests(self, lines: bytes) -> bytes:
         """Return an error for each request in `lines` when no gateway could be reached.
 
         Notifications that the next gateway must know are recorded.

@@ -112,13 +112,13 @@ class Shim:
         if outcome in (CONNECTED, FOUND_ANOTHER):
             return True if outcome == CONNECTED else None
         self._start_again_at = time.monotonic() + START_AGAIN_S
-        ledger = self._known()
-        ledger.is_paused, ledger.is_mute = outcome == PAUSED, False
+        ledger = self._load_ledger()
+        ledger.is_paused, ledger.is_unresponsive = outcome == PAUSED, False
         return False
 
     def why_not(self) -> str:
         """Return why no gateway could be reached and what to do, in the words that the client gets."""
-        return self._known().refusal
+        return self._load_ledger().refusal
 
     def _connect_within(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, 0.005
@@ -164,7 +164,7 @@ class Shim:
     def _rest(self) -> None:
         """Load the ledger and give memory back to the system while neither side sends anything."""
         if self._early:
-            self._known()
+            self._load_ledger()
         if self._swollen:
             from trayapp.wire.memory import give_back_freed_memory
 
@@ -177,10 +177,10 @@ class Shim:
             self._forward(lines)
 
     def _forward(self, lines: bytes) -> None:
-        if self._gateway < 0 and self._known().asks(lines):
+        if self._gateway < 0 and self._load_ledger().has_request(lines):
             self._reopen()
         if self._gateway < 0:
-            write_all(1, self._known().undelivered(lines))
+            write_all(1, self._load_ledger().refuse_requests(lines))
             return
         try:
             self._to_gateway(lines)
@@ -214,7 +214,7 @@ class Shim:
         write_all(1, lines)
         self._note(False, lines)
         if len(self._early) > EARLY_MOST:
-            self._known()
+            self._load_ledger()
 
     def _widen(self) -> None:
         """Widen the client's pipe for answers larger than it is."""
@@ -244,8 +244,8 @@ class Shim:
         if lines.endswith(STOPPING):
             self._stopped = True
             lines = lines[: -len(STOPPING)]
-        if self._ledger is not None and self._ledger.swallows:
-            lines = self._ledger.without_swallowed(lines)
+        if self._ledger is not None and self._ledger.replayed_ids:
+            lines = self._ledger.drop_replay_answers(lines)
         return lines
 
     def _note(self, from_client: bool, lines: bytes) -> None:
@@ -254,16 +254,16 @@ class Shim:
         if self._ledger is None:
             self._early.append((from_client, lines))
         elif from_client:
-            self._ledger.client_sent(lines)
+            self._ledger.record_client_lines(lines)
         else:
-            self._ledger.gateway_sent(lines)
+            self._ledger.record_gateway_lines(lines)
 
-    def _known(self) -> "Ledger":
+    def _load_ledger(self) -> "Ledger":
         """Return the ledger. It is loaded once the first answers are out."""
         if self._ledger is None:
-            from trayapp.shim.ledger import Ledger as LoadedFile
+            from trayapp.shim.ledger import Ledger as LoadedLedger
 
-            self._ledger = LoadedFile()
+            self._ledger = LoadedLedger()
             early, self._early = self._early, []
             for from_client, lines in early:
                 self._note(from_client, lines)
@@ -274,27 +274,27 @@ class Shim:
     def _gateway_lost(self) -> None:
         """Answer each open call with one error, then find a new gateway unless it was stopped on purpose."""
         self._drop()
-        ledger = self._known()
-        write_all(1, ledger.lost())
+        ledger = self._load_ledger()
+        write_all(1, ledger.fail_open_calls())
         if not self._stopped or ledger.open:  # an open handshake: the client needs a gateway
             self._reopen()
         if self._gateway < 0 and ledger.open:
-            write_all(1, ledger.given_up())
+            write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
         """Drop a new connection that does not answer, with errors for its calls. Reconnect once, then give up."""
         if time.monotonic() - self._asked_at < MUTE_S:
             return
-        ledger, self._asked_at = self._known(), 0.0
+        ledger, self._asked_at = self._load_ledger(), 0.0
         if not ledger.open:
             return  # no request is open
         self._drop()
         self._mute += 1
-        write_all(1, ledger.mute())
+        write_all(1, ledger.fail_unanswered_calls())
         if self._mute % MUTE_TRIES:
             self._reopen()
         if self._gateway < 0 and ledger.open:
-            write_all(1, ledger.given_up())
+            write_all(1, ledger.fail_initialize())
             say(f"multi-mcp: {ledger.refusal}")
 
     def _new_connection(self) -> None:
@@ -320,14 +320,14 @@ class Shim:
 
     def _replayed(self) -> bool:
         """Replay the session state to a new gateway before anything else. Return False if it ended meanwhile."""
-        ledger = self._known()
+        ledger = self._load_ledger()
         try:
             self._to_gateway(ledger.replay())
         except PartlyWritten:
             return False
         if ledger.open:
             self._asked_at = time.monotonic()
-        while ledger.swallows:
+        while ledger.replayed_ids:
             data = self._next_of_gateway(REPLAY_PATIENCE_S)
             if data is None:
                 break

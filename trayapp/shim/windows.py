@@ -70,7 +70,7 @@ class ThreadedShim(Shim):
 
     def _quiet(self) -> None:
         if self._early:
-            self._known()
+            self._load_ledger()
 
     def _read_client(self) -> None:
         while data := os.read(0, CHUNK):

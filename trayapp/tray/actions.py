@@ -323,7 +323,7 @@ class Actions:
     def _leave_servers(self, _: str) -> Notice:
         self._means.run(["import", "--no-offer"], VERB_S)
         self._means.changed()
-        return outcomes.left()
+        return outcomes.offer_declined()
 
     # -- the app itself ------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OP
 NAMELESS = frozenset({Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
 
 
-def said(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
+def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """Return a notice of an outcome, cut to fit."""
     text = texts.within([line for line in lines if line] or [""], texts.BODY)
     return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
@@ -78,18 +78,18 @@ def failed(action: Action, error: MultiMcpError) -> Notice:
     """Return a notice that says what went wrong and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
     hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # we start the gateway
-    return said(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
+    return outcome_notice(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
 def unknown(action: Action, error: Exception) -> Notice:
     """Return a notice of an unexpected error."""
-    return said(FAILURES[action.verb], f"Unexpected error: {type(error).__name__}", "See tray.log")
+    return outcome_notice(FAILURES[action.verb], f"Unexpected error: {type(error).__name__}", "See tray.log")
 
 
 def reconnected(servers: Mapping[str, Outcome]) -> Notice:
     """Return the notice after Reconnect or Reconnect all."""
     if not servers:
-        return said("Nothing to reconnect", "No server is in use. Each one starts with its next call.")
+        return outcome_notice("Nothing to reconnect", "No server is in use. Each one starts with its next call.")
     return _summed(servers, "reconnected", "Reconnected", _state)
 
 
@@ -106,19 +106,21 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
 def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
     """Return the outcome of one server or, for several, how many succeeded and why the others failed."""
     if not servers:
-        return said("There are no servers to ask", "Add one in servers.yaml")
+        return outcome_notice("There are no servers to ask", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
     if len(servers) == 1:
         name, outcome = next(iter(servers.items()))
         if not bad:
-            return said(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
+            return outcome_notice(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
         why = [texts.reason(bad[name]), texts.plain(bad[name].get("hint") or "")]
-        return said(f"Not {done}: {texts.name(name)}", *why)
+        return outcome_notice(f"Not {done}: {texts.name(name)}", *why)
     good = len(servers) - len(bad)
     whys = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
     changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
-    return said(title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL])
+    return outcome_notice(
+        title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL]
+    )
 
 
 def _named(server: str, why: str) -> str:
@@ -139,34 +141,38 @@ def _change(outcome: Outcome) -> str:
 def switched(server: str, on: bool) -> Notice:
     """Return the notice after Enabled."""
     after = "Clients see its tools again." if on else "Clients no longer see its tools."
-    return said(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
+    return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
 
 def copied(command: str) -> Notice:
     """Return the notice after Copy stdio command."""
-    return said("Copied", "Paste it where your AI tool expects a command:", command)
+    return outcome_notice("Copied", "Paste it where your AI tool expects a command:", command)
 
 
 def not_copied(command: str) -> Notice:
     """Return the command itself for copying by hand, for systems where this app cannot copy."""
-    return said("This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that.")
+    return outcome_notice(
+        "This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that."
+    )
 
 
 def autostart(on: bool) -> Notice:
     """Return the notice after Start at login."""
     if on:
-        return said("multi-mcp starts at login", "Starting with the next login.")
-    return said("multi-mcp no longer starts at login", "Your AI tools still start the gateway when they need it.")
+        return outcome_notice("multi-mcp starts at login", "Starting with the next login.")
+    return outcome_notice(
+        "multi-mcp no longer starts at login", "Your AI tools still start the gateway when they need it."
+    )
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
     """Return the notice after a click on an AI tool; `done` is its row of `multi-mcp connect NAME --json`."""
     if not done["changed"]:
-        return said(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
+        return outcome_notice(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
     if on:
-        return said(f"{title} is connected", str(done["needs"]) or "It reads the new entry by itself.")
+        return outcome_notice(f"{title} is connected", str(done["needs"]) or "It reads the new entry by itself.")
     after = "Its configuration is as it was before." if done["restores"] else "Other changes in its file are kept."
-    return said(f"{title} is disconnected", after)
+    return outcome_notice(f"{title} is disconnected", after)
 
 
 def taken_over(servers: int, secrets: int) -> Notice:
@@ -177,7 +183,7 @@ def taken_over(servers: int, secrets: int) -> Notice:
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
     return _instead(
-        NoticeKind.OFFER, said(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
+        NoticeKind.OFFER, outcome_notice(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
     )
 
 
@@ -185,13 +191,13 @@ def taken_out(servers: Sequence[Offered]) -> Notice:
     """Return the notice after `Take them out`."""
     titles = list(dict.fromkeys(server.title for server in servers))
     title = texts.listed(titles, f" now {'uses' if len(titles) == 1 else 'use'} only multi-mcp")
-    return said(title, "Restart running AI tools. To undo: multi-mcp import --undo")
+    return outcome_notice(title, "Restart running AI tools. To undo: multi-mcp import --undo")
 
 
-def left() -> Notice:
+def offer_declined() -> Notice:
     """Return the notice after `Leave them where they are`."""
     after = "To import them later, on a terminal: multi-mcp import"
-    return _instead(NoticeKind.OFFER, said("They stay where they are", after))
+    return _instead(NoticeKind.OFFER, outcome_notice("They stay where they are", after))
 
 
 def _instead(kind: NoticeKind, notice: Notice) -> Notice:
@@ -236,10 +242,10 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
         again = f"{count(missed, 'tool')} changed in the meantime. Look again."
-        return said(f"Not all approved: {texts.name(server)}", again)
+        return outcome_notice(f"Not all approved: {texts.name(server)}", again)
     unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
     after = f"Only until the gateway ends: {unsaved[0]}" if unsaved else "Clients see them from now on."
-    return said(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
+    return outcome_notice(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:
@@ -248,27 +254,27 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
     lines = [texts.reason(error) if error else "Its tools can be called now."]
     if auth.get("kept") is False:
         lines.append(texts.SIGN_IN_NOT_KEPT)
-    return said(f"Signed in to {texts.name(server)}", *lines)
+    return outcome_notice(f"Signed in to {texts.name(server)}", *lines)
 
 
 def signed_out(server: str) -> Notice:
     """Return the notice after Sign out."""
-    return said(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
+    return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
 
 def unlocked() -> Notice:
     """Return the notice after Unlock the keyring."""
-    return said("The keyring is unlocked", "Sign-ins are kept there.")
+    return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
 
 def about(version: str, config: str, logs: str) -> Notice:
     """Return the notice after About."""
-    return said(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
+    return outcome_notice(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
 
 
 def state(headline: str, summary: str, buttons: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """Return the notice after a click on the icon."""
-    return said(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
+    return outcome_notice(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
@@ -281,14 +287,14 @@ def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
 
 def diagnostics_copied() -> Notice:
     """Return the notice after Copy diagnostics."""
-    return said(
+    return outcome_notice(
         "Diagnostics copied", "Versions and the findings of doctor, without secrets. Paste them where you ask for help."
     )
 
 
 def diagnostics_in(file: str) -> Notice:
     """Return the notice after Copy diagnostics on a system where this app cannot copy."""
-    return said("Cannot copy here", f"The diagnostics are in {file}")
+    return outcome_notice("Cannot copy here", f"The diagnostics are in {file}")
 
 
 def no_host() -> Notice:
