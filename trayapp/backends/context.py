@@ -19,21 +19,7 @@ if TYPE_CHECKING:
     from trayapp.packages.locks import Locks
 
 
-def _nothing(name: str) -> Mapping[str, Any]:
-    """Return no client capabilities (default)."""
-    return {}
-
-
-def _no_uris(name: str) -> Set[str]:
-    """Return no subscribed resources (default)."""
-    return frozenset()
-
-
-def _no_schema(name: str, tool: str) -> None:
-    """Return no input schema (default)."""
-
-
-async def _not_looked_over(name: str, offer: Offer) -> None:
+async def _no_review(name: str, offer: Offer) -> None:
     """Skip the review of an offer (default)."""
 
 
@@ -57,14 +43,14 @@ class BackendContext:
     stderr: Callable[[str], Callable[[bytes], None]]  # key of a connection -> where its stderr goes
     hint: Callable[[str], str]  # key -> protocol revision of the last connection, "" if none
     wants_offer: Callable[[str], bool]  # key -> True if its lists should be read once connected
-    capabilities: Callable[[str], Mapping[str, Any]] = _nothing  # key -> its clients' capabilities
-    subscribed: Callable[[str], Set[str]] = _no_uris  # key -> URIs of subscribed resources
-    input_schema: Callable[[str, str], Any] = _no_schema  # key, tool -> input schema as sent by the server
+    capabilities: Callable[[str], Mapping[str, Any]] = lambda key: {}  # key -> its clients' capabilities
+    subscribed: Callable[[str], Set[str]] = lambda key: frozenset()  # key -> URIs of subscribed resources
+    input_schema: Callable[[str, str], Any] = lambda key, tool: None  # key, tool -> input schema as sent by the server
     route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a network route, or after a timeout
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
-    look_over: Callable[[str, Offer], Awaitable[None]] = _not_looked_over  # key, offer; before observers get it
+    look_over: Callable[[str, Offer], Awaitable[None]] = _no_review  # key, offer; before observers get it
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ BY = "the panel"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ActionResult:
     """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
 
     `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms.
@@ -84,7 +84,7 @@ def _value_of(text: str) -> Any:
     return text if isinstance(value, str) else value  # quotes that somebody typed stay
 
 
-Action = Callable[[PanelHost, Form], Awaitable[Said]]
+Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]
 
 
 async def verb(host: PanelHost, *argv: str) -> Any:
@@ -92,95 +92,95 @@ async def verb(host: PanelHost, *argv: str) -> Any:
     return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, VERB_S))
 
 
-def plain(name: str) -> str:
+def as_argument(name: str) -> str:
     """Return a name for use as a verb's argument. Raises UsageError if it would be read as an option."""
     if name.startswith("-"):
         raise UsageError(f"{name} begins with a hyphen", "Change it in servers.yaml")
     return name
 
 
-def literal(tool: str) -> str:
+def exact_pattern(tool: str) -> str:
     """Return a glob pattern that matches only this name."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in tool)
 
 
-async def reconnect(host: PanelHost, form: Form) -> Said:
+async def reconnect(host: PanelHost, form: Form) -> ActionResult:
     """Reconnect one server, or all of them."""
-    return _each(await host.ask(control.RECONNECT, {"server": form.get("server") or None}), "Reconnected")
+    return _servers_result(await host.ask(control.RECONNECT, {"server": form.get("server") or None}), "Reconnected")
 
 
-async def refresh(host: PanelHost, form: Form) -> Said:
+async def refresh(host: PanelHost, form: Form) -> ActionResult:
     """Refresh the tools of one server, or of all of them."""
-    return _each(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
+    return _servers_result(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
 
 
-def _each(done: dict[str, Any], word: str) -> Said:
+def _servers_result(done: dict[str, Any], word: str) -> ActionResult:
     failed = {name: row["error"] for name, row in done["servers"].items() if row.get("error")}
     if failed:
         name, error = next(iter(failed.items()))
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        return Said(
+        return ActionResult(
             f"{error['title']}{more}" if name in error["title"] else f"{name}: {error['title']}{more}",
             error["hint"],
             wrong=True,
         )
     names = list(done["servers"])
-    return Said(f"{word} {names[0] if len(names) == 1 else f'{len(names)} servers'}")
+    return ActionResult(f"{word} {names[0] if len(names) == 1 else f'{len(names)} servers'}")
 
 
-async def switch(host: PanelHost, form: Form) -> Said:
+async def switch(host: PanelHost, form: Form) -> ActionResult:
     """Enable or disable a server or a tool in servers.yaml."""
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
-    target = f"{server}/{literal(tool)}" if tool else server
-    done = await verb(host, "enable" if on else "disable", plain(target))
+    target = f"{server}/{exact_pattern(tool)}" if tool else server
+    done = await verb(host, "enable" if on else "disable", as_argument(target))
     word = "Switched on" if on else "Switched off"
     names = ", ".join(done["changed"]) if isinstance(done, dict) else target
-    return Said(f"{word}: {names}" if names else f"{tool or server} was already {'on' if on else 'off'}")
+    return ActionResult(f"{word}: {names}" if names else f"{tool or server} was already {'on' if on else 'off'}")
 
 
-async def sign_in(host: PanelHost, form: Form) -> Said:
+async def sign_in(host: PanelHost, form: Form) -> ActionResult:
     """Start a sign-in. The service's page opens in this browser."""
     begun = await host.ask(control.LOGIN, {"server": form.text("server")})
     if begun["url"] is None:
-        return Said(f"Signed in to {form.text('server')}")
-    return Said(f"Continue on the sign-in page of {form.text('server')}", url=str(begun["url"]))
+        return ActionResult(f"Signed in to {form.text('server')}")
+    return ActionResult(f"Continue on the sign-in page of {form.text('server')}", url=str(begun["url"]))
 
 
-async def sign_out(host: PanelHost, form: Form) -> Said:
+async def sign_out(host: PanelHost, form: Form) -> ActionResult:
     """Sign out of a server."""
     await host.ask(control.LOGOUT, {"server": form.text("server")})
-    return Said(f"Signed out of {form.text('server')}")
+    return ActionResult(f"Signed out of {form.text('server')}")
 
 
-async def approve(host: PanelHost, form: Form) -> Said:
+async def approve(host: PanelHost, form: Form) -> ActionResult:
     """Approve a tool definition by the hash that the page showed, or keep the previous definition."""
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
-        return Said(f"{tool['tool']} changed again in the meantime", "Review the new difference", wrong=True)
+        return ActionResult(f"{tool['tool']} changed again in the meantime", "Review the new difference", wrong=True)
     problems = done.get("problems") or []
-    return Said(
+    return ActionResult(
         f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}",
         redacted(str(problems[0])) if problems else "",
         wrong=bool(problems),
     )
 
 
-async def answer(host: PanelHost, form: Form) -> Said:
+async def answer(host: PanelHost, form: Form) -> ActionResult:
     """Allow or deny a waiting call, or answer a server's question."""
     given = form.text("answer")
     if given == "deny":
         await host.ask(control.DENY, {"id": form.text("id"), "by": BY})
-        return Said("Denied")
+        return ActionResult("Denied")
     asked: dict[str, Any] = {"id": form.text("id"), "answer": given, "by": BY}
     if form.get("form"):
         typed = form.below("arg.")
         asked |= {"content": parsed(typed), "typed": typed}
     await host.ask(control.ALLOW, asked)
-    return Said("Allowed" if not form.get("form") else "Answered")
+    return ActionResult("Allowed" if not form.get("form") else "Answered")
 
 
-async def call(host: PanelHost, form: Form) -> Said:
+async def call(host: PanelHost, form: Form) -> ActionResult:
     """Call a tool with the values of its form, or with arguments as JSON.
 
     A click confirms the call of the definition that its page showed. Any other call that asks is shown first.
@@ -200,10 +200,12 @@ async def call(host: PanelHost, form: Form) -> Said:
         again = {name: form.get(name) for name in ("server", "tool", "json")} | {"allowed": row["hash"]}
         again |= {f"arg.{name}": text for name, text in form.below("arg.").items()}
         title = f"Call {row['server']}/{row['tool']}? It is a {row['class']} tool"
-        return Said(title, changed=False, ask=row, again=again)
+        return ActionResult(title, changed=False, ask=row, again=again)
     result = done["result"]
     failed = isinstance(result, dict) and result.get("isError") is True
-    return Said("The tool answered with an error" if failed else "It worked", wrong=failed, text=result_text(result))
+    return ActionResult(
+        "The tool answered with an error" if failed else "It worked", wrong=failed, text=result_text(result)
+    )
 
 
 def result_text(result: Any) -> str:
@@ -215,11 +217,11 @@ def result_text(result: Any) -> str:
     return redacted(json.dumps(result, indent=2, ensure_ascii=False))[:50_000]
 
 
-async def connect(host: PanelHost, form: Form) -> Said:
+async def connect(host: PanelHost, form: Form) -> ActionResult:
     """Connect or disconnect an AI tool; with `dry`, only show the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
     shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
-    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, plain(name)]
+    argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, as_argument(name)]
     done = await verb(host, *argv)
     rows = done.get("clients", []) if isinstance(done, dict) else []
     if not rows:
@@ -227,17 +229,17 @@ async def connect(host: PanelHost, form: Form) -> Said:
     row = rows[0]
     diff = "\n".join(row.get("diff", []))
     if dry:
-        return Said(
+        return ActionResult(
             f"This would change in {row.get('file', '')}" if diff else "Nothing would change", text=diff, changed=False
         )
     word = "Connected" if on else "Disconnected"
-    return Said(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
+    return ActionResult(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
 
 
-async def clear_history(host: PanelHost, form: Form) -> Said:
+async def clear_history(host: PanelHost, form: Form) -> ActionResult:
     """Delete the call history."""
     done = await host.ask(control.HISTORY_CLEAR, {})
-    return Said(f"Deleted {done['cleared']} calls")
+    return ActionResult(f"Deleted {done['cleared']} calls")
 
 
 ACTIONS: dict[str, Action] = {

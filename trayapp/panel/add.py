@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.text import count
-from trayapp.panel.actions import Action, Form, Said
+from trayapp.panel.actions import Action, ActionResult, Form
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Context, Page
 from trayapp.service.verb import run_verb
@@ -27,51 +27,51 @@ FOUND_MOST = 50
 async def add_page(page: Page) -> Context:
     """Show the servers that a pasted text names, or those that the registry finds."""
     what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
-    said: Said | None = None
+    said: ActionResult | None = None
     found: Context | None = None
     try:
         if what:
-            said = await look_at(page.host, what)
+            said = await find_servers(page.host, what)
         if words:
             run = partial(run_verb, ["find", "--limit", str(FOUND_MOST), words], page.host.environ, LOOK_S)
             found = await anyio.to_thread.run_sync(run)
     except MultiMcpError as error:
-        said = Said(error.title, error.hint, wrong=True)
+        said = ActionResult(error.title, error.hint, wrong=True)
     return {"template": "add.html", "title": "Add a server", "what": what, "words": words, "said": said, "found": found}
 
 
-async def look_at(host: PanelHost, what: str) -> Said:
+async def find_servers(host: PanelHost, what: str) -> ActionResult:
     """Return the servers that a text names, with everything that would run."""
-    done = await typed(host, {"what": what}, "--dry-run")
+    done = await _run_add(host, {"what": what}, "--dry-run")
     found = tuple(done["servers"])
     if len(found) == 1:
-        return Said("", proposals=found)
+        return ActionResult("", proposals=found)
     several = (
         f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"These are {len(found)} servers"
     )
-    return Said(several, proposals=found)
+    return ActionResult(several, proposals=found)
 
 
-async def look(host: PanelHost, form: Form) -> Said:
+async def look(host: PanelHost, form: Form) -> ActionResult:
     """Show what would run if the pasted servers were added."""
-    return await look_at(host, form.text("what"))
+    return await find_servers(host, form.text("what"))
 
 
-async def add(host: PanelHost, form: Form) -> Said:
+async def add(host: PanelHost, form: Form) -> ActionResult:
     """Add the server that the page showed, with the values from its form."""
     asked = {
         "what": form.text("what"), "pick": int(form.text("pick")[:4]), "seen": form.text("seen"),
         "name": form.get("name").strip(), "values": form.below("arg."),
     }  # fmt: skip
-    done = await typed(host, asked)
+    done = await _run_add(host, asked)
     name = str(done["name"])
     if done.get("error"):
-        return Said(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
+        return ActionResult(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
     tools = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
-    return Said(f"Added {name}{tools}", server=name)
+    return ActionResult(f"Added {name}{tools}", server=name)
 
 
-async def typed(host: PanelHost, form: dict[str, Any], *more: str) -> Any:
+async def _run_add(host: PanelHost, form: dict[str, Any], *more: str) -> Any:
     """Run `add` with a form on its stdin. Raises MultiMcpError."""
     run = partial(run_verb, ["add", "--form", *more], host.environ, ADD_S, json.dumps(form).encode())
     return await anyio.to_thread.run_sync(run)

@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
-from trayapp.panel.actions import ACTIONS, Form, Said
+from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.files import FILES
 from trayapp.panel.host import PanelHost
@@ -71,13 +71,15 @@ class Panel:
         try:
             await self._route(scope, receive, reply)
         except (MultiMcpError, RpcError) as error:
-            await reply.html(render("error.html", said=said_of(error)), 400)
+            await reply.html(render("error.html", said=error_result(error)), 400)
         except OSError as error:
-            await reply.html(render("error.html", said=Said(f"Cannot read a file: {error.strerror}", wrong=True)), 500)
+            await reply.html(
+                render("error.html", said=ActionResult(f"Cannot read a file: {error.strerror}", wrong=True)), 500
+            )
         except Exception:
             log.exception("Unexpected error in the panel")
             if not reply.begun:
-                said = Said("Cannot build the page", "See the gateway's log: multi-mcp logs", wrong=True)
+                said = ActionResult("Cannot build the page", "See the gateway's log: multi-mcp logs", wrong=True)
                 await reply.html(render("error.html", said=said), 500)
 
     async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
@@ -95,7 +97,9 @@ class Panel:
         elif method == "POST":
             await self._change(path, cookie, scope, receive, reply)
         elif method not in ("GET", "HEAD"):
-            await reply.html(render("error.html", said=Said("This page accepts only GET and POST", wrong=True)), 405)
+            await reply.html(
+                render("error.html", said=ActionResult("This page accepts only GET and POST", wrong=True)), 405
+            )
         elif path == "events":
             await self._send_events(query.get("seen", ""), receive, reply)
         else:
@@ -115,7 +119,7 @@ class Panel:
         name, _, rest = path.partition("/")
         page = MORE_PAGES.get(name) or PAGES.get(name)
         if page is None:
-            await reply.html(render("error.html", said=Said("This page does not exist", wrong=True)), 404)
+            await reply.html(render("error.html", said=ActionResult("This page does not exist", wrong=True)), 404)
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         context = await page(Page(self._host, unquote(rest), query))
@@ -130,20 +134,20 @@ class Panel:
         own = f"http://{headers.get(b'host', '')}"
         if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
             await reply.html(
-                render("said.html", said=Said("This request did not come from the panel", wrong=True)), 403
+                render("said.html", said=ActionResult("This request did not come from the panel", wrong=True)), 403
             )
             return
         action = ACTIONS.get(path) or ADD_ACTIONS.get(path) or SETUP_ACTIONS.get(path)
         body = await body_of(receive)
         if action is None or body is None:
-            said = Said("This action does not exist" if action is None else "The form is too large", wrong=True)
+            said = ActionResult("This action does not exist" if action is None else "The form is too large", wrong=True)
             await reply.html(render("said.html", said=said), 404 if action is None else 413)
             return
         values = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
         try:
             said = await action(self._host, Form(values))
         except (MultiMcpError, RpcError) as error:
-            said = said_of(error)
+            said = error_result(error)
         await reply.html(
             render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")] if said.changed else []
         )
@@ -233,12 +237,12 @@ async def help_page(page: Page) -> Context:
 MORE_PAGES = {"add": add_page, "setup": setup_page, "help": help_page}
 
 
-def said_of(error: MultiMcpError | RpcError) -> Said:
+def error_result(error: MultiMcpError | RpcError) -> ActionResult:
     """Return an error in words for people."""
     if isinstance(error, MultiMcpError):
-        return Said(redacted(error.title), redacted(error.hint), wrong=True)
+        return ActionResult(redacted(error.title), redacted(error.hint), wrong=True)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
-    return Said(redacted(error.message), redacted(str(hint)), wrong=True)
+    return ActionResult(redacted(error.message), redacted(str(hint)), wrong=True)
 
 
 def name_of(scope: Any) -> str:

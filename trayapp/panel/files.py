@@ -22,14 +22,11 @@ class StaticFile:
 def read_files(folder: Path) -> dict[str, StaticFile]:
     """Return the files of a folder by name. Blocks."""
     found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
+    digests = {name: hashlib.sha256(content).hexdigest()[:DIGEST] for name, content in found.items()}
     return {
-        name: StaticFile(content, TYPES[Path(name).suffix], f"static/{name}?v={_digest(content)}")
+        name: StaticFile(content, TYPES[Path(name).suffix], f"static/{name}?v={digests[name]}")
         for name, content in found.items()
     }
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:DIGEST]
 
 
 FILES = read_files(Path(__file__).with_name("static"))

@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.text import count
-from trayapp.panel.actions import Action, Form, Said, plain, verb
+from trayapp.panel.actions import Action, ActionResult, Form, as_argument, verb
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import SLOW, Context, Page
 from trayapp.service.verb import run_verb
@@ -47,7 +47,7 @@ async def setup_page(page: Page) -> Context:
     }  # fmt: skip
 
 
-async def take(host: PanelHost, form: Form) -> Said:
+async def take(host: PanelHost, form: Form) -> ActionResult:
     """Take over the chosen servers, and remove them from the AI tools' files."""
     chosen = form.all("server")
     asked = {"servers": chosen, "keep": form.get("keep") == "yes"}
@@ -55,7 +55,7 @@ async def take(host: PanelHost, form: Form) -> Said:
     done = await anyio.to_thread.run_sync(run)
     moved = [f"Removed from {file}" for file in done["moved"]]
     left = len(chosen) - len(done["servers"])
-    return Said(
+    return ActionResult(
         f"Imported {count(len(done['servers']), 'server')}",
         f"{count(left, 'server')} could not be written" if left else "",
         wrong=left > 0,
@@ -63,30 +63,30 @@ async def take(host: PanelHost, form: Form) -> Said:
     )
 
 
-async def connect(host: PanelHost, form: Form) -> Said:
+async def connect(host: PanelHost, form: Form) -> ActionResult:
     """Connect the chosen AI tools."""
     chosen = form.all("client")
     if not chosen:
         raise UsageError("No AI tool is chosen", "Select the AI tools that should use multi-mcp")
-    return await _each(host, "connect", chosen, "Connected")
+    return await _run_for_clients(host, "connect", chosen, "Connected")
 
 
-async def undo(host: PanelHost, form: Form) -> Said:
+async def undo(host: PanelHost, form: Form) -> ActionResult:
     """Put everything back as it was: our entries go, then the AI tools get their servers again."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]
         lines += [f"The servers go back into {file}" for file in back["restored"]]
         lines += [f"{name} is removed from multi-mcp" for name in back["removed"]]
-        return Said(
+        return ActionResult(
             "This would be undone" if lines else "There is nothing to undo", text="\n".join(lines), changed=False
         )
-    said = await _each(host, "disconnect", await _connected(host), "Disconnected")
+    said = await _run_for_clients(host, "disconnect", await _connected(host), "Disconnected")
     if said.wrong:
         return said
     back = await verb(host, "import", "--undo")
     removed = f"; removed {count(len(back['removed']), 'server')} from multi-mcp" if back["removed"] else ""
-    return Said(f"Setup is undone{removed}", text=said.text)
+    return ActionResult(f"Setup is undone{removed}", text=said.text)
 
 
 async def _connected(host: PanelHost) -> list[str]:
@@ -94,20 +94,20 @@ async def _connected(host: PanelHost) -> list[str]:
     return [one["name"] for one in clients if one["state"] in ("connected", "drifted")]
 
 
-async def _each(host: PanelHost, name: str, clients: Sequence[str], word: str) -> Said:
+async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
     """Run a verb for each AI tool. One that fails does not stop the others."""
     done: list[str] = []
     failed: list[str] = []
     for client in clients:
         try:
-            row = (await verb(host, name, plain(client)))["clients"][0]
+            row = (await verb(host, name, as_argument(client)))["clients"][0]
         except MultiMcpError as error:
             failed.append(f"{client}: {error}")
         else:
             done.append(". ".join(filter(None, (f"{word} {row['title']}", row.get("needs", "")))))
     title = f"{word} {count(len(done), 'AI tool')}"
     more = f", {len(failed)} failed" if failed else ""
-    return Said(title + more, wrong=bool(failed), text="\n".join(failed + done))
+    return ActionResult(title + more, wrong=bool(failed), text="\n".join(failed + done))
 
 
 SETUP_ACTIONS: dict[str, Action] = {"do/take": take, "do/connect-chosen": connect, "do/undo-setup": undo}

@@ -51,7 +51,7 @@ async def open_stdio(
     confinement = launch.confinement
     tail = StderrTail(keep)
     dispatcher: FrameDispatcher = FrameDispatcher(
-        lambda data: process.write(data), on_junk=_to_stderr_log(keep), peer=launch.server
+        lambda data: process.write(data), on_junk=_junk_to_stderr(keep), peer=launch.server
     )
     async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         start = None
@@ -60,7 +60,9 @@ async def open_stdio(
 
             confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
             start = await stack.enter_async_context(confined)
-        feed = dispatcher.feed if confinement is None else partial(_feed_and_read, dispatcher.feed, confinement.record)
+        feed = (
+            dispatcher.feed if confinement is None else partial(_feed_and_record, dispatcher.feed, confinement.record)
+        )
         process = await stack.enter_async_context(running(launch, feed, tail, tracker, start))
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
@@ -80,7 +82,7 @@ async def open_stdio(
             tasks.cancel_scope.cancel()
 
 
-def _feed_and_read(feed: Callable[[bytes], None], record: RefusalRecord, data: bytes) -> None:
+def _feed_and_record(feed: Callable[[bytes], None], record: RefusalRecord, data: bytes) -> None:
     record.read_answer(data)
     feed(data)
 
@@ -90,6 +92,6 @@ async def _close_with_reason(process: Any, dispatcher: FrameDispatcher) -> None:
     dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.end_reason()}"))
 
 
-def _to_stderr_log(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:
+def _junk_to_stderr(stderr: Callable[[bytes], None]) -> Callable[[bytes], None]:
     """Return a sink that logs non-frame stdout output with the server's stderr, shortened."""
     return lambda junk: stderr(b"[stdout] " + junk[:400] + b"\n")

@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -149,15 +150,10 @@ async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
         return
     await anyio.sleep(wait_s)
     try:
-        await anyio.to_thread.run_sync(_load)
+        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # 24 ms, 4 MB
         await _listen(note, address or "SYSTEM")
     except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # what jeepney raises for a bad bus
         log.debug("No system bus: %s", error)
-
-
-def _load() -> None:
-    """Import jeepney (24 ms, 4 MB) outside the event loop."""
-    import jeepney.io.asyncio  # noqa: F401
 
 
 async def _listen(note: OnWake, address: str) -> None:

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -180,7 +181,8 @@ class Asks:
         while ask_id in self._open or ask_id in self._over:
             ask_id = secrets.token_hex(ID_BYTES)
         ask = OpenAsk(ask_id, asker, server, answers, now, now + wait_s, ended, **what)
-        ask.timer = asyncio.get_running_loop().call_later(wait_s, self._expire, ask)
+        expire = partial(self._end, ask, "expired", "nobody answered in time")
+        ask.timer = asyncio.get_running_loop().call_later(wait_s, expire)
         self._open[ask.id] = ask
         self._services.changes.changed()
         return ask
@@ -224,9 +226,6 @@ class Asks:
         for ask in self:
             if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
                 self._end(ask, "allowed", f"it was allowed by {by}, together with another one")
-
-    def _expire(self, ask: OpenAsk) -> None:
-        self._end(ask, "expired", "nobody answered in time")
 
     def _end(self, ask: OpenAsk, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
         if self._remove(ask, how):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from trayapp.catalog.links import linked_result
@@ -47,7 +48,8 @@ class ServerResult:
 
     def changed(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return a result so; itself if nothing in it changes."""
-        found = linked_result(result, self._link) if self._renames else result
+        uris = self._seen.catalog.uris
+        found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         found = self._with_handles(found) if self.tasks else found
         inside = found.get("result")  # of a task that is completed
         if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
@@ -82,9 +84,6 @@ class ServerResult:
         if not isinstance(own, str):
             return meta
         return {**meta, RELATED_TASK: {**related, "taskId": prefixed(self._server, own)}}
-
-    def _link(self, uri: str) -> str:
-        return self._seen.catalog.uris.exposed_link(self._server, uri)
 
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:

@@ -78,14 +78,12 @@ class TaskBridge:
         if isinstance(result, dict) and (task := task_of(result)) is not None:
             self._session.start(self._request.id, lambda: self._carry(task, older=task is not result))
             return None
-        if isinstance(error, dict) and self._demands_tasks(error):
+        may_have_tasks = self._always or not self._session.client.modern
+        if isinstance(error, dict) and may_have_tasks and demands_tasks(error):
             self._again = True
             self._session.start(self._request.id, self._call_again)
             return None
         return self._finish(reply)
-
-    def _demands_tasks(self, error: dict[str, Any]) -> bool:
-        return demands_tasks(error) and (self._always or not self._session.client.modern)
 
     async def _call_again(self) -> None:
         """Make the call as a client with tasks does. Nothing was executed: the server refused it before."""

@@ -127,10 +127,10 @@ def _entry(body: Any) -> tuple[str, dict[str, Any]]:
         raise Refused(422, "The body must be an object with a name")
     name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
     config = _read(name, entry)
-    if any(server.url is not None and _may_not_be(server.url) for server in config.servers.values()):
+    if any(server.url is not None and _is_forbidden(server.url) for server in config.servers.values()):
         raise Refused(403, "Link-local and metadata addresses cannot be added this way")
     faults = [problem.message for problem in config.problems]
-    faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _unsafe(one.url)) is not None]
+    faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _url_fault(one.url)) is not None]
     if faults:
         raise Refused(422, "; ".join(faults))
     return name, entry
@@ -144,18 +144,18 @@ def _read(name: str, entry: dict[str, Any]) -> Config:
         raise Refused(422, str(error)) from None
 
 
-def _may_not_be(url: str) -> bool:
+def _is_forbidden(url: str) -> bool:
     """True if an address, variables expanded to their defaults, is link-local or a metadata service."""
-    return is_forbidden_place(expand(url, _nothing, _nothing).text)
+    return is_forbidden_place(expand(url, _no_value, _no_value).text)
 
 
-def _unsafe(url: str) -> str | None:
+def _url_fault(url: str) -> str | None:
     """Return why an address is not safe, variables expanded to their defaults, by the rules of `multi-mcp add`."""
-    expanded = expand(url, _nothing, _nothing)
+    expanded = expand(url, _no_value, _no_value)
     return unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
 
 
-def _nothing(name: str) -> None:
+def _no_value(name: str) -> None:
     return None
 
 

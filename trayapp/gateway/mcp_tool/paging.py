@@ -152,7 +152,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     kept = store.keep(text)
     end = cut_at(text, 0, page_bytes(limit, kept.file))
     shown_note = note(kept.name, 0, end, len(text), kept.file)
-    return {**short, "content": [*_first_page(parts, end), _note_part(shown_note)]}
+    return {**short, "content": [*_first_page(parts, end), {"type": "text", "text": shown_note.lstrip("\n")}]}
 
 
 def _long_structure(result: dict[str, Any], limit: int) -> str | None:
@@ -204,7 +204,3 @@ def _with_text(part: dict[str, Any], text: str) -> dict[str, Any]:
     if part["type"] == "text":
         return {**part, "text": text}
     return {**part, "resource": {**part["resource"], "text": text}}
-
-
-def _note_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text.lstrip("\n")}

@@ -239,14 +239,8 @@ class McpTool:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
-        self._respond(
-            request_id,
-            error_result(error, shown(_error_text(explained(error, self._view.view.config.problems)))),
-        )
+        told = explained(error, self._view.view.config.problems)
+        self._respond(request_id, error_result(error, shown(texts.error_text(told, model_hint(told)))))
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
         self._session.send_answer(request_id, result, "tools/call")
-
-
-def _error_text(error: MultiMcpError) -> str:
-    return texts.error_text(error, model_hint(error))
