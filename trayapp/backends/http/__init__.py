@@ -1,4 +1,4 @@
 """MCP servers over HTTP: Streamable HTTP and legacy SSE.
 
-Never here: imports in the package itself; its modules load httpx2 (see open_transport).
+Never here: imports in the package itself; its modules load httpx2 (see `connect`).
 """
