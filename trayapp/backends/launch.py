@@ -116,24 +116,24 @@ async def prepare_start(
     names = variable_names(server)[1]
     secrets = await keyring(names) if names else NO_SECRETS
     try:
-        launch = _checked(server, environ, secrets)
+        launch = _resolve_launch(server, environ, secrets)
     except MissingVariableError as error:
-        raise _explained(server.name, error, secrets) from None
+        raise _explain_missing(server.name, error, secrets) from None
     if not isinstance(launch, StdioLaunch):
         return launch
     package = None
     if server.lock and is_runner(launch.argv) and (kept := locks()) is not None:
-        launch = await _locked(launch, kept, confined=record is not None)
+        launch = await _lock_package(launch, kept, confined=record is not None)
         package = kept.folder_of(launch.argv)
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
     if record is not None:
-        launch = _confined(launch, server, environ, record, package)
+        launch = _confine_launch(launch, server, environ, record, package)
         if launch.argv[0] in NPX and not argv:
             argv = await _without_npm(launch, environ, now)  # a package in the confined server's own cache
-    return replace(launch, argv=argv) if argv else _found(launch)
+    return replace(launch, argv=argv) if argv else _locate_program(launch)
 
 
-def _confined(
+def _confine_launch(
     launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: RefusalRecord, package: str | None
 ) -> StdioLaunch:
     from trayapp.confinement.places import own_folders, scratch_folder  # not before a server is confined
@@ -144,7 +144,9 @@ def _confined(
     return replace(launch, env=confined_environment(confinement, launch.env), confinement=confinement)
 
 
-def _explained(server: str, error: MissingVariableError, secrets: Secrets) -> MissingVariableError | KeyringLockedError:
+def _explain_missing(
+    server: str, error: MissingVariableError, secrets: Secrets
+) -> MissingVariableError | KeyringLockedError:
     """Return KeyringLockedError if the vault was locked and a keyring secret is missing, else `error` itself."""
     refused = secrets.refused
     if refused is not None and refused.state == "locked" and any(name.startswith(KEYRING) for name in error.names):
@@ -158,11 +160,11 @@ def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets =
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
     is started or sent.
     """
-    launch = _checked(server, environ, secrets)
-    return _found(launch) if isinstance(launch, StdioLaunch) else launch
+    launch = _resolve_launch(server, environ, secrets)
+    return _locate_program(launch) if isinstance(launch, StdioLaunch) else launch
 
 
-def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
+def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
     """Return the same as `prepare`, with the program's name as written, not yet searched for."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
@@ -181,7 +183,7 @@ def _checked(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets)
     return StdioLaunch(server.name, (ready.command, *ready.args), child_environment(ready, environ), cwd)
 
 
-def _found(launch: StdioLaunch) -> StdioLaunch:
+def _locate_program(launch: StdioLaunch) -> StdioLaunch:
     """Return the launch with its program's absolute path. Raises ConnectFailedError."""
     command, *args = launch.argv
     program = find_program(command, launch.env, launch.cwd)
@@ -203,7 +205,7 @@ def _found(launch: StdioLaunch) -> StdioLaunch:
     return replace(launch, argv=(program, *args))
 
 
-async def _locked(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
+async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
     """Start the locked package instead of the one that a runner would take now.
 
     Scripts that come with a confined server's package do not run.
@@ -279,11 +281,11 @@ def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str
     yield from (value for name, value in server.env.items() if _is_secret(f"{name}=", value))
     for name, value in headers.items():
         if _is_secret(f"{name}: ", value):
-            yield from _of_header(value)
-    yield from _of_arguments((server.command or "", *server.args))
+            yield from _header_secrets(value)
+    yield from _argument_secrets((server.command or "", *server.args))
     yield from filter(None, (server.client_secret,))
     for text in (server.url or "", *server.args, *server.env.values()):
-        yield from _of_address(text)
+        yield from _url_secrets(text)
 
 
 def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterator[str]:
@@ -299,7 +301,7 @@ def _is_secret(name: str, value: str) -> bool:
     return REDACTED in redacted(name + value)
 
 
-def _of_header(value: str) -> Iterator[str]:
+def _header_secrets(value: str) -> Iterator[str]:
     scheme = _AFTER_SCHEME.fullmatch(value.strip())
     yield scheme[1] if scheme else value
     if scheme and value.lower().startswith("basic"):
@@ -309,7 +311,7 @@ def _of_header(value: str) -> Iterator[str]:
             return
 
 
-def _of_arguments(words: tuple[str, ...]) -> Iterator[str]:
+def _argument_secrets(words: tuple[str, ...]) -> Iterator[str]:
     for word in words:
         flag = _FLAG.fullmatch(word)
         if flag and flag[2] and _is_secret(f"{flag[1]}=", flag[2]):
@@ -320,7 +322,7 @@ def _of_arguments(words: tuple[str, ...]) -> Iterator[str]:
             yield word
 
 
-def _of_address(text: str) -> Iterator[str]:
+def _url_secrets(text: str) -> Iterator[str]:
     """Yield the passwords and keys in a URL."""
     if "://" not in text:
         return

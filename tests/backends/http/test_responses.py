@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from trayapp.backends.http.responses import EventLines, ResponseKind, kind_of, messages_in, the_answer_in, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, kind_of, messages_in, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
@@ -93,11 +93,11 @@ NEITHER = {"code": -32603, "message": "It holds neither a result nor an error"}
     ],
 )
 def test_a_json_response_is_the_answer_to_its_request_or_an_error(said: Any, meant: Any) -> None:
-    assert the_answer_in(dumps(said), 7, "It") == meant
+    assert find_answer(dumps(said), 7, "It") == meant
 
 
 def test_a_json_response_that_breaks_off_is_an_error() -> None:
-    given = the_answer_in(b'{"jsonrpc":"2.0","id":7,"result":{', 7, "It")
+    given = find_answer(b'{"jsonrpc":"2.0","id":7,"result":{', 7, "It")
     assert given is not None
     assert given["error"]["message"] == "It is not valid JSON, or nested too deep"
 

@@ -27,8 +27,8 @@ from trayapp.backends.wake.linux import (
     RTA_GATEWAY,
     RTA_OIF,
     bus_signals,
-    facts_in,
     network_changes,
+    read_facts,
     reason_of,
 )
 
@@ -56,7 +56,7 @@ def route(kind: int = NEWROUTE, destination_bits: int = 0, table: int = MAIN, la
 
 
 def told(datagram: bytes) -> list[bool]:
-    return [fact.holds for fact in facts_in(datagram)]
+    return [fact.holds for fact in read_facts(datagram)]
 
 
 def test_addresses_and_default_routes_are_facts() -> None:
@@ -78,18 +78,18 @@ def test_what_leads_nowhere_is_no_fact() -> None:
 
 def test_the_same_address_with_another_lifetime_is_the_same_fact() -> None:
     (first,), (again,), (other,) = (
-        list(facts_in(address(lifetime=9))),
-        list(facts_in(address(lifetime=8, flags=0x80))),
-        list(facts_in(address(last=2))),
+        list(read_facts(address(lifetime=9))),
+        list(read_facts(address(lifetime=8, flags=0x80))),
+        list(read_facts(address(last=2))),
     )
     assert first == again != other
 
 
 @pytest.mark.parametrize("size", range(0, 60))
 def test_cut_and_odd_datagrams_are_read_as_far_as_they_go(size: int) -> None:
-    list(facts_in((address() + route())[:size]))
-    list(facts_in(b"\0" * size))
-    list(facts_in(b"\xff" * size))
+    list(read_facts((address() + route())[:size]))
+    list(read_facts(b"\0" * size))
+    list(read_facts(b"\xff" * size))
 
 
 @pytest.mark.requirement("wake-noticed")

@@ -10,7 +10,15 @@ import pytest
 
 from tests.fixtures.clock import FakeClock, settle
 from trayapp.backends.wake import OnWake, Witness
-from trayapp.backends.wake.watch import GAP_S, TELL_DELAY_S, TICK_S, ClockReading, slept, suspended_s, watch_wake
+from trayapp.backends.wake.watch import (
+    GAP_S,
+    TELL_DELAY_S,
+    TICK_S,
+    ClockReading,
+    missed_seconds,
+    suspended_s,
+    watch_wake,
+)
 
 HOUR = 3600.0
 START = ClockReading(1_700_000_000.0, 500.0, 0.0)
@@ -39,7 +47,7 @@ GAPS: list[tuple[str, float, float, float, float]] = [
 @pytest.mark.parametrize(("wall", "ran", "suspended", "expected"), [row[1:] for row in GAPS], ids=[r[0] for r in GAPS])
 def test_a_gap_of_the_clocks_is_a_sleep(wall: float, ran: float, suspended: float, expected: float) -> None:
     after = ClockReading(START.wall + wall, START.ran + ran, START.suspended + suspended)
-    assert slept(START, after) == pytest.approx(expected)
+    assert missed_seconds(START, after) == pytest.approx(expected)
 
 
 def test_the_machine_tells_how_long_it_was_suspended() -> None:

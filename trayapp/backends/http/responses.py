@@ -87,7 +87,7 @@ def messages_in(data: bytes, words: str) -> list[dict[str, Any]]:
     return [_readable(part, words) for part in parts]
 
 
-def the_answer_in(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
+def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
     """Return the answer in a JSON response to a request, or None if the response is a valid answer as it stands.
 
     A single answer without an id counts as the request's: the server could not read the id. A batch is searched. A

@@ -28,7 +28,7 @@ from trayapp.backends.http.refusal import (
     HttpRefusal,
     refused,
 )
-from trayapp.backends.http.responses import EventLines, ResponseKind, is_json_rpc, kind_of, the_answer_in, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, is_json_rpc, kind_of, words
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -170,7 +170,7 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         if not self._answers_in_place or len(response.content) > LARGE or _kind(request) != "request":
             return response
         request_id = loads(request.content)["id"]
-        answer = the_answer_in(response.content, request_id, f"The answer of {self._server}")
+        answer = find_answer(response.content, request_id, f"The answer of {self._server}")
         if answer is None:
             return response
         headers = [(name, value) for name, value in response.headers.multi_items() if name != "content-length"]

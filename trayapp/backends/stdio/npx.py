@@ -24,6 +24,7 @@ from trayapp.backends.stdio.npm_versions import Version, is_range, read_version,
 from trayapp.backends.stdio.npx_cache import (
     TELLING_SETTINGS,
     CachedPackage,
+    configured_folder,
     copies,
     exists,
     npmrc,
@@ -31,7 +32,6 @@ from trayapp.backends.stdio.npx_cache import (
     program_file,
     read_manifest,
     read_small,
-    told_folder,
     user_settings,
     wants_node,
 )
@@ -180,7 +180,7 @@ def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[st
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
     if not settings.get("prefix"):
         return any(_has(prefix, *places) for prefix in _usual_prefixes(env, home))
-    prefix = told_folder(settings["prefix"], home)
+    prefix = configured_folder(settings["prefix"], home)
     return prefix is None or _has(prefix, *places)
 
 

@@ -71,11 +71,11 @@ def npx_folder(settings: Mapping[str, str], env: Mapping[str, str], home: Path) 
     if not told:
         default = Path(env.get("LOCALAPPDATA", home), "npm-cache") if sys.platform == "win32" else home / ".npm"
         return default / "_npx"
-    folder = told_folder(told, home)
+    folder = configured_folder(told, home)
     return folder / "_npx" if folder else None
 
 
-def told_folder(told: str, home: Path) -> Path | None:
+def configured_folder(told: str, home: Path) -> Path | None:
     """Return a folder named in npm's settings, or None if only npm can resolve it."""
     path = Path(str(home) + told[1:] if told.startswith("~/") else told)
     return path if path.is_absolute() and "${" not in told else None

@@ -171,7 +171,7 @@ class _Stdout(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def running(
+async def run_process(
     launch: StdioLaunch,
     on_stdout: Callable[[bytes], None],
     stderr: StderrTail,

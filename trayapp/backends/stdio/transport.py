@@ -14,7 +14,7 @@ import anyio
 
 from trayapp.backends.launch import StdioLaunch
 from trayapp.backends.stdio.orphans import ProcessTracker
-from trayapp.backends.stdio.processes import StderrTail, running
+from trayapp.backends.stdio.processes import StderrTail, run_process
 from trayapp.backends.transport import Inbound, Transport
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.handling import RequestContext
@@ -63,7 +63,7 @@ async def open_stdio(
         feed = (
             dispatcher.feed if confinement is None else partial(_feed_and_record, dispatcher.feed, confinement.record)
         )
-        process = await stack.enter_async_context(running(launch, feed, tail, tracker, start))
+        process = await stack.enter_async_context(run_process(launch, feed, tail, tracker, start))
         dispatcher.write_to(process.write)
         await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
         tasks.start_soon(_close_with_reason, process, dispatcher)

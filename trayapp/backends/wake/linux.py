@@ -42,14 +42,14 @@ RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH = 4, 5, 6, 9
 DATAGRAM_LARGEST = 65_536
 
 
-class Fact(NamedTuple):
+class NetworkFact(NamedTuple):
     """An address or route of the network: `holds` is True if it was added, False if it was removed."""
 
     holds: bool
     what: bytes
 
 
-def facts_in(datagram: bytes) -> Iterator[Fact]:
+def read_facts(datagram: bytes) -> Iterator[NetworkFact]:
     """Yield the addresses of more than link scope and the default routes in an rtnetlink datagram.
 
     Other routes come and go with containers and neighbors. Lifetimes and flags are left out, so that a router's regular
@@ -65,7 +65,7 @@ def facts_in(datagram: bytes) -> Iterator[Fact]:
         else:
             continue
         if what:
-            yield Fact(kind in (NEWADDR, NEWROUTE), what)
+            yield NetworkFact(kind in (NEWADDR, NEWROUTE), what)
 
 
 def _address(message: bytes) -> bytes:
@@ -128,7 +128,7 @@ def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
     except OSError:
         return True  # the socket's buffer overflowed: something did change
     news = False
-    for fact in facts_in(datagram):
+    for fact in read_facts(datagram):
         news |= fact.what not in known or not fact.holds
         (known.add if fact.holds else known.discard)(fact.what)
     return news

@@ -40,7 +40,7 @@ def suspended_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ran
 
 
-def slept(before: ClockReading, after: ClockReading) -> float:
+def missed_seconds(before: ClockReading, after: ClockReading) -> float:
     """Return the seconds that this process missed between two readings at most TICK_S apart; 0.0 up to GAP_S.
 
     A sleep shows as one of:
@@ -66,7 +66,7 @@ async def watch_wake(
     signs = _Signs()
     async with anyio.create_task_group() as tasks:
         for witness in system_witnesses() if witnesses is None else witnesses:
-            tasks.start_soon(_hear, witness, signs.note)
+            tasks.start_soon(_run_witness, witness, signs.note)
         tasks.start_soon(_tick, signs.note, clock, suspended)
         while True:
             await signs.some.wait()
@@ -74,7 +74,7 @@ async def watch_wake(
             on_wake(signs.take())
 
 
-async def _hear(witness: Witness, note: OnWake) -> None:
+async def _run_witness(witness: Witness, note: OnWake) -> None:
     """Run one witness to its end. This is the boundary at which its failure stops; the others continue."""
     try:
         await witness(note)
@@ -116,6 +116,6 @@ async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> N
     while True:
         await clock.beat(TICK_S)
         after = read()
-        if missed := slept(before, after):
+        if missed := missed_seconds(before, after):
             note(f"{missed:.0f} s were slept")
         before = after

@@ -58,7 +58,7 @@ def no_note(line: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Visitor:
+class CatalogCaller:
     """Visit a project for the duration of one request."""
 
     cwd: str
@@ -92,7 +92,7 @@ class CatalogRequests:
         if asked.get("project") is None:
             yield self._gateway.session_parts.views.of(self._gateway.servers.view)
             return
-        visitor = Visitor(text_of(asked, "project", "the request"))
+        visitor = CatalogCaller(text_of(asked, "project", "the request"))
         projects, servers = self._gateway.projects, self._gateway.servers
         view = None
         try:
@@ -108,7 +108,7 @@ class CatalogRequests:
             else:
                 projects.leave(visitor)
 
-    async def _stay_until_answered(self, visitor: Visitor, view: View) -> None:
+    async def _stay_until_answered(self, visitor: CatalogCaller, view: View) -> None:
         """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
         try:
             await view.first_lists.answered(math.inf, own=True)  # each start is bounded

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
-from trayapp.gateway.http.sessions import Serve
+from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -23,7 +23,7 @@ TEXT = "text/plain; charset=utf-8"
 class LegacySse:
     """The clients of one port that use this transport."""
 
-    def __init__(self, serve: Serve) -> None:
+    def __init__(self, serve: ServeClient) -> None:
         self._serve = serve
         self._peers: dict[str, FramePeer] = {}
 

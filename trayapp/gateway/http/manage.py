@@ -25,7 +25,7 @@ METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVE
 Answer = tuple[int, Any]  # status, JSON value
 
 
-class Refused(Exception):
+class ManageRefusalError(Exception):
     """A management request that is refused, with its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -66,7 +66,7 @@ class Manage:
             return
         try:
             status, body = await self._answer(path, method, name, receive)
-        except Refused as refusal:
+        except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
             status, body = _status_of(error), {"error": shown(error.title), "hint": shown(error.hint)}
@@ -105,7 +105,7 @@ class Manage:
         """Add a server to servers.yaml."""
         name, entry = _entry(await _body(receive))
         if name in self._gateway.config.servers:
-            raise Refused(409, f"A server named {name} already exists")
+            raise ManageRefusalError(409, f"A server named {name} already exists")
         await anyio.to_thread.run_sync(self._file.add_server, name, entry)
         await self._file.reload()
         return 201, {"name": name}
@@ -114,9 +114,9 @@ class Manage:
         """Remove a server from servers.yaml."""
         config = self._gateway.config
         if name in config.foreign:
-            raise Refused(409, f"{name} is defined in {config.foreign[name]}, which settings.imports names")
+            raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports names")
         if name not in config.servers and not any(problem.server == name for problem in config.problems):
-            raise Refused(404, f"No server is named {name}"[:200])
+            raise ManageRefusalError(404, f"No server is named {name}"[:200])
         await anyio.to_thread.run_sync(self._file.remove_server, name)
         await self._file.reload()
         return 200, {"name": name}
@@ -124,24 +124,24 @@ class Manage:
 
 def _entry(body: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
-        raise Refused(422, "The body must be an object with a name")
+        raise ManageRefusalError(422, "The body must be an object with a name")
     name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
     config = _read(name, entry)
     if any(server.url is not None and _is_forbidden(server.url) for server in config.servers.values()):
-        raise Refused(403, "Link-local and metadata addresses cannot be added this way")
+        raise ManageRefusalError(403, "Link-local and metadata addresses cannot be added this way")
     faults = [problem.message for problem in config.problems]
     faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _url_fault(one.url)) is not None]
     if faults:
-        raise Refused(422, "; ".join(faults))
+        raise ManageRefusalError(422, "; ".join(faults))
     return name, entry
 
 
 def _read(name: str, entry: dict[str, Any]) -> Config:
-    """Return the configuration of a servers.yaml with nothing but this entry. Raises Refused."""
+    """Return the configuration of a servers.yaml with nothing but this entry. Raises ManageRefusalError."""
     try:
         return parse(dumps({"servers": {name: entry}}).decode(), "the request")
     except (MultiMcpError, UnicodeError) as error:
-        raise Refused(422, str(error)) from None
+        raise ManageRefusalError(422, str(error)) from None
 
 
 def _is_forbidden(url: str) -> bool:
@@ -161,11 +161,11 @@ def _no_value(name: str) -> None:
 
 async def _body(receive: Any) -> Any:
     if (data := await whole(receive, LARGEST_BODY)) is None:
-        raise Refused(413, "The body is too large")
+        raise ManageRefusalError(413, "The body is too large")
     try:
         return loads(data)
     except JsonError:
-        raise Refused(400, "The body is not JSON") from None
+        raise ManageRefusalError(400, "The body is not JSON") from None
 
 
 def _status_of(error: MultiMcpError) -> int:

@@ -34,7 +34,7 @@ IDLE_S = 1_800.0  # without an open request, as the SDK's server has it; a clien
 IDLE_MOST = 500
 
 
-class Serve(Protocol):
+class ServeClient(Protocol):
     """The way to begin a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
@@ -68,7 +68,12 @@ class HttpSessions:
     """The sessions of one port."""
 
     def __init__(
-        self, serve: Serve, clock: Clock, tasks: anyio.abc.TaskGroup, store: EventStore, idle_most: int = IDLE_MOST
+        self,
+        serve: ServeClient,
+        clock: Clock,
+        tasks: anyio.abc.TaskGroup,
+        store: EventStore,
+        idle_most: int = IDLE_MOST,
     ) -> None:
         self._serve = serve
         self._clock = clock

@@ -13,7 +13,7 @@ import anyio
 
 from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
-from trayapp.gateway.http.sessions import Serve
+from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
@@ -57,7 +57,7 @@ SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for a
 class StatelessHttp:
     """The MCP endpoint for requests of that revision, and of unknown ones."""
 
-    def __init__(self, serve: Serve, schema_of: SchemaOf) -> None:
+    def __init__(self, serve: ServeClient, schema_of: SchemaOf) -> None:
         self._serve = serve
         self._schema_of = schema_of
 
