@@ -22,8 +22,8 @@ EVERYTHING: Capabilities = {
 }
 
 
-def united(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
-    """Return the union of capabilities, members of objects included."""
+def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
+    """Return the union of objects, such as capabilities, members of their members included."""
     union: dict[str, Any] = {}
     for capabilities in all_of_them:
         union = _merged(union, capabilities)
@@ -51,7 +51,7 @@ def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
 
 def with_user(capabilities: Capabilities) -> dict[str, Any]:
     """Return a client's capabilities, plus elicitation by a user who can be asked outside the client."""
-    return united([capabilities, {"elicitation": EVERYTHING["elicitation"]}])
+    return unite_members([capabilities, {"elicitation": EVERYTHING["elicitation"]}])
 
 
 def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
@@ -109,9 +109,9 @@ def capabilities_of(kind: ClientKind) -> dict[str, Any]:
     return found
 
 
-def lacks(told: Capabilities, wanted: Capabilities) -> bool:
+def lacks_capabilities(told: Capabilities, wanted: Capabilities) -> bool:
     """Return True if `wanted` holds more than `told`, the capabilities that a server knows."""
-    return united([told, wanted]) != united([told])
+    return unite_members([told, wanted]) != unite_members([told])
 
 
 # --- extensions that the gateway routes to any number of servers, and how servers announce them

@@ -104,7 +104,7 @@ def read_envelope(params: Any) -> Envelope:
     if not isinstance(protocol, str) or not isinstance(capabilities, dict):
         raise RpcError(INVALID_PARAMS, f"{PROTOCOL_VERSION} must be text and {CLIENT_CAPABILITIES} an object")
     if protocol not in MODERN_VERSIONS:
-        raise unsupported(protocol)
+        raise unsupported_version_error(protocol)
     name = info.get("name") if isinstance(info, dict) else None
     level = known.get(LOG_LEVEL)
     return Envelope(
@@ -112,18 +112,18 @@ def read_envelope(params: Any) -> Envelope:
     )
 
 
-def unsupported(protocol: Any) -> RpcError:
+def unsupported_version_error(protocol: Any) -> RpcError:
     """Return the error for a revision that cannot be used with an envelope."""
     data = {"supported": list(MODERN_VERSIONS), "requested": protocol if isinstance(protocol, str) else None}
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 
 
-def mixed() -> RpcError:
+def mixed_eras_error() -> RpcError:
     """Return the error for a request with an envelope in an initialized session."""
     return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need a session of their own")
 
 
-def hinted(
+def with_cache_members(
     listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS, meta: Mapping[str, Any] | None = None
 ) -> bytes:
     """Return a result with the members that 2026-07-28 requires in cacheable results.

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.listings import Listings
-from trayapp.wire.capabilities import EVERYTHING, ClientKind, capabilities_of, united, with_user
+from trayapp.wire.capabilities import EVERYTHING, ClientKind, capabilities_of, unite_members, with_user
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
@@ -82,7 +82,7 @@ class ClientCapabilities:
             return dict(wanted.client.capabilities)
         known = [session.client for session in self._sessions if session.client.protocol and session.has_server(key)]
         asks = self._listings.traits(purpose.server).asks
-        together = united(client.capabilities for client in known)
+        together = unite_members(client.capabilities for client in known)
         together = with_user(together) if self._user_is_there() else together
         return {name: able for name, able in together.items() if name not in asks}
 

@@ -15,7 +15,7 @@ from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
 from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count
-from trayapp.wire.capabilities import united
+from trayapp.wire.capabilities import unite_members
 from trayapp.wire.jsonio import dumps, well_formed
 from trayapp.wire.revisions import LIST_TTL_MS
 
@@ -94,7 +94,7 @@ class ListResults:
 
     def _besides(self, kind: str) -> dict[str, Any]:
         """Return what the servers' results hold besides that list. The first of two servers counts."""
-        return united(offer.results.get(kind, {}) for offer in self._offers())
+        return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:
         return {key: value for key, value in self._besides(kind).items() if key not in (taken, "_meta")}

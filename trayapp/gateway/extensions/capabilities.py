@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.wire.capabilities import APPS, EVENTS, SKILLS, TASKS, announces, united
+from trayapp.wire.capabilities import APPS, EVENTS, SKILLS, TASKS, announces, unite_members
 
 ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself
@@ -54,7 +54,7 @@ def servers_with(seen: Exposure, extension: str) -> list[str]:
 def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str, Any]:
     """Return the union of `routed` members, and of those that one server alone has."""
     count = Counter(key for known in every for key in known)
-    return united({key: known[key] for key in known if key in routed or count[key] == 1} for known in every)
+    return unite_members({key: known[key] for key in known if key in routed or count[key] == 1} for known in every)
 
 
 def _has(known: Capabilities, member: str) -> bool:

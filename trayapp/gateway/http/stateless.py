@@ -38,7 +38,13 @@ from trayapp.wire.mirror_headers import (
     text_of,
     value_at,
 )
-from trayapp.wire.revisions import CLIENT_CAPABILITIES, MODERN_VERSIONS, PROTOCOL_VERSION, read_envelope, unsupported
+from trayapp.wire.revisions import (
+    CLIENT_CAPABILITIES,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION,
+    read_envelope,
+    unsupported_version_error,
+)
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 # The status that goes with an error; 200 with any other
@@ -82,7 +88,7 @@ class StatelessHttp:
             await self._pass_on(message, request)
             await request.respond(b"", 202)
         else:
-            await request.refuse(400, unsupported(version))
+            await request.refuse(400, unsupported_version_error(version))
 
     async def _pass_on(self, message: dict[str, Any], request: HttpRequest) -> None:
         """Hand over a notification. The revision has none over HTTP, but extensions may."""

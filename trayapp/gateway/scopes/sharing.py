@@ -42,7 +42,7 @@ from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer, era_key
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
-from trayapp.wire.capabilities import QUESTIONS, lacks, questions_of
+from trayapp.wire.capabilities import QUESTIONS, lacks_capabilities, questions_of
 from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Sharing:
             return key
         if alone or name in session.apart or self._needs_own(session, live, name, topic):
             return self._alone(session, name)
-        unfit = live is not None and lacks(_asked_of(live.told), _asked_of(session.client.capabilities))
+        unfit = live is not None and lacks_capabilities(_asked_of(live.told), _asked_of(session.client.capabilities))
         if unfit and (connection.in_flight or connection.used_since_connected):
             return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
@@ -92,7 +92,7 @@ class Sharing:
         key = self._keys.of_requests(name)
         known = self._services.pool.get(key)
         told = known.live.told if known is not None and known.live is not None else None
-        unfit = told is not None and lacks(_asked_of(told), _asked_of(session.client.capabilities))
+        unfit = told is not None and lacks_capabilities(_asked_of(told), _asked_of(session.client.capabilities))
         return self._alone(session, name) if unfit else key
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:

@@ -11,9 +11,15 @@ from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import instructions
 from trayapp.gateway.extensions.capabilities import announced_capabilities
-from trayapp.wire.capabilities import united
+from trayapp.wire.capabilities import unite_members
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
-from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, mixed, read_envelope, unsupported
+from trayapp.wire.revisions import (
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSIONS,
+    mixed_eras_error,
+    read_envelope,
+    unsupported_version_error,
+)
 
 SERVER_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
 CAPABILITIES: dict[str, Any] = {
@@ -72,9 +78,9 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
             raise unknown_method(method)  # its transport announced 2026-07-28
         if not client.modern:
             return False  # the method does not exist in 2026-07-28, whatever envelope it carries
-        raise unsupported(params.get("protocolVersion") if isinstance(params, dict) else None)
+        raise unsupported_version_error(params.get("protocolVersion") if isinstance(params, dict) else None)
     if client.protocol and not client.modern:
-        raise mixed()
+        raise mixed_eras_error()
     envelope = read_envelope(params)
     client.capabilities = envelope.capabilities
     if client.modern:
@@ -88,6 +94,6 @@ def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[
     """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
-    result = {**result, "capabilities": united([CAPABILITIES, announced_capabilities(seen, modern=modern)])}
+    result = {**result, "capabilities": unite_members([CAPABILITIES, announced_capabilities(seen, modern=modern)])}
     text = instructions(seen)
     return {**result, "instructions": text} if text else result

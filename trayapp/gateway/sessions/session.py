@@ -34,7 +34,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import SessionStatus
 from trayapp.wire.capabilities import APPS, NO_KIND, declares, kind_of, with_user
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
-from trayapp.wire.revisions import as_modern, error_as_modern, hinted, with_members
+from trayapp.wire.revisions import as_modern, error_as_modern, with_cache_members, with_members
 
 log = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ class Session:
     def send_cacheable(self, request_id: RequestId, result: bytes, hints: ListHints = NO_HINTS) -> None:
         """Send a nonempty result that a client of 2026-07-28 may cache."""
         if self.client.modern:
-            result = hinted(result, SERVER_INFO, hints.ttl_ms, hints.meta)
+            result = with_cache_members(result, SERVER_INFO, hints.ttl_ms, hints.meta)
         elif hints.meta:
             result = with_members(result, {"_meta": hints.meta})
         self.send_result(request_id, result)
