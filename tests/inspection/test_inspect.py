@@ -219,6 +219,8 @@ SCREENED = [
     *(tool(f"Reads.{blank * 120}More.") for blank in ("\t", " \t", "\f", "\v", "\u2003")),
     *(tool(f"Reads.{line * 30}More.") for line in ("\n", "\n ", "\r\n", " \t\n")),
     with_parameter("a\u200bb", "x"),
+    tool("Adds." + " \f\r" * 41 + ORDER),
+    tool("Adds." + "\n\f" * 31 + ORDER),
     tool("\x7f"),
 ]
 

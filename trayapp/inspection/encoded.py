@@ -56,8 +56,9 @@ _ROW = late(rb"hhs{1,2}(?:h{2,3}s{1,2}){3}")  # of hexadecimal or decimal number
 _BITS = _kinds(b="01")
 # Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
-_HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
-_PIECES = late(rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU")
+_RUN = rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2)
+_TWO = rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
+_HUMPED_RUN, _PIECES, _HUMPED = late(_RUN), late(_TWO), late(_RUN + b"|" + _TWO)
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
@@ -101,7 +102,7 @@ def turned(text: str) -> Iterator[str]:
     if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
         pieces[1::2] = "\n".join(pieces[1::2]).translate(_LETTERS).split("\n")
         spelled = "".join(pieces)
-    if b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds:
+    if _APART.search(kinds) is not None:
         spelled = _SPACED_TOO.sub(_unspaced, spelled) if _SPACED.search(spelled) else spelled
     ways += [spelled] if spelled != text else []
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS if word in way))
@@ -125,7 +126,7 @@ def _signs(text: bytes) -> set[str]:
     signs = set[str]()
     if b"\\" in text and (b"\\x" in text or b"\\u" in text):
         signs.add("escapes")
-    if b"&#" in text or (b"%" in text and _PERCENT.search(text) is not None):
+    if (b"&" in text and b"&#" in text) or (b"%" in text and _PERCENT.search(text) is not None):
         signs.add("escapes")
     digits = text.translate(_HEX_DIGITS)
     if _ROW.search(digits) is not None:
@@ -134,16 +135,16 @@ def _signs(text: bytes) -> set[str]:
             signs |= {"hex", "numbers"}
     if b"h" * 8 in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
-    long = _LONG in text.translate(_CODED)
-    if long and _LONG_HEX in digits:
+    if _LONG_HEX in digits:
         signs.add("hex")
-    if long and _LONG_CAPITALS in text.translate(_CAPITALS):
+    if _LONG_CAPITALS in text.translate(_CAPITALS):
         signs.add("base32")
     humps = text.translate(_HUMPS)
-    if long and _HUMPED_RUN.search(humps) is not None:
-        signs.add("base64")
-    if _PIECES.search(humps) is not None:
-        signs.add("pieces")
+    if _HUMPED.search(humps) is not None:
+        if _HUMPED_RUN.search(humps) is not None and _LONG in text.translate(_CODED):
+            signs.add("base64")
+        if _PIECES.search(humps) is not None:
+            signs.add("pieces")
     return signs
 
 
@@ -166,13 +167,14 @@ def may_be_turned(text: bytes) -> bool:
         plain = low.translate(_LETTERS_OF_DIGITS)
         if any(plain.count(word) > low.count(word) for word in _KEYWORD_BYTES):
             return True
-    return b"l.l.l.l.l" in kinds or b"l..l..l..l..l" in kinds
+    return _APART.search(kinds) is not None
 
 
 _UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"))
 _KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
+_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # in the midst of a spaced-out word
 
 _WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")

@@ -15,9 +15,8 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
-FAR_AWAY = 120  # blanks or lines in a row after which nobody expects more text
-
-BLANKS = b" " * (FAR_AWAY // 4)
+FAR_AWAY = 120  # blanks in a row after which nobody expects more text
+FAR_BELOW = 30  # the same of lines
 
 _TAG = "\U000e0000-\U000e007f"
 _ZERO = (
@@ -45,10 +44,7 @@ _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
 # Each is tried where a stretch begins, and not in the midst of it
 _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
-    rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_AWAY // 4 - 1},}}+)"
-)
-_FAR_ESCAPED = late(  # in JSON
-    rb"(?<! )(?<!\\[trf])(?: |\\[trf]){%d}|(?<!\\n)(?:\\n(?: |\\[trf])*+){%d}" % (FAR_AWAY, FAR_AWAY // 4)
+    rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
 )
 _SUSPECTS = late(
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
@@ -86,14 +82,16 @@ class Hidden(NamedTuple):
     evidence: str
 
 
-def may_be_hidden(text: bytes, escaped: bytes) -> bool:
+def may_be_hidden(text: bytes) -> bool:
     """Return True if a quick check finds that something could hide in a definition as JSON, with its blanks unescaped.
 
-    `escaped` is the original JSON: indented manuals have many blanks, but few between two lines.
+    Only line breaks stay line breaks: indented manuals have many blanks, but few between two lines.
     """
     if b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
         return True
-    if BLANKS in text and _FAR_ESCAPED.search(escaped) is not None:
+    if b" " * FAR_AWAY in text:
+        return True
+    if text.count(b"\n") >= FAR_BELOW and b"\n" * FAR_BELOW in text.replace(b" ", b""):
         return True
     return not text.isascii() and _has_suspects(text.translate(None, _PLAIN).decode("utf-8", "replace"))
 
@@ -104,7 +102,7 @@ def _has_suspects(text: str) -> bool:
 
 def hidden_in(text: str) -> Iterator[Hidden]:
     """Yield each way in which a text hides something from people."""
-    if len(text) > FAR_AWAY // 4 and _FAR.search(text.strip()):
+    if len(text) > FAR_BELOW and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
     if (text.isascii() and text.isprintable()) or not _has_suspects(text):
         return

@@ -71,18 +71,15 @@ def may_conceal(item: Item) -> bool:
     if not str(item.get("name", "")).isascii():
         return True
     try:
-        data = escaped = orjson.dumps(item)
+        data = orjson.dumps(item)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     if b"\\" in data:
-        data = data.replace(b"\\n", b" ").replace(b'\\"', b" ")
+        data = data.replace(b"\\n", b"\n").replace(b'\\"', b" ")
         if b"\\" in data:
-            data = data.replace(b"\\t", b" ").replace(b"\\r", b" ")
+            data = data.replace(b"\\t", b" ").replace(b"\\r", b" ").replace(b"\\f", b" ")
     return (
-        len(data) > READ_MOST
-        or hidden.may_be_hidden(data, escaped)
-        or encoded.may_be_coded(data)
-        or encoded.may_be_turned(data)
+        len(data) > READ_MOST or hidden.may_be_hidden(data) or encoded.may_be_coded(data) or encoded.may_be_turned(data)
     )
 
 

@@ -33,6 +33,8 @@ _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 def is_apart(name: str) -> bool:
     """Return True for subjects other than tools and skills: they may change from day to day, and cannot be called."""
+    if not name.startswith("("):
+        return False
     own = name.removeprefix(OLDER)
     return own == INSTRUCTIONS or own.startswith(_BEGINNINGS)
 

@@ -85,6 +85,15 @@ class Held:
     as_now: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Definition that was inspected ahead, in a thread. `findings`: None if it equals its pin."""
+
+    item: Item
+    hash: str
+    findings: tuple[Finding, ...] | None
+
+
 class Approvals:
     """Verdicts of one gateway. `others`: yields every other server with the names of its tools.
 
@@ -103,7 +112,7 @@ class Approvals:
         self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
         self._logged: dict[tuple[str, str], list[str]] = {}
-        self._looked: dict[str, dict[str, tuple[Finding, ...]]] = {}  # by server and hash: found ahead, in a thread
+        self._looked: dict[str, dict[str, Inspection]] = {}  # by server and name
         self._unsaved: dict[str, StorageError] = {}
         self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
         self.unread: Callable[[], None] = lambda: None  # called when definitions have to be looked over for orders
@@ -117,13 +126,13 @@ class Approvals:
 
     def look_ahead(self, server: str, offer: Offer) -> None:
         """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
-        known, found = self._of(server), dict[str, tuple[Finding, ...]]()
+        known, looked = self._of(server), dict[str, Inspection]()
         for name, item in subjects_of(offer).items():
-            pin, digest = known.tools.get(name), definition_hash(item)
+            pin, digest, findings = known.tools.get(name), definition_hash(item), None
             if pin is None or pin.hash != digest:
-                look = findings_of if self._looks_whole(name, pin) else concealed_in
-                found[f"{name} {digest}"] = look(name, item)
-        self._looked[server] = found
+                findings = (findings_of if self._looks_whole(name, pin) else concealed_in)(name, item)
+            looked[name] = Inspection(item, digest, findings)
+        self._looked[server] = looked
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
@@ -168,7 +177,7 @@ class Approvals:
     def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
     ) -> Verdict:
-        pin, digest, mode = known.tools.get(name), definition_hash(item), settings.approve_changes
+        pin, digest, mode = known.tools.get(name), self._hash(known.server, name, item), settings.approve_changes
         if pin is not None and not pin.beside:
             pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
@@ -238,12 +247,16 @@ class Approvals:
             return True
         return pin is not None and pin.approved and pin.seen and not is_apart(name)
 
+    def _hash(self, server: str, name: str, item: Item) -> str:
+        look = self._looked.get(server, {}).get(name)
+        return look.hash if look is not None and look.item is item else definition_hash(item)
+
     def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
         if self._settings().suspicious == "off":
             return ()
-        looked = self._looked.get(server, {}).get(f"{name} {digest}")
-        if looked is not None:
-            return looked
+        look = self._looked.get(server, {}).get(name)
+        if look is not None and look.hash == digest and look.findings is not None:
+            return look.findings
         return findings_of(name, item) if whole else concealed_in(name, item)
 
     # -- orders, looked for afterwards ---------------------------------------------------------------------------
@@ -412,7 +425,7 @@ class Approvals:
 
 
 def _find_look_alike(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
-    return shadowed(name, known.listed - {name}, others, late=known.known)
+    return shadowed(name, known.listed, others, late=known.known)
 
 
 def _held_row(server: str, name: str, held: Held) -> Waiting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -17,40 +16,6 @@ from trayapp.model.settings import PREFIX_MODES
 SIBLING_TOOLS = 3  # names that two servers of one program share, and at least half of all
 
 
-class OtherTools:
-    """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
-
-    def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
-        self._tools: dict[str, list[LookAlike]] = {}
-        self._starts: dict[str, set[str]] = {}  # by look: the servers with that prefix to their tools' names
-        self._called: dict[str, str] = {}  # by the prefix of their tools' names in calls: the server
-        for server, tools in others:
-            called, starts = _starts(server)
-            self._called[called] = server
-            for start in starts:
-                self._starts.setdefault(start, set()).add(server)
-            for tool in tools:
-                self._tools.setdefault(_shape(tool), []).append(LookAlike(server, tools, tool))
-
-    def alike(self, name: str) -> list[LookAlike]:
-        """Return the tools whose own names look like `name`."""
-        return self._tools.get(_shape(name), [])
-
-    def read_as(self, name: str) -> Iterator[LookAlike]:
-        """Yield the tools that `name` reads as, behind their servers' names, in any prefix mode."""
-        letters = _letters(name)
-        for end in range(1, len(letters)):
-            servers = self._starts.get(_squeezed(letters[:end]))
-            for found in self._tools.get(_squeezed(letters[end:]), ()) if servers else ():
-                if found.server in (servers or ()):
-                    yield found
-
-    def addressed(self, name: str) -> str | None:
-        """Return the server that `name` addresses by `mcp__SERVER__`, whatever its tools are."""
-        loose = fold(name).casefold()
-        return next((server for start, server in self._called.items() if loose.startswith(start)), None)
-
-
 class LookAlike(NamedTuple):
     """Tool of another server, with the names of all tools of that server."""
 
@@ -59,16 +24,72 @@ class LookAlike(NamedTuple):
     tool: str
 
 
-def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
+class OtherTools:
+    """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+
+    def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
+        self._servers = [_looks_of(server, tools) for server, tools in others]
+        self._called = {server.called: server.name for server in self._servers}
+        self._starts: dict[str, list[_ServerLooks]] = {}
+        for server in self._servers:
+            for start in server.starts:
+                self._starts.setdefault(start, []).append(server)
+        self._ends = sorted({len(start) for start in self._starts})
+
+    def alike(self, name: str) -> list[LookAlike]:
+        """Return the tools whose own names look like `name`."""
+        look = _squeezed(_letters(name))
+        return [found for server in self._servers for found in server.tools.get(look, ())]
+
+    def read_as(self, name: str) -> Iterator[LookAlike]:
+        """Yield the tools that `name` reads as, behind their servers' names, in any prefix mode."""
+        letters = _letters(name)
+        plain = _squeezed(letters) == letters  # as most are: then a prefix looks as long as it is
+        for end in self._ends if plain else range(1, len(letters)):
+            servers = self._starts.get(_squeezed(letters[:end]), ()) if end < len(letters) else ()
+            for server in servers:
+                yield from server.tools.get(_squeezed(letters[end:]), ())
+
+    def addressed(self, name: str) -> str | None:
+        """Return the server that `name` addresses by `mcp__SERVER__`, whatever its tools are."""
+        loose = fold(name).casefold()
+        if not loose.startswith(tuple(self._called)):
+            return None
+        return next(server for start, server in self._called.items() if loose.startswith(start))
+
+
+class _ServerLooks(NamedTuple):
+    """One server, as its names look.
+
+    `called`: the comparable form of `mcp__SERVER__`. `starts`: the prefixes of its tools' names in each mode.
+    """
+
+    name: str
+    called: str
+    starts: frozenset[str]
+    tools: dict[str, list[LookAlike]]  # by look
+
+
+@lru_cache(maxsize=256)  # more servers than users have; each is compared with every other one
+def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
+    prefixes = filter(None, (server_prefix(server, mode) for mode in PREFIX_MODES))
+    starts = frozenset(_squeezed(_letters(prefix)) for prefix in prefixes)
+    looks: dict[str, list[LookAlike]] = {}
+    for tool in tools:
+        looks.setdefault(_squeezed(_letters(tool)), []).append(LookAlike(server, tools, tool))
+    return _ServerLooks(server, fold(call_spelling(server, "")).casefold(), starts, looks)
+
+
+def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
     """Return the finding about a tool whose name imitates another server's, None if it does not.
 
-    `siblings`: the other tools of its server. Two servers that share most of their tools are the same program. `late`:
-    the tool appeared after the server's other tools were known.
+    `listed`: all tools of its server. Two servers that share most of their tools are the same program. `late`: the
+    tool appeared after the server's other tools were known.
     """
     if (addressed := others.addressed(name)) is not None:
         return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
     for other, tools, alike in others.alike(name):
-        if _are_siblings(siblings, tools):
+        if _are_siblings(listed - {name}, tools):
             continue
         if _comparable(alike) != _comparable(name):
             if clean(name) == name and clean(alike) != alike:
@@ -79,7 +100,7 @@ def shadowed(name: str, siblings: frozenset[str], others: OtherTools, *, late: b
                 "name.shadows", "high", "name", f"It appeared later with the name of {other}'s {alike}", name
             )
     for other, tools, alike in others.read_as(name):
-        if not _are_siblings(siblings, tools):
+        if not _are_siblings(listed - {name}, tools):
             return finding("name.shadows", "high", "name", f"Its name reads as {other}'s {alike}", name)
     return None
 
@@ -90,37 +111,25 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
     return common >= SIBLING_TOOLS and common * 2 >= len(own)
 
 
-_BETWEEN = re.compile(r"[-_./: ]")  # separators between the words of a name
+_BETWEEN = "-_./: "  # separators between the words of a name
+_WITHOUT_BETWEEN = str.maketrans("", "", _BETWEEN)
+_ALIKE_IN_ASCII = str.maketrans("01i5", "olls", _BETWEEN)
 
 
 def _comparable(name: str) -> str:
     """Return equal texts for names that people and models confuse."""
-    return _BETWEEN.sub("", name.casefold())
+    return name.casefold().translate(_WITHOUT_BETWEEN)
 
 
-_ALIKE_IN_ASCII = str.maketrans("01i5", "olls")
-
-
+@lru_cache(maxsize=8192)  # more tools than users have; a name is looked at as a new one and as another server's
 def _letters(name: str) -> str:
     """Return the letters that people see in a name: ASCII where they look like it, no marks, nothing invisible."""
     if not name.isascii():
         plain = unicodedata.normalize("NFKD", bared(name))
         name = folded("".join(letter for letter in plain if unicodedata.category(letter)[0] not in "MC"))
-    return _comparable(name).translate(_ALIKE_IN_ASCII)
+    return name.casefold().translate(_ALIKE_IN_ASCII)
 
 
 def _squeezed(letters: str) -> str:
+    """Return equal texts for letters that look the same in many screen fonts."""
     return letters.replace("rn", "m").replace("vv", "w")
-
-
-@lru_cache(maxsize=1024)
-def _starts(server: str) -> tuple[str, frozenset[str]]:
-    """Return the comparable form of `mcp__SERVER__`, and the look of its tools' prefixes in each mode."""
-    prefixes = (server_prefix(server, mode) for mode in PREFIX_MODES)
-    return fold(call_spelling(server, "")).casefold(), frozenset(map(_shape, filter(None, prefixes)))
-
-
-@lru_cache(maxsize=8192)  # more tools than users have; each is compared with those of all other servers
-def _shape(name: str) -> str:
-    """Return equal texts for names that look the same in many screen fonts."""
-    return _squeezed(_letters(name))
