@@ -181,6 +181,23 @@ def test_a_package_of_pypi_is_installed_by_its_hashes(tmp_path: Path) -> None:
     assert isinstance(read_package(("uvx", "demo")), PypiRequest)
 
 
+@pytest.mark.requirement("lock-only")
+def test_a_server_that_was_renamed_starts_what_was_locked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, present = Registry({"1": "old"}), {"before", "beside"}
+    monkeypatch.setattr(locks_module, "read_package", lambda argv: FakeRequest(registry))
+    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store", configured=lambda: present)
+    assert kept.argv("before", ("x",), Tools({}), scripts=True) == ("old",)
+    registry.versions["2"] = "new"
+    assert kept.argv("beside", ("x",), Tools({}), scripts=True) == ("new",)  # a server of its own
+    present.remove("before")
+    present.add("after")
+    registry.online = False
+    assert kept.argv("after", ("x",), Tools({}), scripts=True) == ("old",)
+    assert [one.version for one in kept.file.find("after", "npm:demo")] == ["1"]
+
+
 DOCKER = """#!/bin/sh
 case "$1" in
 pull) echo x > "$STATE" ;;

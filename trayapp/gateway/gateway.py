@@ -206,7 +206,8 @@ class Gateway:
             from trayapp.packages.lock_file import LockFile
             from trayapp.packages.locks import Locks
 
-            self._locks = Locks(LockFile(self._parts.lock_file), self._state_dir() / PACKAGES)
+            file = LockFile(self._parts.lock_file)
+            self._locks = Locks(file, self._state_dir() / PACKAGES, configured=lambda: self.config.servers)
         return self._locks
 
     def _state_dir(self) -> Path:

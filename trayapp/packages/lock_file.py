@@ -141,16 +141,19 @@ class LockFile:
             for spec, versions in specs.items():
                 yield server, spec, list(versions)
 
-    def add(self, server: str, spec: str, one: Locked) -> Locked:
-        """Lock a package unless one is locked. Return the locked one. Raises StorageError, UnreadableLockError."""
+    def add(self, server: str, spec: str, versions: list[Locked]) -> Locked:
+        """Lock the first of these unless one is locked. Return the locked one. The others count as locked before.
+
+        Raises StorageError, UnreadableLockError.
+        """
         with lock_of(self.path):
             kept = self.find(server, spec)
             if kept:
                 return kept[0]
             table = dict(self._read())
-            table[server] = {**table.get(server, {}), spec: [one]}
+            table[server] = {**table.get(server, {}), spec: versions}
             self._write(table)
-            return one
+            return versions[0]
 
     def put(self, server: str, spec: str, one: Locked) -> None:
         """Lock a package in place of the present one. Raises StorageError, UnreadableLockError."""

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,11 +53,15 @@ def runs_package(argv: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package."""
+    """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
+
+    `configured`: names of the present servers. A lock of another name is that of a server that was renamed.
+    """
 
     file: LockFile
     store: Path
     instead: Locked | None = None
+    configured: Callable[[], Collection[str]] | None = None
     _reported: set[tuple[str, ...]] = field(default_factory=set, compare=False)
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
@@ -78,11 +83,22 @@ class Locks:
             log.warning("%s is not locked: its command line is not understood. It starts as written", server)
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> Locked:
-        """Return the locked package. Without one lock what the runner would take now."""
+        """Return the locked package. Without one lock what the server had under its former name.
+
+        Without that, too, lock what the runner would take now.
+        """
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]
-        return self.file.add(server, request.spec, request.resolve(tools, time.time()))
+        versions = self._of_former_name(request.spec) or [request.resolve(tools, time.time())]
+        return self.file.add(server, request.spec, versions)
+
+    def _of_former_name(self, spec: str) -> list[Locked]:
+        """Return the locks of a server that is not configured any more and asked for the same package."""
+        present = self.configured() if self.configured is not None else None
+        if present is None:
+            return []
+        return next((kept for name, asked, kept in self.file.all() if asked == spec and name not in present), [])
 
     def fetched(self, request: PackageRequest, one: Locked, tools: Tools, *, scripts: bool) -> Path:
         """Return the folder with that package, fetched if needed. Raises PackageError, ToolError, StorageError."""
