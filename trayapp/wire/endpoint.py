@@ -136,6 +136,9 @@ class Link(asyncio.Protocol):
         except MemoryError:
             log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
+            if self._descriptor >= 0:
+                # asyncio leaves the writer of an empty buffer, and then cannot watch the next socket of that number.
+                asyncio.get_running_loop().remove_writer(self._descriptor)
             return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Closed a connection that does not read its answers")
