@@ -31,6 +31,7 @@ BEGUN = 60  # calls that have their answer when somebody dies
 # Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
 ROUNDS = 13 if LONG else 2
 LOOK_AGAIN_S = 0.1
+BACKOFF_S = 1  # of a server that was looked for while its port was closed: shorter than what the test waits for it
 FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
@@ -83,7 +84,7 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
 ) -> None:
     notes = tmp_path / ("notes" if kind.startswith("stdio") else "http notes")
     with served(kind, tmp_path) as entry, ExitStack() as stack:
-        gateway.write({"s": entry}, http={"port": 0})
+        gateway.write({"s": entry}, http={"port": 0}, failure_backoff=BACKOFF_S)
         gateway.start()
         await gateway.known()
         await _killed_while_asked(gateway, notes, kill, stack)
