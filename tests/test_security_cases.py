@@ -69,6 +69,7 @@ def test_a_server_is_named_after_what_tells_its_host_from_others(url: str, name:
 def test_adding_by_address_alone_names_the_server_and_bad_ones_are_refused(tmp_path: Path) -> None:
     done = run_cli(tmp_path, "add", "--url", "https://mcp.deepwiki.com/mcp", "--scope", "global", "--json")
     assert (done.returncode, json.loads(done.stdout)["name"]) == (0, "deepwiki"), done.stderr
+    assert run_cli(tmp_path, "stop").returncode == 0  # `add` has started a gateway
     before = (tmp_path / "servers.yaml").read_text()
     for words in (
         ["--url", "http://example.com/mcp"],
