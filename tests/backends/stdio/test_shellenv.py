@@ -131,7 +131,7 @@ async def test_what_a_hanging_shell_runs_may_clean_up(tmp_path: Path, monkeypatc
     """As pyenv does, whose lock would hold up every later shell of the user's."""
     (tmp_path / "runs").write_text('trap "rm $HOME/lock" EXIT\ntouch "$HOME/lock" "$HOME/begun"\nsleep 1000 & wait\n')
     write_rc(tmp_path, "bash", more='bash "$HOME/runs"')
-    monkeypatch.setattr(shellenv, "HANG_UP_S", GENEROUS_S)  # a busy machine needs its time for the trap, too
+    monkeypatch.setattr(shellenv, "HANG_UP_S", stretched(shellenv.HANG_UP_S))
     ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is, and would be for the shell, too
     try:
         assert await asked(tmp_path, "bash", stretched(CLEANS_UP_S)) == {}
