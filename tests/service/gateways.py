@@ -11,8 +11,7 @@ from typing import Any
 
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.supervision import CommandKind, SupervisorView, Timing
-from trayapp.service.supervisor import Supervisor
+from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView, Timing
 
 PATIENCE_S = 20.0
 LONG_S = 60.0  # on a machine that is busy a test may sleep for seconds between two of its lines
@@ -32,7 +31,7 @@ KILLED = -9
 
 
 class FakeProcess:
-    """Implements supervision.Process."""
+    """Implements supervisor.RunningGateway."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -66,7 +65,7 @@ class FakeProcess:
 
 
 class FakeStream:
-    """Implements supervision.Stream; the gateway's end is `say` and `hang_up`."""
+    """Implements supervisor.Stream; the gateway's end is `say` and `hang_up`."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
@@ -100,7 +99,7 @@ class FakeStream:
 
 
 class FakePlace:
-    """Implements supervision.Place. `answering`: what is there to connect to; `ours`: it is the newest process."""
+    """Implements supervisor.GatewayControl. `answering`: what is there to connect to; `ours`: the newest process."""
 
     def __init__(self) -> None:
         self.processes: list[FakeProcess] = []

@@ -12,8 +12,7 @@ import pytest
 from tests.service.gateways import HANGING, QUICK, FakePlace, FakeProcess, Watched
 from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.supervision import CommandKind, Timing
-from trayapp.service.supervisor import Supervisor
+from trayapp.service.supervisor import CommandKind, Supervisor, Timing
 
 S, W = ChildState, CommandKind
 WAIT_S = 25.0  # for what takes a moment on a machine that is not busy

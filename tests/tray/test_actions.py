@@ -15,7 +15,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.linux import XdgEntry
-from trayapp.service.supervision import CommandKind
+from trayapp.service.supervisor import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.state import outcomes
 from trayapp.tray.state.state import Action, IconKind, Offered, TrayView, Verb, offer_key

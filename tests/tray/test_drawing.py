@@ -18,7 +18,7 @@ from trayapp.model.lifecycle import State
 from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.installed import Update
-from trayapp.service.supervision import SupervisorView
+from trayapp.service.supervisor import SupervisorView
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws
 from trayapp.tray.state.notices import Notice

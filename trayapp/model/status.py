@@ -150,7 +150,7 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a pending call, fit to be shown to people (model/preview)."""
+    """One argument of a pending call, fit to be shown to people (gateway/asks/preview)."""
 
     name: str
     value: str

@@ -20,7 +20,7 @@ from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.gateway_launch import last_lines, start_detached
 from trayapp.service.pause import Pause, StartClaim
-from trayapp.service.supervision import RunningGateway
+from trayapp.service.supervisor import RunningGateway
 from trayapp.wire.control import STOP, ControlClient, SnapshotStream
 from trayapp.wire.greeting import read_endpoint
 
@@ -38,7 +38,7 @@ ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
 
 
 class GatewayProcess:
-    """Implements supervision.GatewayControl for a runtime folder and a log folder."""
+    """Implements supervisor.GatewayControl for a runtime folder and a log folder."""
 
     def __init__(self, environ: Mapping[str, str], run: str, log_dir: Path) -> None:
         self._environ = environ
@@ -137,7 +137,7 @@ def _parent(pid: int) -> int | None:
 
 
 class AdoptedProcess:
-    """A gateway that a shim or an earlier tray started (supervision.RunningGateway).
+    """A gateway that a shim or an earlier tray started (supervisor.RunningGateway).
 
     Only the parent of a process can read its exit code, so it is unknown.
     """

@@ -5,7 +5,7 @@ It is loaded after the first answers went out. Never here: reading, writing, wai
 
 from __future__ import annotations
 
-from trayapp.wire.lean_json import dumps, loads
+from trayapp.shim.lean_json import dumps, loads
 
 TYPE_CHECKING = False  # typing costs 5 ms and 0.6 MiB
 if TYPE_CHECKING:

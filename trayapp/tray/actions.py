@@ -13,7 +13,7 @@ from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
 from trayapp.service.autostart import Autostart
-from trayapp.service.supervision import CommandKind
+from trayapp.service.supervisor import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.state import Action, Offered, TrayView, Verb, offer_key

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.supervision import CommandKind, SupervisorView
-from trayapp.service.supervisor import Supervisor
+from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView
 from trayapp.tray.actions import Actions
 from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices

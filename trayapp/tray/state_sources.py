@@ -11,7 +11,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
 from trayapp.service.autostart import Autostart
-from trayapp.service.supervision import SupervisorView
+from trayapp.service.supervisor import SupervisorView
 from trayapp.tray.state.state import ClientState, Offered, TrayState
 
 log = logging.getLogger(__name__)

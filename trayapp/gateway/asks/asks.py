@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from trayapp.gateway.asks.preview import NAME_LONGEST, Shown, marked, shown_text
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.preview import NAME_LONGEST, Shown, marked, shown_text
 from trayapp.model.status import AskStatus, ShownArgument
 
 log = logging.getLogger(__name__)

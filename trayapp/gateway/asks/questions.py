@@ -11,7 +11,7 @@ from typing import Any
 
 from trayapp.config.urls import url_fault
 from trayapp.gateway.asks.asks import Asker, Asks, Ending, Question
-from trayapp.model.preview import shown_text
+from trayapp.gateway.asks.preview import shown_text
 from trayapp.wire.capabilities import ELICITATION
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Params, RpcError
 

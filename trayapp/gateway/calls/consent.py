@@ -20,9 +20,9 @@ from trayapp.gateway.asks.asks import (
     tool_removed_error,
     unanswered_error,
 )
+from trayapp.gateway.asks.preview import Shown, shown_arguments
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
-from trayapp.model.preview import Shown, shown_arguments
 from trayapp.wire.messages import Request, RequestId, progress_token
 
 # Servers count their own progress from 0 or 1: these stay below, since progress must increase (MCP progress).

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
 
-from trayapp.catalog.search.words import split
+from trayapp.catalog.search.words import STOP_WORDS, split
 from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.model.offer import Item
 from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
@@ -39,8 +43,6 @@ def summary(seen: Exposure) -> str | None:
 
     The more servers, the fewer words for each.
     """
-    from trayapp.catalog.gist import gist  # needed for the one tool alone, like the inspection below: 2 ms of a start
-
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:
         return None
@@ -51,7 +53,7 @@ def summary(seen: Exposure) -> str | None:
         'whenever one of these could help, first {"search":"what it should do"}: '
     )
     about = {name: _about(seen, name) for name in servers}
-    words = {name: gist(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
+    words = {name: common_words(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
     for whole, most in FORMS:
         parts = [_describe_server(name, about[name] if whole else "", words[name][:most]) for name in servers]
         if len((text := head + ", ".join(parts)).encode("utf-8", "replace")) <= LONGEST:
@@ -94,3 +96,65 @@ def _first_words(instructions: str) -> str:
         return ""
     first = _ORDERING.sub("", _SENTENCE.split(one_line(instructions[: 4 * ABOUT_LONGEST]), maxsplit=1)[0]).strip()
     return first if len(first) <= ABOUT_LONGEST else first[:ABOUT_LONGEST].rpartition(" ")[0]
+
+
+# --- the most common words of a server's tools
+
+READ_MOST = 160  # characters of a description: usually its first sentence
+NAME_WEIGHT = 2  # a word of a tool's name says more than one of its description
+SHORTEST = 3  # characters
+TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
+UNTELLING = frozenset(
+    """
+    able all allow allows another available based between both call calls complete contain contains current data
+    detailed details enable etc existing following get given include includes including information item items
+    list make makes more multiple name names new only optional optionally other perform performs provide
+    provided provides result results return returns run runs same server servers set shows single specific
+    specified support supports take takes than type types value values without
+    """.split()  # noqa: SIM905 - as catalog/search/words
+)
+
+
+def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
+    """Return up to `most` words or word pairs, the most common first, without `known` ones, which are already shown."""
+    from trayapp.catalog.search.stem import stem  # only the one tool needs it: 2 ms of a start
+
+    scores: Counter[str] = Counter()  # by stem, in the order of appearance
+    having: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    spellings: dict[str, str] = {}
+    for item in tools:
+        name, said = (_stems(item.get(member), spellings) for member in ("name", "description"))
+        weights = {**dict.fromkeys(said, 1), **dict.fromkeys(name, NAME_WEIGHT)}
+        scores.update({word: weight for word, weight in weights.items() if word})
+        having.update(dict.fromkeys(weights, 1))
+        pairs.update(dict.fromkeys((pair for pair in (*pairwise(name), *pairwise(said)) if all(pair)), 1))
+    passed = {stem(word) for text in known for word in split(text)}
+    found: list[str] = []
+    for word, _ in scores.most_common():
+        if len(found) == most:
+            break
+        if word not in passed:
+            terms = (pair for pair, count in pairs.items() if word in pair and _is_term(pair, count, having))
+            term = max((pair for pair in terms if passed.isdisjoint(pair)), key=pairs.__getitem__, default=(word,))
+            found.append(" ".join(spellings[part] for part in term))
+            passed.update(term)
+    return found
+
+
+def _is_term(pair: tuple[str, str], count: int, having: Counter[str]) -> bool:
+    first, second = pair
+    return count > 1 and first != second and count >= TOGETHER * max(having[first], having[second])
+
+
+def _stems(text: object, spellings: dict[str, str]) -> list[str]:
+    """Return the stems of a text's words, "" for a stop word; `spellings` records the first spelling of each stem."""
+    from trayapp.catalog.search.stem import stem
+
+    stems = []
+    for word in split(text[:READ_MOST]) if isinstance(text, str) else ():
+        tells = len(word) >= SHORTEST and word not in STOP_WORDS and word not in UNTELLING
+        stems.append(stem(word) if tells else "")
+        if tells:
+            spellings.setdefault(stems[-1], word)
+    return stems

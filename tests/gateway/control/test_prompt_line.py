@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.prompt_line import prompt_arguments, split_line, split_words
+from trayapp.gateway.control.catalog import prompt_arguments, split_line, split_words
 from trayapp.model.errors import UsageError
 
 
