@@ -50,6 +50,14 @@ def test_the_demo_passes_without_python_or_node(here: Packaged) -> None:
     assert steps["call_again"]["said"] == "2 + 3 = 5"
 
 
+@pytest.mark.requirement("package-runs")
+def test_a_pattern_is_searched_for(here: Packaged) -> None:
+    here.servers({"sample": here.sample})
+    done = here.run("search", "^sample_a.d$", "--regex", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [tool["exposed_name"] for tool in json.loads(done.stdout)] == ["sample_add"]
+
+
 @pytest.mark.requirement("package-version")
 def test_version_and_commit_are_told(here: Packaged, built: Path) -> None:
     commit = (built / "work" / "commit").read_text()[:SHORT]
