@@ -224,6 +224,7 @@ REQUIREMENTS: dict[str, str] = {
     "eras-of-one-server": "A server of both eras serves clients of each as direct, whoever came first, idle or gone.",
     "one-name-of-a-server": "However many connections a server has: all that is said or kept of it has its one name.",
     "lists-for-each-kind": "Each client is listed what its server lists to one of its era and its capabilities.",
+    "capabilities-of-each-era": "A server of both eras announces to each client what it announces to one of its era.",
     "lists-wait-for-no-address": "A first list waits a second at most for an address that does not answer, once.",
     "shim-mute-gateway": "A gateway that takes a connection and says nothing is tried twice; then the client is told.",
     "little-memory": "An answer that the gateway has no memory for is an error of its call; all else goes on.",

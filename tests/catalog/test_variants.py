@@ -113,27 +113,38 @@ def test_each_era_keeps_its_own_definition_whichever_is_read_last(order: tuple[C
     assert [item["name"] for item in found.older["tools"]] == ["a"]
 
 
+SAYS: list[tuple[str, dict[ClientKind, Any]]] = [
+    ("instructions", {NEWER: "new", ABLE: "old"}),
+    ("instructions", {NEWER: None, ABLE: "old"}),
+    ("instructions", {NEWER: "new", ABLE: None}),
+    ("capabilities", {NEWER: {"extensions": {"tasks": {}}}, ABLE: {"tasks": {"list": {}}}}),
+    ("capabilities", {NEWER: None, ABLE: {"tasks": {}}}),
+    ("capabilities", {NEWER: {"tasks": {}}, ABLE: None}),
+]
+
+
+@pytest.mark.requirement("capabilities-of-each-era")
 @pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("order", [(NEWER, ABLE), (ABLE, NEWER)], ids=["newer first", "older first"])
-def test_each_era_keeps_its_own_instructions_whichever_is_read_last(
-    order: tuple[ClientKind, ...], probed: bool
+@pytest.mark.parametrize(("member", "says"), SAYS)
+def test_each_era_keeps_what_the_server_says_of_itself_whichever_is_read_last(
+    member: str, says: dict[ClientKind, Any], order: tuple[ClientKind, ...], probed: bool
 ) -> None:
-    for says in ({NEWER: "new", ABLE: "old"}, {NEWER: None, ABLE: "old"}, {NEWER: "new", ABLE: None}):
-        known, variants = None, tuple[Variant, ...]()
-        for kind in (*order, *order, *reversed(order)):
-            found = replace(offer("a"), instructions=says[kind])
-            after = with_variant(variants, kind, names_of(found))
-            found = with_eras(found, known, variants, after, newer=kind.newer)
-            known, variants = union_offer(found, known, after, probed=probed and known is not None), after
-        assert known is not None
-        assert (known.instructions, known.older_instructions or None) == (says[NEWER], says[ABLE])
+    known, variants = None, tuple[Variant, ...]()
+    for kind in (*order, *order, *reversed(order)):
+        found = replace(offer("a"), **{member: says[kind]})
+        after = with_variant(variants, kind, names_of(found))
+        found = with_eras(found, known, variants, after, newer=kind.newer)
+        known, variants = union_offer(found, known, after, probed=probed and known is not None), after
+    assert known is not None
+    assert (getattr(known, member), getattr(known, f"older_{member}") or None) == (says[NEWER], says[ABLE])
 
 
-def test_instructions_that_are_the_same_in_both_eras_are_kept_once() -> None:
-    found = replace(offer("a"), instructions="same")
+def test_what_the_server_says_of_itself_in_both_eras_is_kept_once() -> None:
+    found = replace(offer("a"), instructions="same", capabilities={"tools": {}})
     newer = with_variant((), NEWER, names_of(found))
     both = with_eras(found, found, newer, with_variant(newer, ABLE, names_of(found)), newer=False)
-    assert (both.instructions, both.of_older_era) == ("same", None)
+    assert (both.instructions, both.capabilities, both.of_older_era) == ("same", {"tools": {}}, None)
 
 
 def test_what_both_eras_defined_alike_changes_in_both_until_the_older_one_says_otherwise() -> None:

@@ -17,18 +17,21 @@ from tests.e2e.client import client_of
 from tests.e2e.extension_scenario import NOTHING, Visitor, checks
 from tests.e2e.gateway import Gateway
 from tests.fixtures import extension_server
+from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio]
 
 OLDER = "2025-11-25"
 NAMES = ("one", "two", "three")
+OF_THE_GATEWAY: dict[str, Any] = {"prompts": {"listChanged": True}, "completions": {}, "logging": {}}
 SCRIPT = [sys.executable, "-I", "-S", str(Path(extension_server.__file__))]
 
 
 def argv(revision: str, folder: Path, name: str) -> list[str]:
-    """The server of that name; its folder says who it is."""
+    """The server of that name; its folder says who it is. `revision`: with --both it speaks the other era, too."""
     (folder / name).mkdir(exist_ok=True)
-    return [*SCRIPT, revision, str(folder / name / "notes")]
+    own, *options = revision.split()
+    return [*SCRIPT, own, str(folder / name / "notes"), *options]
 
 
 @contextmanager
@@ -52,12 +55,18 @@ def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str)
             process.stdout.close()
 
 
-async def direct(revision: str, folder: Path, name: str) -> dict[str, Any]:
+async def direct(revision: str, folder: Path, name: str, client_revision: str = "") -> dict[str, Any]:
     """What the checks give with the server itself."""
     async with client_of(argv(revision, folder, name), os.environ, folder, None) as client:
-        visitor = Visitor(client, revision)
+        visitor = Visitor(client, client_revision or revision)
         await visitor.introduce()
         return await checks(visitor)
+
+
+async def announced(command: list[str], gateway: Gateway, revision: str) -> dict[str, Any]:
+    """The capabilities that a server, or the gateway, announces to a client of that revision."""
+    async with client_of(command, gateway.env, gateway.home, None) as client:
+        return await Visitor(client, revision).introduce()
 
 
 @asynccontextmanager
@@ -92,3 +101,32 @@ async def test_each_check_of_all_extensions_gives_what_it_gives_direct(
             async with visiting(gateway, revision, name, names) as visitor:
                 found = await checks(visitor)
             assert {check: (found[check], wanted) for check, wanted in expected.items() if found[check] != wanted} == {}
+
+
+@pytest.mark.requirement("capabilities-of-each-era")
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("order", [(OLDER, MODERN), (MODERN, OLDER)], ids=["older first", "newer first"])
+async def test_a_server_of_both_eras_announces_and_gives_to_each_client_what_it_does_direct(
+    gateway: Gateway, tmp_path: Path, order: tuple[str, str], transport: str
+) -> None:
+    """The older one has tasks as a capability of their own, the newer one as an extension. So it is after a restart."""
+    both = f"{OLDER} --both"
+    with entries(NAMES[:1], both, tmp_path, transport) as servers:
+        expected = {revision: await announced(argv(both, tmp_path, "one"), gateway, revision) for revision in order}
+        assert [found.keys() & {"tasks"} for found in (expected[OLDER], expected[MODERN])] == [{"tasks"}, set()]
+        gateway.write(servers)
+        gateway.start()
+        await gateway.known()
+        for revision in (*order, *order):
+            given = await direct(both, tmp_path, "one", revision)
+            assert [check for check, found in given.items() if failed(found)] == []
+            async with visiting(gateway, revision, "one", NAMES[:1]) as visitor:
+                await visitor.request("tools/list")  # which waits until the server was read for its era
+                found = await checks(visitor)
+            assert {check: (found[check], wanted) for check, wanted in given.items() if found[check] != wanted} == {}
+        shim = [*own_command(), "stdio"]
+        for _ in range(2):
+            for revision in order:
+                assert await announced(shim, gateway, revision) == expected[revision] | OF_THE_GATEWAY
+            gateway.stop()
+            gateway.start()

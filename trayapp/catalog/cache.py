@@ -41,6 +41,7 @@ _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC",
 _LISTS = tuple(LISTS)
 _LATER = {"skills": SKILLS, "events": EVENTS}  # lists that earlier versions did not write
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
+_LATER_FIELDS = ("signed", "older", "older_instructions", "older_capabilities")  # as these lists
 
 log = logging.getLogger(__name__)
 
@@ -190,15 +191,14 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     _expect(raw, (str, type(None)), "instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
     _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
-    facts |= {
-        name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, "signed", "older", "older_instructions")
-    }
+    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, *_LATER_FIELDS)}
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
     facts["signed"] = raw.get("signed") is True  # earlier versions did not write it, nor what the older era has
     facts["older"] = {name: _items(older, name) for name in LISTS if name in (older := raw.get("older") or {})}
     facts["older_instructions"] = said if isinstance(said := raw.get("older_instructions"), str) else None
+    facts["older_capabilities"] = able if isinstance(able := raw.get("older_capabilities"), dict) else None
     return CacheEntry(
         server,
         raw["hash"],

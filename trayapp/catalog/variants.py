@@ -27,6 +27,9 @@ ITEM_KEYS = {
     "events": "name",
 }
 
+# What a server says of itself in each era -> a value for nothing, unlike None, which means the same in both
+ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -91,11 +94,15 @@ def with_eras(
     """
     if known is None or all(one.kind.newer == newer for one in before):
         return offer
-    said, older_said = offer.instructions or "", known.older_instructions
-    if not newer:
-        said, older_said = known.instructions or "", said
-    elif older_said is None and all(one.kind.newer != newer for one in before):
-        older_said = known.instructions or ""
+    first_newer = all(one.kind.newer != newer for one in before)
+    said: dict[str, Any] = {}
+    for member, nothing in ABOUT.items():
+        main, old = getattr(offer, member) or nothing, getattr(known, f"older_{member}")
+        if not newer:
+            main, old = getattr(known, member) or nothing, main
+        elif old is None and first_newer:
+            old = getattr(known, member) or nothing
+        said |= {member: main or None, f"older_{member}": None if old == main else old}
     lists: dict[str, Any] = {}
     older: dict[str, tuple[Item, ...]] = {}
     for kind, member in ITEM_KEYS.items():
@@ -112,8 +119,7 @@ def with_eras(
             lists[kind] = tuple(latest.get(str(item.get(member)), item) for item in getattr(offer, kind))
         if old:
             older[kind] = tuple(old.values())
-    older_said = None if older_said == said else older_said
-    return replace(offer, **lists, older=older, instructions=said or None, older_instructions=older_said)
+    return replace(offer, **lists, older=older, **said)
 
 
 def _by_name(items: Iterable[Item], member: str) -> dict[str, Item]:
@@ -146,10 +152,10 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
         if probed or len(old) + len(fresh) != len(getattr(offer, kind)):
             lists[kind] = (*old, *fresh.values())
     if probed:
-        said = known.instructions if keeps else offer.instructions
-        return replace(
-            known, **lists, older=offer.older, instructions=said, older_instructions=offer.older_instructions
-        )
+        source = known if keeps else offer
+        said = {member: getattr(source, member) for member in ABOUT}
+        older_said = {f"older_{member}": getattr(offer, f"older_{member}") for member in ABOUT}
+        return replace(known, **lists, older=offer.older, **said, **older_said)
     return replace(offer, **lists) if lists else offer
 
 

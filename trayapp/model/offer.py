@@ -38,6 +38,7 @@ class Offer:
     signed: bool = False  # read with the user's sign-in
     older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as the older era has them
     older_instructions: str | None = None  # as the older era has them; None: the same
+    older_capabilities: Item | None = None  # the same for these
 
     @property
     def has_items(self) -> bool:
@@ -47,10 +48,10 @@ class Offer:
     @property
     def of_older_era(self) -> Offer | None:
         """Return what the older era defines otherwise, in that definition. None if nothing."""
-        if not self.older and self.older_instructions is None:
+        if not self.older and self.older_instructions is None and self.older_capabilities is None:
             return None
         lists: dict[str, Any] = dict(self.older)
-        return Offer(**lists, instructions=self.older_instructions)
+        return Offer(**lists, instructions=self.older_instructions, capabilities=self.older_capabilities)
 
     @property
     def unknown(self) -> tuple[str, ...]:

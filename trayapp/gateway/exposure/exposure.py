@@ -298,19 +298,26 @@ class Exposure:
 
     def find_template(self, exposed: str) -> Key | None:
         """Return the (server, original) of a listed URI template."""
-        return self._seen(self.catalog.by_template.get(exposed))
-
-    def _seen(self, key: Key | None) -> Key | None:
+        key = self.catalog.by_template.get(exposed)
         return key if key is not None and self.choice.has(key[0]) else None
 
     @cached_property
     def resource_servers(self) -> list[str]:
         """Return the enabled servers that announced resources, listed or not."""
-        offers = {name: prepared.offer for name, prepared in self.catalog.offers.items() if self.choice.has(name)}
-        able = [name for name, offer in offers.items() if "resources" in (offer.capabilities or {})]
-        return [name for name in able if not self.servers[name].disabled]
+        return [name for name, capabilities in self.capabilities.items() if "resources" in capabilities]
 
     # -- capabilities and instructions ---------------------------------------------------------------------------
+
+    @cached_property
+    def capabilities(self) -> dict[str, Item]:
+        """Return what the enabled servers announce in the sessions' era, by their names."""
+        found: dict[str, Item] = {}
+        for name, entry in self.servers.items():
+            prepared = self.catalog.offers.get(name)
+            if prepared is not None and not entry.disabled:
+                older = prepared.offer.older_capabilities if self.older else None
+                found[name] = (prepared.offer.capabilities or {}) if older is None else older
+        return found
 
     def instructions_of(self, server: str) -> str:
         """Return one server's own instructions, shortened."""

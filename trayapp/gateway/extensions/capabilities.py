@@ -25,7 +25,7 @@ def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     An extension that the gateway does not know is announced if one server has it: its methods are that server's. With
     several servers nobody could tell whose they are. `modern`: for a client of 2026-07-28.
     """
-    every = capabilities_of(seen).values()
+    every = seen.capabilities.values()
     found: dict[str, Any] = {}
     for member, routed in (("extensions", ROUTED), ("experimental", NONE)):
         if union := _routable([known[member] for known in every if _has(known, member)], routed):
@@ -40,15 +40,9 @@ def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     return found
 
 
-def capabilities_of(seen: Exposure) -> dict[str, Capabilities]:
-    """Return the capabilities of the enabled servers that a session sees, by their names."""
-    known = ((name, seen.catalog.offers.get(name)) for name, entry in seen.servers.items() if not entry.disabled)
-    return {name: offer.offer.capabilities or {} for name, offer in known if offer is not None}
-
-
 def servers_with(seen: Exposure, extension: str) -> list[str]:
     """Return the enabled servers that announce an extension."""
-    return [name for name, known in capabilities_of(seen).items() if announces(known, extension)]
+    return [name for name, known in seen.capabilities.items() if announces(known, extension)]
 
 
 def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.extensions.capabilities import capabilities_of, servers_with
+from trayapp.gateway.extensions.capabilities import servers_with
 from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
 from trayapp.gateway.extensions.routing import (
     LISTED,
@@ -205,7 +205,7 @@ class ExtensionRequests:
         got.
         """
         session, found = self._session, list[dict[str, Any]]()
-        for server, known in capabilities_of(session.seen.exposure).items():
+        for server, known in session.seen.exposure.capabilities.items():
             able = known.get("tasks")
             if isinstance(able, dict) and "list" in able:
                 result = finish_of(session.seen.exposure, server)

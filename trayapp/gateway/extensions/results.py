@@ -9,7 +9,6 @@ from trayapp.catalog.links import linked_result
 from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.extensions.capabilities import capabilities_of
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
@@ -89,7 +88,7 @@ class ServerResult:
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:
     """Return what makes the results of a server fit for clients; None if they pass as they are."""
     renames = seen.catalog.uris.renames(server)
-    tasks = announces(capabilities_of(seen).get(server), TASKS)
+    tasks = announces(seen.capabilities.get(server), TASKS)
     return ServerResult(seen, server, renames=renames, tasks=tasks) if renames or tasks else None
 
 

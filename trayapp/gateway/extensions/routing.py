@@ -9,7 +9,7 @@ from trayapp.catalog.resources import split_prefixed
 from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
-from trayapp.gateway.extensions.capabilities import capabilities_of, servers_with
+from trayapp.gateway.extensions.capabilities import servers_with
 from trayapp.gateway.extensions.results import finish_of
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError
@@ -131,7 +131,7 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
     named = _named(seen, params)
     if named is not None:
         return named
-    known = capabilities_of(seen.exposure)
+    known = seen.exposure.capabilities
     enabled = [name for name, entry in seen.exposure.servers.items() if not entry.disabled]
     if len(enabled) == 1:
         return enabled[0]
