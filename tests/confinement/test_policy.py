@@ -111,6 +111,25 @@ def test_a_link_in_a_folder_that_the_server_writes_leads_to_nothing_more(home: P
     assert may(policy(home, f"{home}/elsewhere"), home / "src/other/x") == "write"
 
 
+@pytest.mark.requirement("confine-links", "confine-policy")
+def test_a_link_to_an_interpreter_is_followed_where_the_server_cannot_have_made_it(home: Path, tmp_path: Path) -> None:
+    project, base = home / "src/other", tmp_path / "pythons/3.12"
+    for folder in (project / ".venv/bin", base / "bin", base / "lib"):
+        folder.mkdir(parents=True)
+    (project / "pyproject.toml").write_text("")
+    (project / "server.py").write_text("")
+    (base / "bin/python3").write_text("")
+    (project / ".venv/bin/python").symlink_to(base / "bin/python3")
+    argv = (f"{project}/.venv/bin/python", f"{project}/server.py")
+
+    def made(cwd: Path) -> Policy:
+        return make_policy(Confine(), Program("s", argv, str(cwd), {"HOME": str(home)}, (), ()))
+
+    assert may(made(home), base / "lib/x") == "read"
+    assert may(made(home), project / "server.py") == "read"
+    assert may(made(project), base / "lib/x") == ""  # there it could have made the link
+
+
 @pytest.mark.requirement("confine-links")
 def test_a_secret_with_a_second_name_in_reach_refuses_the_start(home: Path) -> None:
     (home / "src/other/key").hardlink_to(home / ".ssh/id_rsa")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import httpx2
 import pytest
 from playwright.async_api import Page, expect
 
@@ -15,6 +16,7 @@ from tests.fixtures.odd import Odd, until
 from tests.panel.scene import EVIL, browser, scene
 from tests.patience import stretched
 from tests.tools import require_file
+from trayapp.panel.pages import ROWS
 
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
@@ -100,6 +102,27 @@ async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(
         await expect(page.get_by_text("The gateway is not running.")).to_be_hidden()
         await made.gateway.ask("reconnect", server="odd")
         await expect(page.get_by_text("connected", exact=True)).to_be_visible()
+
+
+@pytest.mark.requirement("panel-live")
+async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself(home: Path) -> None:
+    names = [f"s{number:02}" for number in range(ROWS + 5)]
+    async with scene(home) as made, browser() as chromium:
+        http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
+        entries = {name: {"command": "nothing", "enabled": False} for name in names}
+        made.gateway.write(entries, http=http)
+        await until(lambda: made.gateway.server_names() == names)
+        page = await made.open(chromium)
+        await expect(page.locator(".cards > .card")).to_have_count(len(names))
+        made.gateway.write({**entries, names[-1]: {"command": "nothing"}}, http=http)
+        await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # news leave none of them out
+        await expect(page.locator(".cards > .card")).to_have_count(len(names))
+        cookie, _ = await made.signed_in()
+        async with httpx2.AsyncClient() as http:
+            new = await http.get(f"{made.root}/panel/", headers={"Cookie": cookie})
+        assert new.text.count("<article") == ROWS
+        assert "5 more servers" in new.text
+        assert (made.elsewhere, made.errors) == ([], [])
 
 
 @pytest.mark.requirement("panel-accessible")

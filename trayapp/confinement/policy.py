@@ -93,11 +93,11 @@ def make_policy(confine: Confine, program: Program) -> Policy:
     grants = _Grants(program)
     for path in (*confine.write, *confine.read):
         grants.name(_at(path, program))
-    write = grants.given(_at(path, program) for path in confine.write)
+    write = grants.given((_at(path, program) for path in confine.write), write=True)
     if not _holds(program.cwd, program.home):
-        write += grants.given([program.cwd])
+        write += grants.given([program.cwd], write=True)
     words = list(_paths_in(program))
-    write += grants.given(path for path, is_code in words if not is_code)
+    write += grants.given((path for path, is_code in words if not is_code), write=True)
     read = grants.given(_at(path, program) for path in confine.read)
     read += grants.given(_code_root(path, program.home) for path, is_code in words if is_code)
     read += grants.toolchain()
@@ -129,14 +129,15 @@ class _Grants:
         """Record a path that servers.yaml grants by its own name."""
         self._named.add(os.path.realpath(path))
 
-    def given(self, paths: Iterable[str]) -> list[str]:
+    def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
         """Return the real paths that are granted for these paths, in order."""
         found: list[str] = []
         for path in sorted(set(paths), key=len):  # an outer folder before those inside it
             real = _found(path)
             if real is None or self._is_secret(real) or self._leads_out(path, real):
                 continue
-            self._writable.append((os.path.normpath(path), real))
+            if write:
+                self._writable.append((os.path.normpath(path), real))
             found += self._pieces(real, [MOST_ENTRIES])
         return found
 

@@ -20,7 +20,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
-from trayapp.panel.files import FILES
+from trayapp.panel.files import FILES, STYLE_SOURCE
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import PAGES, Context, Page, render
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
@@ -34,10 +34,10 @@ LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
 REST = 4  # times as long as the last page took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
-# Allow styles, scripts, and images from our own files only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
+# Allow our own style sheet, scripts, and images only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
 # a browser that reads it discards the process that it started for the page, 80 ms later. An opener reads nothing here.
 POLICY = "; ".join(
-    ("default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    ("default-src 'none'", "script-src 'self'", f"style-src {STYLE_SOURCE}", "img-src 'self'", "connect-src 'self'",
      "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'")
 )  # fmt: skip
 HEADERS = (
@@ -103,7 +103,8 @@ class Panel:
         elif path == "events":
             await self._send_events(query.get("seen", ""), receive, reply)
         else:
-            await self._send_page(path, query, cookie, reply)
+            is_news = (b"hx-request", b"true") in scope["headers"]
+            await self._send_page(path, query, cookie, is_news, reply)
 
     async def _enter(self, query: dict[str, str], method: str, scope: Any, reply: PanelResponse) -> None:
         code, what = query.get("code", ""), query.get("what", "")
@@ -115,14 +116,16 @@ class Panel:
         page = f"{ROOT}/add?{urlencode({'what': what})}#found" if what else f"{ROOT}/"
         await reply.send(b"", 303, "", [(b"location", page.encode()), (b"set-cookie", value), NO_STORE])
 
-    async def _send_page(self, path: str, query: dict[str, str], cookie: str, reply: PanelResponse) -> None:
+    async def _send_page(
+        self, path: str, query: dict[str, str], cookie: str, is_news: bool, reply: PanelResponse
+    ) -> None:
         name, _, rest = path.partition("/")
         page = MORE_PAGES.get(name) or PAGES.get(name)
         if page is None:
             await reply.html(render("error.html", said=ActionResult("This page does not exist", wrong=True)), 404)
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
-        context = await page(Page(self._host, unquote(rest), query))
+        context = await page(Page(self._host, unquote(rest), query, is_news))
         token = self._host.access.token(cookie)
         text = await anyio.to_thread.run_sync(lambda: render(token=token, page=name, seen=seen, **context))
         self._page_s = time.perf_counter() - began

@@ -23,7 +23,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import redacted
 from trayapp.model.text import ago, clean, count, one_line
-from trayapp.panel.files import FILES
+from trayapp.panel.files import FILES, STYLE
 from trayapp.panel.host import PanelHost
 from trayapp.service.verb import run_verb
 from trayapp.wire import control
@@ -56,11 +56,12 @@ Context = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A request for a page. `rest`: the path after the page's name."""
+    """A request for a page. `rest`: the path after the page's name. `is_news`: an open page asks for its content."""
 
     host: PanelHost
     rest: str
     query: dict[str, str]
+    is_news: bool = False
 
 
 def shown(value: Any, most: int = TEXT_MOST) -> str:
@@ -120,7 +121,7 @@ def environment() -> Environment:
         nav=NAV, version=__version__, count=count, urlencode=urlencode,
         state_word=lambda state: STATE_WORDS.get(state, state), tone=lambda state: TONES.get(state, "warn"),
         outcome_tone=lambda outcome: OUTCOME_TONES.get(outcome, "bad"),
-        icon=FILES["icon.svg"].content.decode(),
+        icon=FILES["icon.svg"].content.decode(), style=STYLE,
         static=lambda name: f"/panel/{FILES[name].address}",
     )  # fmt: skip
     for name in made.list_templates():
@@ -137,7 +138,10 @@ def render(template: str = "", **context: Any) -> str:
 
 
 async def overview(page: Page) -> Context:
-    """Show every server's state and everything that needs the user."""
+    """Show every server's state and everything that needs the user.
+
+    A new page has a screen of servers, and requests the rest once it is painted.
+    """
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     waiting = await asks(page.host)
     minutes = [0] * MINUTES
@@ -147,7 +151,7 @@ async def overview(page: Page) -> Context:
     approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
     return {
         "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
-        "wanting": wanting, "approvals": approvals,
+        "wanting": wanting, "approvals": approvals, "shown": snapshot["servers"][: None if page.is_news else ROWS],
     }  # fmt: skip
 
 

@@ -25,6 +25,8 @@ const start = () => {
   document.body.removeAttribute("hx-disable");
   htmx.process(document.body);
   if (early) early();
+  // The rest of the servers comes as news do.
+  if (document.querySelector("[data-rest]")) document.body.dispatchEvent(new Event("panel-changed"));
   for (const one of document.querySelectorAll('[role="search"] input'))
     if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
 };
