@@ -118,8 +118,8 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # news leave none of them out
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         cookie, _ = await made.signed_in()
-        async with httpx2.AsyncClient() as http:
-            new = await http.get(f"{made.root}/panel/", headers={"Cookie": cookie})
+        async with httpx2.AsyncClient() as plain:
+            new = await plain.get(f"{made.root}/panel/", headers={"Cookie": cookie})
         assert new.text.count("<article") == ROWS
         assert "5 more servers" in new.text
         assert (made.elsewhere, made.errors) == ([], [])
