@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.suite import PASSED, Run, run_client
+from tests.conformance.suite import PASSED, Key, Run, run_client
 from tests.e2e.gateway import gateway_in
 
 DRIVER = [sys.executable, "-m", "tests.conformance.driver"]
@@ -29,6 +29,11 @@ def wrong(found: Run) -> list[str]:
     return [f"{key}: {verdict}" for key, verdict in found.wrong().items() if key[0] not in found.unscored]
 
 
+def passed(found: Run) -> list[Key]:
+    """The checks that passed."""
+    return sorted(key for key, verdict in found.verdicts.items() if verdict.status == PASSED)
+
+
 @pytest.mark.requirement("conformance-client")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_every_client_scenario_that_a_revision_requires_passes(home: Path, tmp_path: Path, revision: str) -> None:
@@ -47,12 +52,16 @@ def test_every_client_scenario_that_a_revision_requires_passes(home: Path, tmp_p
 def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
     home: Path, tmp_path: Path
 ) -> None:
-    """First contact is in the era of the server, though no client is there to say one."""
+    """First contact is in the era of the server, though no client is there to say one; as with a client."""
     with gateway_in(home) as gateway:
         gateway.write({}, http={"enabled": True, "port": 0, "token": False})
         gateway.start()
         for scenario in FROM_COLD:
             selection = ["--scenario", scenario, "--spec-version", "2026-07-28"]
-            found = run_client(tmp_path / scenario, [*DRIVER, "--cold"], gateway.env, *selection)
-            assert found.wrong() == {}
-            assert any(verdict.status == PASSED for verdict in found.verdicts.values())
+            cold, known = (
+                run_client(tmp_path / way / scenario, [*DRIVER, *options], gateway.env, *selection)
+                for way, options in (("cold", ["--cold"]), ("client first", []))
+            )
+            assert cold.wrong() == known.wrong() == {}
+            assert passed(cold) == passed(known)
+            assert passed(cold)

@@ -118,14 +118,14 @@ class Cell:
                 await self.client.something()
         return self.client.requests.pop(0)
 
-    async def noted(self, what: str) -> Any:
-        """Wait until the server wrote that down; the newest value."""
+    async def noted(self, what: str, *wanted: Any) -> Any:
+        """Wait until the server wrote that down, with one of these values if there are any; the newest such value."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while True:
                 lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
                 values = [note["value"] for note in map(json.loads, lines) if note["what"] == what]
-                if values:
-                    return values[-1]
+                if found := [value for value in values if value in wanted or not wanted]:
+                    return found[-1]
                 await anyio.sleep(0.01)  # the server is another process
 
 

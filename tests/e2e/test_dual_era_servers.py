@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from devtools.places import ROOT
 from tests.conformance.test_server import REFERENCE, listening
-from tests.e2e.cell import MODERN
+from tests.e2e.cell import MODERN, Cell, capabilities
 from tests.e2e.gateway import Gateway
+from tests.e2e.test_matrix import FEATURES, roots
 from tests.e2e.test_one_name import params
 from tests.e2e.test_questions import OLDER as OLDER_REVISION
 from tests.e2e.test_questions import Person, people, served
@@ -147,6 +148,40 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
                 for client, way in (("python", by_http), ("typescript", by_shim)):
                     async with AsyncExitStack() as stack:
                         assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
+
+
+@pytest.mark.parametrize("revision", [OLDER_REVISION, MODERN])
+@pytest.mark.parametrize("kind", ["stdio both", "http both"])
+async def test_every_feature_works_for_clients_that_come_after_one_of_the_other_era(
+    gateway: Gateway, tmp_path: Path, kind: str, revision: str
+) -> None:
+    """One that has used the server, and was asked, is idle meanwhile; another one is gone."""
+    folders = {name: tmp_path / name for name in ("one", "two")}  # two, so that their addresses collide
+    with ExitStack() as stack:
+        for folder in folders.values():
+            folder.mkdir()
+        gateway.write({name: stack.enter_context(served(kind, folder)) for name, folder in folders.items()})
+        gateway.start()
+        await gateway.known()
+        notes = folders["one"] / ("notes" if kind.startswith("stdio") else "http notes")
+        first = MODERN if revision == OLDER_REVISION else OLDER_REVISION
+        async with cell_of(gateway, first, notes) as gone:
+            await roots(gone)
+        async with cell_of(gateway, first, notes) as idle:
+            await roots(idle)
+            for feature in FEATURES:
+                async with cell_of(gateway, revision, notes) as cell:
+                    await feature(cell)
+            assert idle.client.told == []
+
+
+@asynccontextmanager
+async def cell_of(gateway: Gateway, revision: str, notes: Path) -> AsyncIterator[Cell]:
+    """A client of that revision, and the server `one`."""
+    async with gateway.client(None) as client:
+        if revision != MODERN:
+            await client.initialize(revision, **capabilities(revision))
+        yield Cell(client, revision, "one", notes)
 
 
 @pytest.mark.parametrize("revision", [OLDER_REVISION, MODERN])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 
 from tests.e2e.cell import MODERN
-from tests.e2e.client import Conversation, Message, RpcFailure
-from tests.e2e.extension_scenario import Visitor, task_until
+from tests.e2e.client import Conversation, Message, RpcFailure, client_of
+from tests.e2e.extension_scenario import Visitor, event, task_until
 from tests.e2e.gateway import Gateway
 from tests.e2e.http_client import http_client
 from tests.e2e.test_extensions import NAMES, OLDER, entries
 from tests.e2e.test_sdk_clients import headers_of, url_of
 from tests.faults.world import LONG
+from tests.fixtures import era_server
+from tests.fixtures.extension_server import UNKNOWN
 from tests.fixtures.odd import until
+from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio]
 
@@ -226,30 +230,81 @@ async def test_what_is_switched_off_has_no_skills_events_or_tasks(gateway: Gatew
                     await visitor.request(method)
 
 
-@pytest.mark.requirement("extensions-unknown")
-async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and_refused_where_two_have(
+@pytest.mark.requirement("filters-bind-servers-words")
+async def test_events_and_tasks_that_a_session_follows_are_not_told_once_its_filter_leaves_their_server_out(
     gateway: Gateway, tmp_path: Path
 ) -> None:
     with entries(NAMES[:2], MODERN, tmp_path, "stdio") as servers:
-        gateway.write({"one": servers["one"]})
+        gateway.write(servers, profiles={"some": {"servers": [*servers]}})
+        gateway.start()
+        await gateway.known()
+        shim = [*own_command(), "stdio", "--profile", "some"]
+        async with client_of(shim, gateway.env, gateway.home, None) as client, gateway.client(None) as other:
+            whole, filtered = Visitor(other, MODERN, "two_", "two"), Visitor(client, MODERN, "two_", "two")
+            tasks = [await follow(visitor) for visitor in (whole, filtered)]
+            assert [counted(visitor) for visitor in (whole, filtered)] == [(0, 0), (0, 0)]
+            await whole.call("fire", mark=1)
+            for visitor in (whole, filtered):
+                await visitor.client.heard(EVENT)
+            gateway.write(servers, profiles={"some": {"servers": ["one"]}})
+            await filtered.client.heard("notifications/tools/list_changed")
+            await whole.call("fire", mark=2)
+            for task in reversed(tasks):
+                await whole.request("tasks/cancel", taskId=task)
+            await whole.client.heard(EVENT, 2)
+            await whole.client.heard(TASK)
+            assert [counted(visitor) for visitor in (whole, filtered)] == [(2, 1), (1, 0)]
+
+
+EVENT, TASK = "notifications/events/event", "notifications/tasks"
+
+
+async def follow(visitor: Visitor) -> str:
+    """Follow an event, and a task of its own; the handle of that."""
+    await visitor.introduce()
+    await visitor.request("tools/list")
+    name = await event(visitor)
+    visitor.client.ask("events/stream", visitor.params({"name": name, "arguments": {}}), "stream")
+    await visitor.client.heard("notifications/events/active")
+    task: str = (await visitor.call("slow_compute", seconds=600))["taskId"]
+    wanted = {"notifications": {"taskIds": [task], "toolsListChanged": True}}
+    visitor.client.ask("subscriptions/listen", visitor.params(wanted), "listen")
+    await visitor.client.heard("notifications/subscriptions/acknowledged")
+    return task
+
+
+def counted(visitor: Visitor) -> tuple[int, int]:
+    """How many events and changes of tasks it was told."""
+    told = [one["method"] for one in visitor.client.told]
+    return told.count(EVENT), told.count(TASK)
+
+
+@pytest.mark.requirement("extensions-unknown")
+@pytest.mark.parametrize("revision", [OLDER, MODERN])
+async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and_refused_where_two_have(
+    gateway: Gateway, tmp_path: Path, revision: str
+) -> None:
+    """It is announced as long as one server has it, beside others that have not."""
+    plain = [sys.executable, "-I", "-S", era_server.__file__, revision, str(tmp_path / "notes")]
+    with entries(NAMES[:2], revision, tmp_path, "stdio") as servers:
+        gateway.write({"one": servers["one"], "plain": {"command": plain}})
         gateway.start()
         await gateway.known()
         async with gateway.client(None) as client:
-            visitor = Visitor(client, MODERN)
-            await visitor.introduce()
+            visitor = Visitor(client, revision)
+            assert (await visitor.introduce())["extensions"][UNKNOWN] == {"x": [1]}
             assert (await visitor.request("acme/run", x=1))["by"] == "one"
-        gateway.write(servers)
+        gateway.write({**servers, "plain": {"command": plain}})
         await until(lambda: "two" in gateway.server_names())
         await gateway.known()
         async with gateway.client(None) as client:
-            visitor = Visitor(client, MODERN)
-            found = await visitor.introduce()
+            visitor = Visitor(client, revision)
+            assert UNKNOWN not in (await visitor.introduce())["extensions"]
             with pytest.raises(RpcFailure, match="the request does not say which") as caught:
                 await visitor.request("acme/run", x=1)
             assert caught.value.error["code"] == -32601
             address = "multi-mcp://two/doc://shared/readme"
             assert (await visitor.request("acme/run", x=2, uri=address))["by"] == "two"
-        assert not any("acme" in name for name in found["extensions"])
 
 
 KILLS = 25 if LONG else 2  # of each of the ways by which clients and servers are reached

@@ -819,6 +819,39 @@ async def test_a_tool_that_is_switched_off_asks_nothing_more_also_in_a_call_that
         assert "error" in await client.call("a_hold", 2)
 
 
+@pytest.mark.requirement("filters-bind-servers-words")
+@pytest.mark.parametrize("says_whose", [False, True])
+@pytest.mark.parametrize("off", ["server", "tool"])
+async def test_a_call_under_way_hears_nothing_more_once_a_filter_leaves_its_server_or_tool_out(
+    tmp_path: Path, off: str, says_whose: bool
+) -> None:
+    """And no other session hears what was meant for it."""
+    async with house(tmp_path) as made:
+        made.net["a"].says_whose = says_whose
+        entries = [server("a", lifecycle="eager"), server("b")]
+        await made.known(*entries, settings=Settings(profiles={"some": Profile(servers=("a", "b"))}))
+        client, other = await made.ready(profile="some"), await made.ready()
+        for one in (client, other):
+            await one.call("a_echo")
+            await one.result("logging/setLevel", {"level": "debug"})
+        client.call_only("a_hold", 1, key="k")
+        await made.net["a"].heard_of("held")
+        channel = made.net["a"].channel
+        assert channel is not None
+        number = channel.open_numbers()[-1]
+        said = {"level": "error", "data": "x"}
+        channel.tell(number, None, "notifications/message", said)
+        assert client.told("notifications/message") == [said]
+        servers = ("b",) if off == "server" else ("a", "b")
+        if off == "tool":
+            entries[0] = server("a", lifecycle="eager", tools={"hold": ToolSwitch(enabled=False)})
+        made.apply(*entries, settings=Settings(profiles={"some": Profile(servers=servers)}))
+        for method in ("notifications/message", "notifications/vendor"):
+            channel.tell(number, None, method, said)
+        assert [len(client.told(method)) for method in ("notifications/message", "notifications/vendor")] == [1, 0]
+        assert [other.told(method) for method in ("notifications/message", "notifications/vendor")] == [[], []]
+
+
 @pytest.mark.requirement("bridge-who")
 async def test_what_the_transport_says_to_be_of_one_call_is_told_to_its_session_alone(tmp_path: Path) -> None:
     async with house(tmp_path) as made:

@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, enveloped, older
 from tests.gateway.world import Client, House, echo_of, house, serve, server
+from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +64,30 @@ async def test_an_older_client_hears_of_what_it_subscribed_to_and_no_other_does(
         update(made, "a", **{"x-kept": 1})
         assert await told(client, UPDATED) == [{"uri": "res://x", "x-kept": 1}]
         assert other.told(UPDATED) == []
+
+
+@pytest.mark.requirement("filters-bind-servers-words")
+@pytest.mark.parametrize("newer", [False, True])
+async def test_a_session_hears_no_update_of_a_server_that_its_filter_leaves_out_now(
+    tmp_path: Path, newer: bool
+) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        entries = [server("a", lifecycle="eager"), server("b")]
+        profiles = [{"some": Profile(servers=names)} for names in (("a", "b"), ("b",))]
+        await made.known(*entries, settings=Settings(profiles=profiles[0]))
+        filtered = made.client(profile="some") if newer else await made.ready(profile="some")
+        whole = await made.ready()
+        assert await whole.result("resources/subscribe", {"uri": "res://x"}) == {}
+        if newer:
+            listening(filtered, resourceSubscriptions=["res://x"])
+            await told(filtered, ACKNOWLEDGED)
+        else:
+            assert await filtered.result("resources/subscribe", {"uri": "res://x"}) == {}
+        for times in (1, 2):
+            update(made, "a")
+            assert [len(filtered.told(UPDATED)), len(whole.told(UPDATED))] == [1, times]
+            made.apply(*entries, settings=Settings(profiles=profiles[1]))
 
 
 @pytest.mark.requirement("subscribe-both-eras")

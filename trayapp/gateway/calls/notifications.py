@@ -31,7 +31,8 @@ class Notifications:
         """Pass a notification to the session of the call `about`, if the transport names it.
 
         Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to the sessions that
-        have called that server. No other session hears of it, and none that may not use the server.
+        have called that server. No other session hears of it, and none that may not use the server, or the tool of its
+        call, any more.
         """
         if method in OF_ONE_REQUEST:
             return
@@ -40,6 +41,8 @@ class Notifications:
             if not about.is_under_way or about.parked:
                 return
             busy = {about.session: about}
+        if busy and not (busy := _allowed(connection, busy)):
+            return
         if method == LOG:
             self._log(connection, params, busy)
             return
@@ -124,6 +127,12 @@ def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
     """Return the sessions with calls in progress there, each with its newest call."""
     calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
     return {call.session: call for call in calls}
+
+
+def _allowed(connection: Connection, busy: dict[ClientSession, RoutedCall]) -> dict[ClientSession, RoutedCall]:
+    """Return those sessions that may still use that server, and the tool of their call."""
+    key = connection.key
+    return {s: call for s, call in busy.items() if s.has_server(key) and not s.is_switched_off(key, call.request)}
 
 
 def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:

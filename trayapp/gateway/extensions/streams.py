@@ -43,7 +43,7 @@ class TaskListening:
     """Listening request of a client as one of its servers gets it: for that server's tasks (a wire.messages.Call)."""
 
     def __init__(self, session: AskingSession, request_id: RequestId, result: ServerResult) -> None:
-        self._session = session
+        self.session = session
         self._request_id = request_id
         self._result = result
         self.settled = anyio.Event()  # the server tells from now on, or never
@@ -60,7 +60,7 @@ class TaskListening:
     def tell(self, params: dict[str, Any]) -> None:
         """Tell the client what its server says of a task."""
         meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: self._request_id}
-        self._session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
+        self.session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
 
 
 class StreamingCall(RoutedCall):
@@ -100,10 +100,10 @@ class Streams:
         known: dict[str, Any] = dict(params or {})
         if method in (TASK_TOLD, ACKNOWLEDGED):
             listening = about if isinstance(about, TaskListening) else self._listening_of(connection, known)
-            if listening is not None and method == TASK_TOLD:
-                listening.tell(known)
-            elif listening is not None:
+            if listening is not None and method == ACKNOWLEDGED:
                 listening.settled.set()
+            elif listening is not None and listening.session.has_server(connection.key):
+                listening.tell(known)
         elif method == OLDER_TASK_TOLD:
             self._tell_status(connection, known)
         elif method.startswith(EVENTS_TOLD):
@@ -132,7 +132,7 @@ class Streams:
         streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
         number = _subscription(params)
         stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
-        if stream is not None:
+        if stream is not None and stream.session.has_server(connection.key):
             meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: stream.request_id}
             told = named_event(params, stream.own, stream.exposed)
             stream.session.notify(method, {**told, "_meta": meta}, stream.request_id)

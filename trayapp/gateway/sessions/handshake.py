@@ -48,7 +48,8 @@ def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
 
     It never waits for servers that are being read for the first time, or for its kind: the endpoint answers at once. So
-    their instructions are not in the very first answer, or in another era's form. No message could bring them later.
+    their instructions and capabilities are not in the very first answer, or in another era's form. No message could
+    bring them later. To wait would take ten times as long, and a second for an address that is out of reach.
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 

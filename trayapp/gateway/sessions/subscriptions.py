@@ -174,11 +174,11 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Notify the listeners of a resource that its server reports as updated."""
+        """Notify the listeners, whose sessions may still use the server, of a resource that it reports as updated."""
         place = (connection.key, (params or {}).get("uri"))
         for listener in list(self._all_listeners()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
-            if uri is not None:
+            if uri is not None and listener.session.has_server(connection.key):
                 listener.send(UPDATED, {**_without_subscription(params), "uri": uri})
 
     def renew(self, connection: Connection) -> None:
