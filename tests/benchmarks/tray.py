@@ -10,21 +10,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 import psutil
 
-from tests.benchmarks.client import BrokenError
+from tests.benchmarks.calls import SMALL
+from tests.benchmarks.client import BrokenError, Client, echo
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.idle import MIB, Meter
 from tests.benchmarks.starts import MS
-from tests.benchmarks.ways import Home, fresh_home
+from tests.benchmarks.ways import Home, fresh_home, through
+from tests.benchmarks.workloads import NULL_SERVER
 from tests.fixtures.ending import end
 from trayapp.service.command_line import own_command
 
+if TYPE_CHECKING:
+    from tests.tray.bus import NotificationServer
+
+ALLOW = "Allow once"  # on a notification's button
 LIMIT_S = 20.0  # for anything that is waited for
 LOOK_S = 0.002  # of the error of a figure
 REST_S = 3.0  # what a start sets off is over by then
+CLICKS = 5  # of each tray
+DRAWN_S = 0.2  # a person reads no notification sooner
 READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
 
 
@@ -40,6 +51,7 @@ def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
             with tray(home) as running:
                 started.add(OURS, running.seconds * MS)
         yield started
+        yield clicks(starts * CLICKS)
         with tray(home) as running:
             running.until(READY)
             for number in range(2 * changes):
@@ -60,6 +72,35 @@ def changed(home: Home, running: Running, *, off: bool) -> float:
     return time.perf_counter() - start
 
 
+def clicks(number: int) -> Figure:
+    """From a click on Allow once, in a notification, until the call that waited for it is answered."""
+    figure = Figure("tray: click on Allow once -> the call's answer", "ms", target=Target("value", 50))
+    with fresh_home() as home:
+        argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
+        home.write("servers.yaml", f"settings: {{expose: tools, ask: all}}\nservers:\n  null: {{command: [{argv}]}}\n")
+        with tray(home, notifications=True) as running:
+            running.until(READY)
+            way = through(home)
+            with way.connect() as client, ThreadPoolExecutor(1) as beside:
+                for mark in range(number):
+                    waiting = beside.submit(answered, client, echo(1_000 + mark, way.tool, SMALL))
+                    allow = running.asked()
+                    time.sleep(DRAWN_S)
+                    start = time.perf_counter()
+                    allow()
+                    figure.add(OURS, (waiting.result(LIMIT_S) - start) * MS)
+    return figure
+
+
+def answered(client: Client, frame: bytes) -> float:
+    """The moment when a request has its answer. Raises BrokenError for an error."""
+    line = client.exchange(frame)
+    moment = time.perf_counter()
+    if b'"error"' in line:
+        raise BrokenError(line.decode())
+    return moment
+
+
 def idle(pid: int, seconds: float) -> Iterator[Figure]:
     """What it costs beside a gateway to which nothing happens."""
     time.sleep(REST_S)
@@ -76,10 +117,29 @@ def idle(pid: int, seconds: float) -> Iterator[Figure]:
 
 
 class Running:
-    """A tray whose icon is registered. `seconds`: from its spawn until then."""
+    """A tray whose icon is registered. `seconds`: from its spawn until then. `notifications`: where it shows some."""
 
-    def __init__(self, pid: int, seconds: float, tooltip: Callable[[], str]) -> None:
-        self.pid, self.seconds, self._tooltip = pid, seconds, tooltip
+    def __init__(
+        self, pid: int, seconds: float, tooltip: Callable[[], str], notifications: NotificationServer | None
+    ) -> None:
+        self.pid, self.seconds, self._tooltip, self._notifications = pid, seconds, tooltip, notifications
+
+    def asked(self) -> Callable[[], None]:
+        """Wait for a notification that asks. Return the click on its first answer. Raises BrokenError."""
+        assert self._notifications is not None
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            for number, shown in list(self._notifications.shown.items()):
+                if shown["actions"][:1] and shown["actions"][1] == ALLOW:
+                    return partial(self._click, number, shown["actions"][0])
+            if time.monotonic() > deadline:
+                raise BrokenError(f"no notification asks after {LIMIT_S:g} s: {self._notifications.shown}")
+            time.sleep(LOOK_S)
+
+    def _click(self, number: int, action: str) -> None:
+        assert self._notifications is not None
+        del self._notifications.shown[number]
+        self._notifications.choose(number, action)
 
     def until(self, words: str) -> None:
         """Wait for that tooltip. Raises BrokenError."""
@@ -91,12 +151,13 @@ class Running:
 
 
 @contextmanager
-def tray(home: Home, program: tuple[str, ...] = ()) -> Iterator[Running]:
+def tray(home: Home, program: tuple[str, ...] = (), *, notifications: bool = False) -> Iterator[Running]:
     """`multi-mcp tray`, or that `program`, and its end with that of its gateway. Raises BrokenError."""
-    from tests.tray.bus import Item, Watcher, session_bus  # where there is no D-Bus there is none of this
+    from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # where there is no D-Bus there is none
 
     with session_bus() as (address, _):
         watcher = Watcher(address)
+        shows = NotificationServer(address) if notifications else None
         env = {**home.env, "DBUS_SESSION_BUS_ADDRESS": address, "DISPLAY": "", "HOME": str(home.path)}
         start, null = time.perf_counter(), subprocess.DEVNULL
         process = subprocess.Popen(program or [*own_command(), "tray"], env=env, stdin=null, stdout=null, stderr=null)
@@ -107,8 +168,10 @@ def tray(home: Home, program: tuple[str, ...] = ()) -> Iterator[Running]:
                 time.sleep(LOOK_S)
             seconds = time.perf_counter() - start
             item = Item(address, *watcher.items[0])
-            yield Running(process.pid, seconds, lambda: str(item.property("Title")))
+            yield Running(process.pid, seconds, lambda: str(item.property("Title")), shows)
             item.close()
         finally:
             end(process, LIMIT_S)
             watcher.close()
+            if shows is not None:
+                shows.close()

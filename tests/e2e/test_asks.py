@@ -24,14 +24,15 @@ from tests.e2e.http_client import STREAMS, http_client
 from tests.fixtures import notes_server
 from tests.fixtures.notes_server import TOOLS
 from tests.fixtures.odd import until
+from tests.patience import stretched
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, STOP
 
 pytestmark = pytest.mark.anyio
 
-CALLS = 300
-AT_ONCE = 20
+CALLS = 1_000
+AT_ONCE = 50
 SEED = 20
 ALLOWED_OF = 7  # of so many marks one is allowed
 OLD = "2025-03-26"  # the revision with batches
@@ -78,6 +79,7 @@ async def answer_all(gateway: Gateway) -> None:
         await anyio.sleep(0.02)
 
 
+@pytest.mark.timeout(stretched(120))
 @pytest.mark.requirement("ask-no-way-round", "ask-every-way")
 async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None:
     file = notes(gateway, http={"enabled": True, "port": 0, "token": False})

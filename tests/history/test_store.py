@@ -91,6 +91,17 @@ def test_the_file_stays_within_its_size_and_keeps_the_newest(file: HistoryFile, 
 
 
 @pytest.mark.requirement("history-bounded")
+def test_a_hundred_thousand_calls_take_fifty_megabytes_at_most(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / "history.db", lambda: (36_500.0, 1_000_000_000))
+    result = '{"content":[{"type":"text","text":"Invoice 4711 of the client is open since March"}]}'
+    for first in range(0, 100_000, 10_000):
+        file.add([a_row(number, result=result) for number in range(first, first + 10_000)])
+    assert file.count_since(0.0) == (100_000, 0)
+    file.close()
+    assert sum(part.stat().st_size for part in tmp_path.iterdir()) <= 50_000_000
+
+
+@pytest.mark.requirement("history-bounded")
 def test_calls_that_are_too_old_go(tmp_path: Path) -> None:
     file = HistoryFile(tmp_path / "history.db", lambda: (30.0, SMALL))
     now = time.time()

@@ -37,6 +37,8 @@ PAGES = (
     "help",
     "help/verbs",
     "help/ai-tools",
+    "add?what=npx%20-y%20notes-mcp%20/tmp",
+    "nothing",
 )
 
 
@@ -152,7 +154,7 @@ async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(ho
     async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
         await made.gateway.ask("call", tool="odd_echo", args={})
         page = await made.open(chromium, color_scheme=scheme)
-        for path in PAGES:
+        for path in (*PAGES, "enter?code=used"):  # the last one is the sign-in page
             await page.goto(f"{made.root}/panel/{path}")
             await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # what takes a while is there
             await page.evaluate(axe)

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from configparser import ConfigParser
@@ -67,6 +68,17 @@ def test_without_a_browser_the_command_is_said(gateway: Gateway, tmp_path: Path)
     assert f"multi-mcp add {shlex.quote(LINE)}" in done.stderr
     too_long = run_cli(gateway.home, "panel", "--", "x" * 9000, env=env)
     assert (too_long.returncode, "too many for a link" in too_long.stderr) == (2, True)
+
+
+@pytest.mark.requirement("panel-sign-in")
+def test_the_link_alone_is_printed_and_opens_the_panel_once(gateway: Gateway) -> None:
+    done = run_cli(gateway.home, "panel", "--no-browser", env=gateway.env)
+    assert (done.returncode, done.stderr) == (0, "")
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    with browser.open(done.stdout.strip()) as answer:
+        assert (urlsplit(answer.url).path, "<h1>Overview</h1>" in answer.read().decode()) == ("/panel/", True)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(done.stdout.strip())
 
 
 @pytest.mark.requirement("link-registered")

@@ -236,12 +236,6 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
     return ActionResult(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
 
 
-async def clear_history(host: PanelHost, form: Form) -> ActionResult:
-    """Delete the call history."""
-    done = await host.ask(control.HISTORY_CLEAR, {})
-    return ActionResult(f"Deleted {done['cleared']} calls")
-
-
 ACTIONS: dict[str, Action] = {
     "do/reconnect": reconnect,
     "do/refresh": refresh,
@@ -252,5 +246,4 @@ ACTIONS: dict[str, Action] = {
     "do/answer": answer,
     "do/call": call,
     "do/connect": connect,
-    "do/clear-history": clear_history,
 }
