@@ -27,7 +27,8 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
-    run([python, PACKAGING / "devtools" / "icon_files.py", work / "icons"], env=environment)
+    ours = os.pathsep.join((str(PACKAGING), str(ROOT)))
+    run([python, "-m", "devtools.icon_files", work / "icons"], env=environment | {"PYTHONPATH": ours})
     commit = git("rev-parse", "HEAD")
     if commit:
         (work / "commit").write_text(commit + "\n", encoding="ascii")

@@ -25,7 +25,8 @@ usage: python3 packaging/dev.py COMMAND
                           with --twice again in another folder, and fail if the two differ
   manifests HOME [FOLDER] make the manifests of AUR, Homebrew and winget (into build/manifests) for the packages in
                           FOLDER (dist), as released at HOME, the address of the repository
-  icons [FOLDER]          write the app's icon as .ico, .icns and PNG files (into build/icons)
+  icons [FOLDER]          draw the pictures in assets/ from their SVG files where these have changed, and write the
+                          app's icon as .ico, .icns and PNG files (into build/icons)
   guide                   write the generated pages of packaging/guide: verbs, AI tools
   pictures                make the README's pictures from the real program; needs what the tests need
   lock [UV_ARG ...]       write the lock files again (--upgrade: with the newest versions)
@@ -119,12 +120,10 @@ def _lock(args: list[str]) -> int:
 def _icons(args: list[str]) -> int:
     """In .venv, which has what draws them."""
     ensure_app()
+    folder = args[0] if args else ROOT / "build" / "icons"
     run(
-        [
-            script(VENV, "python"),
-            PACKAGING / "devtools" / "icon_files.py",
-            args[0] if args else ROOT / "build" / "icons",
-        ]
+        [script(VENV, "python"), "-m", "devtools.icon_files", folder],
+        env={**clean_environment(), "PYTHONPATH": str(PACKAGING)},
     )
     return 0
 

@@ -1,6 +1,6 @@
 """The app's icon as the files that installers want, all from the drawing in assets/: .ico, .icns, hicolor.
 
-Run inside .venv (`packaging/dev.py icons [FOLDER]`). Never here: drawing.
+Run inside .venv (`packaging/dev.py icons [FOLDER]`), which draws the pictures in assets/ first. Never here: drawing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from trayapp.tray.icons import APP, app_icon, assets
+from devtools.drawing import ASSETS, app_icon, write_pictures
+from trayapp.tray.icons import APP
 
 NAME = "multi-mcp"
 WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # what Windows asks for at 100 to 250 % and in Explorer
@@ -40,7 +41,7 @@ def _icns(folder: Path) -> Path:
 def _hicolor(theme: Path) -> list[Path]:
     scalable = theme / "scalable" / "apps" / f"{NAME}.svg"
     scalable.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(assets() / f"{APP}.svg", scalable)
+    shutil.copyfile(ASSETS / f"{APP}.svg", scalable)
     return [scalable, *(_png(theme, size) for size in HICOLOR)]
 
 
@@ -52,5 +53,5 @@ def _png(theme: Path, size: int) -> Path:
 
 
 if __name__ == "__main__":
-    for written in write_icon_files(Path(sys.argv[1])):
+    for written in (*write_pictures(), *write_icon_files(Path(sys.argv[1]))):
         print(written)

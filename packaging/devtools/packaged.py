@@ -12,7 +12,7 @@ from devtools.places import CACHE, PACKAGING, PYPROJECT, ROOT
 from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, say, stamping
 
 PACKAGED = CACHE / "packaged"
-OF_PROGRAM = ("trayapp/**/*.py", "assets/*.svg", "packaging/devtools/*.py", "packaging/programs/*.py")
+OF_PROGRAM = ("trayapp/**/*.py", "assets/*.svg", "assets/*.png", "packaging/devtools/*.py", "packaging/programs/*.py")
 OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.txt")
 
 

@@ -49,7 +49,7 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_program_pictures_and_commit_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {"trayapp", f"multi_mcp-{__version__}.dist-info"}
-    assert "trayapp/assets/app.svg" in names
+    assert "trayapp/assets/app.png" in names
     commits = [zipfile.ZipFile(wheel).read(name).decode() for name in names if name == "trayapp/commit"]
     assert not (ROOT / ".git").exists() or re.fullmatch(r"[0-9a-f]{40}\n", commits[0])
 

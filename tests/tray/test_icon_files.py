@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import IcnsImagePlugin, IcoImagePlugin, Image
 
+from devtools.drawing import app_icon, read_drawing
 from devtools.icon_files import APPLE, HICOLOR, WINDOWS, write_icon_files
-from trayapp.tray.icons import app_icon, read_drawing
 
 
 @pytest.fixture(scope="module")

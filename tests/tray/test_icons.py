@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageChops, ImageStat
 
-from trayapp.tray import icons
-from trayapp.tray.icons import COLORS, Drawing, Shape, app_icon, drawing, icon, picture, read_drawing, scaled
+from devtools.drawing import (
+    ASSETS,
+    Drawing,
+    Shape,
+    drawing,
+    is_equal,
+    picture,
+    read_drawing,
+    scaled,
+    sheet,
+    write_pictures,
+)
+from trayapp.tray.icons import COLORS, app_icon, icon
+from trayapp.tray.icons import SIZES as DRAWN
 from trayapp.tray.state.state import IconKind
 
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)
@@ -142,10 +156,34 @@ def test_the_app_has_an_icon(size: int) -> None:
     assert len(set(drawn.convert("RGB").resize((8, 8)).tobytes())) > 8
 
 
-def test_every_drawing_in_assets_is_read_and_used() -> None:
-    names = {path.stem for path in icons.assets().glob("*.svg")}
-    assert names == {"app", *(f"tray-{kind}" for kind in IconKind)}
+@pytest.mark.requirement("tray-icons")
+def test_the_pictures_in_assets_are_what_their_drawings_are_now() -> None:
+    names = {path.stem for path in ASSETS.glob("*.svg")}
+    assert names == {"app", *(f"tray-{kind}" for kind in IconKind)} == {path.stem for path in ASSETS.glob("*.png")}
     assert all(drawing(name).shapes for name in names)
+    stale = [name for name in sorted(names) if not is_equal(ASSETS / f"{name}.png", sheet(name))]
+    assert not stale, f"Draw them again: python3 packaging/dev.py icons ({', '.join(stale)})"
+
+
+def test_only_what_changed_is_drawn_again(tmp_path: Path) -> None:
+    assert len(write_pictures(tmp_path)) == len(IconKind) + 1
+    Image.new("L", (3, 3)).save(tmp_path / "tray-down.png")
+    assert write_pictures(tmp_path) == [tmp_path / "tray-down.png"]
+    assert write_pictures(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", IconKind)
+@pytest.mark.parametrize("size", DRAWN)
+def test_a_size_that_was_drawn_is_shown_as_it_is(kind: IconKind, size: int) -> None:
+    assert icon(kind, size, True).tobytes() == picture(drawing(f"tray-{kind}"), size, COLORS[kind].dark).tobytes()
+
+
+def test_the_tray_reads_no_drawing() -> None:
+    code = (
+        "import sys, trayapp.tray.icons; print('xml.etree.ElementTree' in sys.modules, 'PIL.ImageDraw' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
 
 
 # -- the part of SVG -------------------------------------------------------------------------------------------------
