@@ -1,6 +1,7 @@
 """Edit JSON by splices at scanned positions. Comments and trailing commas are accepted.
 
 Every edit is checked: the new text is parsed again and compared with the expected document.
+By hand: the standard library reads no comments, and a writer of whole files changes other bytes.
 """
 
 from __future__ import annotations

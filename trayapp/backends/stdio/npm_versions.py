@@ -2,6 +2,7 @@
 
 Source of the rules: https://github.com/npm/node-semver#ranges. Texts that need its "loose" mode (`01.2.3`, `x.1`,
 `1.2-beta`) are not ranges here.
+By hand: `packaging` reads Python's ranges, not npm's.
 """
 
 from __future__ import annotations

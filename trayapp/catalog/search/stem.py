@@ -5,6 +5,7 @@ The rules are M. F. Porter's ("An algorithm for suffix stripping", 1980), with f
 - `-logy` becomes `-log`;
 - `-ater` counts as `-ator`, which people mix up;
 - a `reader` can `read`: Porter's rules leave `-er` after a short verb.
+By hand: a library has Porter's rules without these four.
 Never here: texts, anything but one word.
 """
 
