@@ -19,7 +19,7 @@ from tests.inspection.labeled import POISONED, tags, tool
 from trayapp.catalog import approval_store
 from trayapp.catalog.cache import CacheEntry, file_name, save
 from trayapp.gateway.exposure import approvals
-from trayapp.gateway.exposure.approvals import LOGGED_MOST, LOOK_AHEAD_FROM, Approvals
+from trayapp.gateway.exposure.approvals import LOGGED_MOST, Approvals
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ToolSwitch, launch_hash
@@ -718,11 +718,12 @@ def test_a_definition_that_has_changed_lends_its_words_to_none_that_was_approved
 
 
 @pytest.mark.requirement("pin-first-sight")
-async def test_many_definitions_are_looked_over_before_the_gateways_own_thread_needs_them(tmp_path: Path) -> None:
-    many = Offer((*(changed(HONEST, name=f"add{at}") for at in range(LOOK_AHEAD_FROM)), HIDING))
+async def test_definitions_that_were_inspected_before_here_or_in_a_thread_are_judged_alike(tmp_path: Path) -> None:
+    many = Offer((*(changed(HONEST, name=f"add{at}") for at in range(20)), HIDING))
     ahead, judged = alone(tmp_path), alone(tmp_path)
-    assert (ahead.takes_long(many), ahead.takes_long(Offer((HONEST,)))) == (True, False)
-    await anyio.to_thread.run_sync(ahead.look_ahead, "s", many)
+    steps = ahead.look_ahead("s", many)
+    next(steps)
+    await anyio.to_thread.run_sync(list, steps)
     assert ahead.judge("s", many) == judged.judge("s", many)
     assert ahead.names("s") == ("t",)
 

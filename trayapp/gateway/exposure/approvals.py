@@ -7,7 +7,7 @@ An offer is judged once, by the pins of its server. `settings.approve_changes` d
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,13 +30,12 @@ from trayapp.inspection.subjects import (
     tools_of,
 )
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import LISTS, Item, Offer
+from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import Settings
 from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 
-LOOK_AHEAD_FROM = 10  # definitions in an offer: fewer are inspected in a few milliseconds, more in a thread
 DECLINED = "its definition changed. The user keeps the earlier one, which the server no longer accepts"
 LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
@@ -87,7 +86,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Definition that was inspected ahead, in a thread. `findings`: None if it equals its pin."""
+    """Definition that was inspected ahead. `findings`: None if it equals its pin."""
 
     item: Item
     hash: str
@@ -119,20 +118,18 @@ class Approvals:
 
     # -- verdicts ------------------------------------------------------------------------------------------------
 
-    def takes_long(self, offer: Offer) -> bool:
-        """Return True if `look_ahead` is worth a thread."""
-        count = sum(len(getattr(offer, kind)) for kind in LISTS)
-        return count >= LOOK_AHEAD_FROM and self._settings().suspicious != "off"
-
-    def look_ahead(self, server: str, offer: Offer) -> None:
-        """Inspect an offer before `judge`, which runs on the event loop. Blocks: call it in a thread."""
+    def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
+        """Inspect an offer before `judge`, a definition with each step. The steps may be taken in a thread."""
+        if self._settings().suspicious == "off":
+            return
         known, looked = self._of(server), dict[str, Inspection]()
+        self._looked[server] = looked
         for name, item in subjects_of(offer).items():
             pin, digest, findings = known.tools.get(name), definition_hash(item), None
             if pin is None or pin.hash != digest:
                 findings = (findings_of if self._looks_whole(name, pin) else concealed_in)(name, item)
             looked[name] = Inspection(item, digest, findings)
-        self._looked[server] = looked
+            yield
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
