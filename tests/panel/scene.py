@@ -12,13 +12,16 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import httpx2
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.e2e.gateway import Gateway, entry, gateway_in
 from tests.fixtures.odd import Odd
 from tests.patience import stretched
-from tests.tools import require
+from tests.tools import require, require_file
 
+AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
+OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that a scheme can break
+WIDTHS = (360, 1280, 2560)
 EVIL = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>[a](javascript:alert(1))\x1b]0;x\x07'
 
 
@@ -37,6 +40,7 @@ class Scene:
         self.root = f"http://127.0.0.1:{port}"
         self.elsewhere: list[str] = []
         self.errors: list[str] = []
+        self.contexts: list[BrowserContext] = []
 
     async def link(self) -> str:
         """A link that opens the panel."""
@@ -54,8 +58,10 @@ class Scene:
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:
         """A page of the panel in a browser's own session, which hears of news."""
         context = await browser.new_context(**more)
+        self.contexts.append(context)
         page = await context.new_page()
         page.set_default_timeout(stretched(10.0) * 1000)
+        expect.set_options(timeout=stretched(10.0) * 1000)
         page.on("request", lambda one: self.elsewhere.append(one.url) if not one.url.startswith(self.root) else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         async with page.expect_response(f"{self.root}/panel/events*"):
@@ -75,19 +81,44 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
         gateway.write({odd.name: entry(odd) for odd in servers}, http=http, **settings)
         await anyio.to_thread.run_sync(gateway.start)
         await gateway.known()
-        yield Scene(gateway, port)
+        made = Scene(gateway, port)
+        try:
+            yield made
+        finally:
+            for context in made.contexts:
+                await context.close()
 
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium."""
-    expect.set_options(timeout=stretched(10.0) * 1000)
     async with async_playwright() as made:
         found = await made.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox"])
         try:
             yield found
         finally:
             await found.close()
+
+
+async def assert_accessible(page: Page, where: str) -> None:
+    """Assert that axe-core finds nothing serious, light or dark, and that nothing is wider than the screen.
+
+    The schemes differ in their colors alone.
+    """
+    await page.evaluate(require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8"))
+    assert await _serious(page, "axe.run()") == [], (where, "light")
+    await page.emulate_media(color_scheme="dark")
+    assert await _serious(page, f"axe.run({{runOnly: {json.dumps(OF_COLORS)}}})") == [], (where, "dark")
+    await page.emulate_media(color_scheme="light")
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 900})
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (where, width)
+
+
+async def _serious(page: Page, expression: str) -> list[str]:
+    found = await page.evaluate(expression)
+    assert found["passes"], "axe-core looked at nothing"
+    return [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]
 
 
 def as_text(value: Any) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 import anyio
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.benchmarks.workloads import NULL_SERVER
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import Odd, until
-from tests.panel.scene import browser, scene
+from tests.panel.scene import scene
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
@@ -40,8 +40,8 @@ async def says(page: Page, words: str) -> None:
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_a_changed_definition_is_shown_as_a_difference_and_approved(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium:
+async def test_a_changed_definition_is_shown_as_a_difference_and_approved(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made:
         shelf = home / "shelf.json"
         await serve(made.gateway, shelf, "Drops one table")
         shelf.write_text(shelf.read_text().replace("Drops one table", "Drops every table"))
@@ -60,8 +60,8 @@ async def test_a_changed_definition_is_shown_as_a_difference_and_approved(home: 
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_the_old_definition_is_kept_until_the_tool_changes_again(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium, made.gateway.client() as client:
+async def test_the_old_definition_is_kept_until_the_tool_changes_again(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made, made.gateway.client() as client:
         shelf = home / "shelf.json"
         await serve(made.gateway, shelf, "Drops one table")
         for words in ("Drops two tables", "Drops three tables"):
@@ -83,8 +83,8 @@ async def test_the_old_definition_is_kept_until_the_tool_changes_again(home: Pat
 
 
 @pytest.mark.requirement("panel-actions", "panel-live")
-async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium, made.gateway.client() as client:
+async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made, made.gateway.client() as client:
         await serve(made.gateway, home / "shelf.json", "Drops one table", ask="all")
         page = await made.open(chromium, "approvals")
         answers: list[Any] = []
@@ -110,12 +110,12 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(home: Path) -
 
 @pytest.mark.requirement("panel-actions")
 async def test_an_ai_tool_is_connected_with_a_profile_and_disconnected(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    chromium: Browser, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor = home / "user" / ".cursor"
     cursor.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(cursor.parent))
-    async with scene(home, Odd(home, "odd"), profiles={"office": {"servers": ["odd"]}}) as made, browser() as chromium:
+    async with scene(home, Odd(home, "odd"), profiles={"office": {"servers": ["odd"]}}) as made:
         page = await made.open(chromium, "clients")
         card = page.locator("#client-cursor")
         await card.get_by_label("Profile").select_option("office")
@@ -134,8 +134,8 @@ async def test_an_ai_tool_is_connected_with_a_profile_and_disconnected(
 
 
 @pytest.mark.requirement("panel-search")
-async def test_all_tools_are_searched_as_typed_and_switched_there(home: Path) -> None:
-    async with scene(home, Odd(home, "one"), Odd(home, "two")) as made, browser() as chromium:
+async def test_all_tools_are_searched_as_typed_and_switched_there(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "one"), Odd(home, "two")) as made:
         page = await made.open(chromium)
         await page.keyboard.press("/")
         search = page.get_by_role("searchbox")
@@ -152,8 +152,8 @@ async def test_all_tools_are_searched_as_typed_and_switched_there(home: Path) ->
 
 
 @pytest.mark.requirement("panel-live")
-async def test_news_keep_the_filter(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_news_keep_the_filter(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         for text in ("plum", "pear"):
             await made.gateway.ask("call", tool="odd_echo", args={"text": text})
         page = await made.open(chromium, "activity")
@@ -168,8 +168,8 @@ async def test_news_keep_the_filter(home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_a_server_shows_its_classes_prompts_resources_entry_and_log(home: Path) -> None:
-    async with scene(home, Odd(home, "odd", ("--full", "--say", "hello there"))) as made, browser() as chromium:
+async def test_a_server_shows_its_classes_prompts_resources_entry_and_log(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd", ("--full", "--say", "hello there"))) as made:
         await made.gateway.ask("call", tool="odd_echo", args={})
         page = await made.open(chromium, "server/odd")
         await expect(page.locator("#tool-echo .tag")).to_have_text("read")

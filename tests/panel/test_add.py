@@ -7,16 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from tests.fixtures.odd import Odd
 from tests.fixtures.registry import entry, registry
-from tests.panel.scene import EVIL, browser, scene
+from tests.panel.scene import EVIL, assert_accessible, scene
 from tests.patience import stretched
-from tests.tools import require_file
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
-AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 STARTED_MS = stretched(60.0) * 1000
 SECRET = "Teal-47-heron"
 EVIL_QUERY = "%3Cscript%3Ewindow.hit=1%3C/script%3E%20%7B%22mcpServers%22"
@@ -38,8 +36,8 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("panel-add", "source-asked", "source-secrets")
-async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -> None:
-    async with scene(home, Odd(home, "odd"), token_store="file") as made, browser() as chromium:
+async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd"), token_store="file") as made:
         page = await made.open(chromium)
         await page.get_by_role("link", name="Add", exact=True).click()
         await page.get_by_label("A snippet from any AI tool").fill(snippet())
@@ -67,13 +65,15 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(home: Path) -
 
 
 @pytest.mark.requirement("panel-add", "registry-find", "registry-status")
-async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_added(home: Path) -> None:
+async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_added(
+    chromium: Browser, home: Path
+) -> None:
     package = {"registryType": "npm", "identifier": "wiki-mcp", "version": "1.0.0", "transport": {"type": "stdio"}}
     remote = {"type": "streamable-http", "url": "https://wiki.example/mcp"}
     wiki = entry("com.acme/wiki", packages=[package], remotes=[remote])
     old = entry("io.github.a/wiki-old", status="deprecated", why="Use com.acme/wiki")
     with registry(wiki, old) as asked:
-        async with scene(home, Odd(home, "odd"), registry=asked.address) as made, browser() as chromium:
+        async with scene(home, Odd(home, "odd"), registry=asked.address) as made:
             page = await made.open(chromium, "add")
             assert asked.asked == []
             await page.get_by_label("Words to find").fill("wiki")
@@ -96,25 +96,16 @@ async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_ad
 
 
 @pytest.mark.requirement("panel-hostile", "panel-accessible", "panel-add")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_hostile_entries_and_texts_are_text_and_the_page_is_accessible(home: Path, scheme: str) -> None:
-    axe = require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8")
+async def test_hostile_entries_and_texts_are_text_and_the_page_is_accessible(chromium: Browser, home: Path) -> None:
     bad = entry("io.github.evil/wiki", packages=[{"registryType": "npm", "identifier": "x", "environmentVariables": [
         {"name": "A_TOKEN", "isSecret": True, "isRequired": True, "description": EVIL},
         {"name": "B", "isRequired": True, "choices": [EVIL, "x" * 300]}]}], description=EVIL, title=EVIL)  # fmt: skip
     with registry(bad, entry("io.github.gone/wiki", status="deprecated", why=EVIL)) as asked:
-        async with scene(home, Odd(home, "odd"), registry=asked.address) as made, browser() as chromium:
-            page = await made.open(chromium, color_scheme=scheme)
+        async with scene(home, Odd(home, "odd"), registry=asked.address) as made:
+            page = await made.open(chromium, color_scheme="light")
             for path in ("add", "add?find=wiki", "add?find=wiki&what=io.github.evil/wiki", "add?what=" + EVIL_QUERY):
                 await page.goto(f"{made.root}/panel/{path}")
                 assert await page.evaluate("window.hit") is None, path
                 assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
-                await page.evaluate(axe)
-                found = await page.evaluate("axe.run()")
-                assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == [], (
-                    path
-                )
-                for width in (360, 1280, 2560):
-                    await page.set_viewport_size({"width": width, "height": 900})
-                    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+                await assert_accessible(page, path)
             assert (made.elsewhere, made.errors) == ([], [])

@@ -9,14 +9,14 @@ from typing import Any
 
 import anyio
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.auth.issuer import guarded
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway
 from tests.fixtures import era_server
 from tests.fixtures.odd import Odd, until
-from tests.panel.scene import browser, scene
+from tests.panel.scene import scene
 from tests.panel.test_actions import says, serve
 from tests.patience import stretched
 
@@ -35,8 +35,8 @@ FORM = {
 
 
 @pytest.mark.requirement("panel-actions", "panel-live")
-async def test_a_server_is_signed_in_to_and_out_of_and_two_panels_show_it(home: Path) -> None:
-    async with guarded() as server, scene(home) as made, browser() as chromium:
+async def test_a_server_is_signed_in_to_and_out_of_and_two_panels_show_it(chromium: Browser, home: Path) -> None:
+    async with guarded() as server, scene(home) as made:
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
         made.gateway.write({"web": {"url": server.url()}}, http=http)
         await until(lambda: made.gateway.server_names() == ["web"])
@@ -61,8 +61,8 @@ async def test_a_server_is_signed_in_to_and_out_of_and_two_panels_show_it(home: 
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_a_changed_tool_is_disabled_on_approvals(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium, made.gateway.client() as client:
+async def test_a_changed_tool_is_disabled_on_approvals(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made, made.gateway.client() as client:
         shelf = home / "shelf.json"
         await serve(made.gateway, shelf, "Drops one table")
         shelf.write_text(shelf.read_text().replace("Drops one table", "Drops every table"))
@@ -88,8 +88,8 @@ async def ask(client: Any, answers: list[Any]) -> None:
 
 
 @pytest.mark.requirement("panel-actions", "panel-live")
-async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium, made.gateway.client() as client:
+async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made, made.gateway.client() as client:
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
         command = [sys.executable, "-I", "-S", era_server.__file__, "2025-11-25", str(home / "notes")]
         made.gateway.write({"notary": {"command": command}}, http=http)
@@ -126,8 +126,8 @@ def said(result: Any) -> Any:
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_a_tool_is_tried_with_the_values_of_its_form(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium:
+async def test_a_tool_is_tried_with_the_values_of_its_form(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made:
         await serve(made.gateway, home / "shelf.json", "Drops one table", ask="off")
         page = await made.open(chromium, "server/shop?tool=shop_drop_table")
         for text in ("5", '"5"', "plum"):
@@ -138,8 +138,8 @@ async def test_a_tool_is_tried_with_the_values_of_its_form(home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-actions", "ask-every-way")
-async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium:
+async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made:
         await serve(made.gateway, home / "shelf.json", "Drops one table", ask="all")
         page = await made.open(chromium, "server/shop?tool=shop_drop_table")
         await expect(page.get_by_text("Your click is the answer")).to_be_visible()
@@ -179,11 +179,13 @@ async def go(page: Page, control: Locator, key: str = "Enter") -> None:
 
 
 @pytest.mark.requirement("panel-accessible")
-async def test_each_page_is_worked_by_keyboard_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_page_is_worked_by_keyboard_alone(
+    chromium: Browser, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cursor = home / "user" / ".cursor"
     cursor.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(cursor.parent))
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await go(page, page.get_by_role("link", name="Tools", exact=True))
         await go(page, page.get_by_role("searchbox"), "e")
@@ -224,8 +226,8 @@ async def test_each_page_is_worked_by_keyboard_alone(home: Path, monkeypatch: py
 
 
 @pytest.mark.requirement("panel-accessible")
-async def test_a_changed_tool_is_approved_by_keyboard_alone(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium:
+async def test_a_changed_tool_is_approved_by_keyboard_alone(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made:
         shelf = home / "shelf.json"
         await serve(made.gateway, shelf, "Drops one table")
         shelf.write_text(shelf.read_text().replace("Drops one table", "Drops every table"))
@@ -238,9 +240,9 @@ async def test_a_changed_tool_is_approved_by_keyboard_alone(home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-live")
-async def test_what_changed_while_a_page_was_loading_is_shown(home: Path) -> None:
+async def test_what_changed_while_a_page_was_loading_is_shown(chromium: Browser, home: Path) -> None:
     """Between a page and its stream of events nothing is lost."""
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         began = anyio.Event()
 
@@ -256,8 +258,8 @@ async def test_what_changed_while_a_page_was_loading_is_shown(home: Path) -> Non
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_what_is_pressed_before_the_page_is_ready_is_done_once_it_is(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_what_is_pressed_before_the_page_is_ready_is_done_once_it_is(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         let = anyio.Event()
 

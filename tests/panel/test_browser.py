@@ -9,18 +9,16 @@ import anyio
 import anyio.to_thread
 import httpx2
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.benchmarks.workloads import NULL_SERVER
 from tests.fixtures.odd import Odd, until
-from tests.panel.scene import EVIL, browser, scene
+from tests.panel.scene import EVIL, assert_accessible, scene
 from tests.patience import stretched
-from tests.tools import require_file
 from trayapp.panel.pages import ROWS
 
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
-AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 PAGES = (
     "",
     "server/odd",
@@ -43,8 +41,8 @@ PAGES = (
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_switches_reach_servers_yaml_the_gateway_and_a_client(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium, made.gateway.client() as client:
+async def test_switches_reach_servers_yaml_the_gateway_and_a_client(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made, made.gateway.client() as client:
         page = await made.open(chromium, "server/odd")
         await page.get_by_role("switch", name="echo is switched on", exact=True).click()
         await expect(page.get_by_role("status")).to_contain_text("Switched off: odd/echo")
@@ -69,8 +67,10 @@ async def test_switches_reach_servers_yaml_the_gateway_and_a_client(home: Path) 
 
 
 @pytest.mark.requirement("panel-actions", "panel-live")
-async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panels(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium, made.gateway.client() as client:
+async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panels(
+    chromium: Browser, home: Path
+) -> None:
+    async with scene(home, Odd(home, "odd")) as made, made.gateway.client() as client:
         other = await made.open(chromium, "activity")
         page = await made.open(chromium, "server/odd")
         await page.get_by_role("link", name="Try echo", exact=True).click()
@@ -92,8 +92,8 @@ async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panel
 
 
 @pytest.mark.requirement("panel-live")
-async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await expect(page.get_by_text("ready, idle")).to_be_visible()
         assert made.gateway.process is not None
@@ -107,9 +107,9 @@ async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(
 
 
 @pytest.mark.requirement("panel-live")
-async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself(home: Path) -> None:
+async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself(chromium: Browser, home: Path) -> None:
     names = [f"s{number:02}" for number in range(ROWS + 5)]
-    async with scene(home) as made, browser() as chromium:
+    async with scene(home) as made:
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
         entries = {name: {"command": "nothing", "enabled": False} for name in names}
         made.gateway.write(entries, http=http)
@@ -128,8 +128,8 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
 
 
 @pytest.mark.requirement("panel-accessible")
-async def test_by_keyboard_alone(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
@@ -148,28 +148,20 @@ async def test_by_keyboard_alone(home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-accessible")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(home: Path, scheme: str) -> None:
-    axe = require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8")
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         await made.gateway.ask("call", tool="odd_echo", args={})
-        page = await made.open(chromium, color_scheme=scheme)
+        page = await made.open(chromium, color_scheme="light")
         for path in (*PAGES, "enter?code=used"):  # the last one is the sign-in page
             await page.goto(f"{made.root}/panel/{path}")
             await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # what takes a while is there
-            await page.evaluate(axe)
-            found = await page.evaluate("axe.run()")
-            serious = [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]
-            assert serious == [], path
-            for width in (360, 1280, 2560):
-                await page.set_viewport_size({"width": width, "height": 900})
-                assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            await assert_accessible(page, path)
         assert (made.elsewhere, made.errors) == ([], [])
 
 
 @pytest.mark.requirement("panel-hostile")
-async def test_what_a_hostile_server_says_is_text(home: Path) -> None:
-    async with scene(home, Odd(home, "odd", ("--say", EVIL))) as made, browser() as chromium:
+async def test_what_a_hostile_server_says_is_text(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd", ("--say", EVIL))) as made:
         page = await made.open(chromium)
         await made.gateway.ask("call", tool="odd_echo", args={"text": EVIL, "more": EVIL + "x" * 1_000_000})
         for path in (*PAGES, "server/" + "%3Cscript%3E", "activity?words=%3Cscript%3Ewindow.hit=1%3C/script%3E"):
@@ -182,10 +174,10 @@ async def test_what_a_hostile_server_says_is_text(home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-hostile")
-async def test_the_error_and_the_question_of_a_hostile_server_are_text(home: Path) -> None:
+async def test_the_error_and_the_question_of_a_hostile_server_are_text(chromium: Browser, home: Path) -> None:
     asked = {"method": "elicitation/create", "params": {"message": EVIL, "requestedSchema": FORM}}
     dead = Odd(home, "dead", ("--say", EVIL, "--die", "initialize"))
-    async with scene(home, Odd(home, "odd"), dead) as made, browser() as chromium, made.gateway.client() as client:
+    async with scene(home, Odd(home, "odd"), dead) as made, made.gateway.client() as client:
         await made.gateway.state("dead", "failed")
         page = await made.open(chromium)
         async with anyio.create_task_group() as tasks:
@@ -202,8 +194,8 @@ async def test_the_error_and_the_question_of_a_hostile_server_are_text(home: Pat
 
 
 @pytest.mark.requirement("panel-hostile")
-async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(home: Path) -> None:
-    async with scene(home) as made, browser() as chromium:
+async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(chromium: Browser, home: Path) -> None:
+    async with scene(home) as made:
         shelf = home / "shelf.json"
         words = {"description": EVIL + "x" * 1_000_000, "inputSchema": {"type": "object", "properties": {EVIL: {}}}}
         tools = [{"name": name, **words} for name in ("plain", EVIL)]
@@ -229,8 +221,8 @@ async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(home: 
 
 
 @pytest.mark.requirement("panel-guarded")
-async def test_no_other_page_shows_the_panel_in_a_frame(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_no_other_page_shows_the_panel_in_a_frame(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await page.goto("about:blank")
         await page.set_content(f'<iframe src="{made.root}/panel/"></iframe>')

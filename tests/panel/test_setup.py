@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.fixtures.odd import Odd
-from tests.panel.scene import EVIL, Scene, browser, scene
+from tests.panel.scene import EVIL, Scene, scene
 from tests.patience import stretched
 from trayapp.panel.guide import READER, anchor, readable, sections
 from trayapp.service.guide import page as text_of
@@ -44,9 +44,9 @@ async def opened(made: Scene, page: Page) -> None:
 
 
 @pytest.mark.requirement("panel-setup", "setup")
-async def test_the_first_run_and_its_way_back(home: Path, files: dict[str, Path]) -> None:
+async def test_the_first_run_and_its_way_back(chromium: Browser, home: Path, files: dict[str, Path]) -> None:
     before = {name: path.read_bytes() for name, path in files.items()}
-    async with scene(home, Odd(home, "odd"), token_store="file") as made, browser() as chromium:
+    async with scene(home, Odd(home, "odd"), token_store="file") as made:
         page = await made.open(chromium)
         await page.get_by_role("link", name="Setup", exact=True).click()
         await expect(page.get_by_label("What notes starts")).to_have_text("notes-server --quick", timeout=DONE_MS)
@@ -78,8 +78,10 @@ async def test_the_first_run_and_its_way_back(home: Path, files: dict[str, Path]
 
 
 @pytest.mark.requirement("panel-setup")
-async def test_what_changed_since_it_was_shown_is_not_taken_over(home: Path, files: dict[str, Path]) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_what_changed_since_it_was_shown_is_not_taken_over(
+    chromium: Browser, home: Path, files: dict[str, Path]
+) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await opened(made, page)
         changed = {**SERVERS, "notes": {"command": "evil-server"}}
@@ -91,10 +93,10 @@ async def test_what_changed_since_it_was_shown_is_not_taken_over(home: Path, fil
 
 
 @pytest.mark.requirement("panel-setup", "panel-hostile")
-async def test_what_stands_in_an_ai_tools_file_is_text(home: Path, files: dict[str, Path]) -> None:
+async def test_what_stands_in_an_ai_tools_file_is_text(chromium: Browser, home: Path, files: dict[str, Path]) -> None:
     hostile = {EVIL: {"command": EVIL, "args": [EVIL], "env": {EVIL: EVIL}, "cwd": EVIL}}
     files["cursor"].write_text(json.dumps({"mcpServers": hostile}), encoding="utf-8")
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await opened(made, page)
         await expect(page.get_by_role("checkbox", name="img src")).to_be_visible()
@@ -107,8 +109,8 @@ async def test_what_stands_in_an_ai_tools_file_is_text(home: Path, files: dict[s
 
 
 @pytest.mark.requirement("panel-help")
-async def test_the_guide_is_read_in_the_panel(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, browser() as chromium:
+async def test_the_guide_is_read_in_the_panel(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         await page.get_by_role("link", name="Help", exact=True).click()
         chapters = page.get_by_role("navigation", name="Guide").get_by_role("link")

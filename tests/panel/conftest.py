@@ -1,0 +1,23 @@
+"""The browser that the panel's tests share. Never here: pages of it (scene.py)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser
+
+from tests.panel.scene import browser
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """One event loop for all tests here: a browser belongs to the loop that started it."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
+    """Started once for each worker: that takes longer than most tests. Each scene has sessions of its own in it."""
+    async with browser() as started:
+        yield started
