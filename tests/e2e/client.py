@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 
 from tests.patience import stretched
 
@@ -146,6 +147,19 @@ class RawClient(Conversation):
 
 
 @asynccontextmanager
+async def task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
+    """Open a task group; raise what alone failed in it as it was, so that a report begins with it."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        only = group.exceptions[0]
+        raise only from only.__cause__  # not from the group, which the report would begin with
+
+
+@asynccontextmanager
 async def client_of(
     argv: Sequence[str], env: Mapping[str, str], cwd: Path, version: str | None = "2025-11-25"
 ) -> AsyncIterator[RawClient]:
@@ -160,7 +174,7 @@ async def client_of(
         limit=LINE_LIMIT,
     )
     client = RawClient(process)
-    async with anyio.create_task_group() as tasks:
+    async with task_group() as tasks:
         tasks.start_soon(client.read)
         try:
             if version is not None:

@@ -17,7 +17,7 @@ import anyio.abc
 import httpx2
 
 from tests.e2e.cell import MODERN
-from tests.e2e.client import PATIENCE_S, Conversation, Message
+from tests.e2e.client import PATIENCE_S, Conversation, Message, task_group
 from tests.patience import stretched
 
 STREAMS = "application/json, text/event-stream"
@@ -164,7 +164,7 @@ async def http_client(
         httpx2.AsyncClient(
             headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES, limits=FRESH
         ) as http,
-        anyio.create_task_group() as tasks,
+        task_group() as tasks,
     ):
         if sse:
             older = SseClient(http, url, tasks)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.running import launch, run_cli
 from tests.e2e.cell import MODERN
-from tests.e2e.client import Conversation, RpcFailure, client_of
+from tests.e2e.client import Conversation, RpcFailure, client_of, task_group
 from tests.e2e.gateway import Gateway
 from tests.e2e.http_client import STREAMS, http_client
 from tests.fixtures import notes_server
@@ -86,7 +86,7 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
     await gateway.known()
     base = gateway.snapshot()["gateway"]["http_url"].removesuffix("/mcp")
     rng = random.Random(SEED)
-    async with anyio.create_task_group() as tasks, AsyncExitStack() as doors:
+    async with task_group() as tasks, AsyncExitStack() as doors:
         await doors.enter_async_context(terminal(gateway))
         clients: list[Conversation] = [await doors.enter_async_context(gateway.client())]
         search = [*own_command(), "stdio", "--expose", "search"]
@@ -119,7 +119,7 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
                 pass
 
         for first in range(0, CALLS, AT_ONCE):
-            async with anyio.create_task_group() as calls:
+            async with task_group() as calls:
                 for mark in range(first, first + AT_ONCE):
                     calls.start_soon(call, mark)
         tasks.cancel_scope.cancel()

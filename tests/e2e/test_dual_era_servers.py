@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from devtools.places import ROOT
 from tests.conformance.test_server import REFERENCE, listening
 from tests.e2e.cell import MODERN, Cell, capabilities
+from tests.e2e.client import task_group
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_matrix import FEATURES, roots
 from tests.e2e.test_one_name import params
@@ -237,7 +238,7 @@ async def test_a_server_that_nobodys_era_splits_has_one_process(
         await gateway.known()
         ways = [(way, revision) for way in ("shim", "http") for revision in revisions]
         async with people(gateway, ways, 12) as everybody:
-            async with anyio.create_task_group() as calls:
+            async with task_group() as calls:
                 for person in everybody:
                     calls.start_soon(person.client.request, "tools/call", params(person.modern, "s_echo"))
             await until(lambda: len(gateway.children()) == 1)

@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.e2e.cell import META, MODERN, capabilities
-from tests.e2e.client import RawClient
+from tests.e2e.client import RawClient, task_group
 from tests.e2e.gateway import Gateway
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("many-sessions"), pytest.mark.timeout(300)]
@@ -146,11 +145,11 @@ async def test_nothing_reaches_another_session(gateway: Gateway, tmp_path: Path)
     )
     gateway.start()
     await gateway.known()
-    async with members(gateway, tmp_path) as everybody, anyio.create_task_group() as tasks:
+    async with members(gateway, tmp_path) as everybody, task_group() as tasks:
         for member in everybody:
             if not member.modern:
                 tasks.start_soon(member.answer_questions)
-        async with anyio.create_task_group() as calls:
+        async with task_group() as calls:
             for member in everybody:
                 for lane in range(AT_ONCE):
                     chance = random.Random(f"{SEED}-{member.number}-{lane}")

@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.e2e.cell import META, MODERN, capabilities
-from tests.e2e.client import Conversation, RpcFailure
+from tests.e2e.client import Conversation, RpcFailure, task_group
 from tests.e2e.gateway import Gateway
 from tests.e2e.http_client import http_client
 from tests.e2e.test_sdk_clients import headers_of, url_of
@@ -101,8 +100,8 @@ async def people(
 
 async def all_at_once(everybody: list[Person], server: str) -> None:
     """Each makes the server ask so many times, all at the same moment."""
-    async with anyio.create_task_group() as tasks:
-        async with anyio.create_task_group() as calls:
+    async with task_group() as tasks:
+        async with task_group() as calls:
             for person in everybody:
                 tasks.start_soon(person.answer_questions)
                 for _ in range(QUESTIONS):

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tests.contract.http_servers import HttpServer, SupervisorView
+from tests.e2e.client import task_group
 from tests.e2e.gateway import Gateway
 from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
 from tests.faults.world import LONG
@@ -187,7 +188,7 @@ FAULTS = [
 
 @asynccontextmanager
 async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> AsyncIterator[tuple[Site, Trial]]:
-    async with anyio.create_task_group() as tasks:
+    async with task_group() as tasks:
         site = Site(tasks, way)
         await site.up()
         entry = {

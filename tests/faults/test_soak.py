@@ -18,7 +18,7 @@ import anyio
 import psutil
 import pytest
 
-from tests.e2e.client import RawClient
+from tests.e2e.client import RawClient, task_group
 from tests.e2e.gateway import Gateway
 from tests.faults.world import LONG, Counting, calls, outcome, takes_long
 
@@ -106,7 +106,7 @@ async def test_in_long_use_memory_and_descriptors_of_the_gateway_stay(gateway: G
     await gateway.settled(lambda: not any(row["pid"] for row in gateway.snapshot()["servers"]))
     before = psutil.Process(gateway.pid).num_fds()
     soak = Soak(gateway, servers)
-    async with anyio.create_task_group() as tasks:
+    async with task_group() as tasks:
         for _ in range(CLIENTS):
             tasks.start_soon(soak.be_clients)
         tasks.start_soon(soak.disturb)

@@ -24,7 +24,7 @@ from typing import Any
 import anyio
 import psutil
 
-from tests.e2e.client import RawClient
+from tests.e2e.client import RawClient, task_group
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import alive, until
 from tests.patience import stretched
@@ -314,7 +314,7 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
 
     async with gateway.client() as client:
         await client.call(tool, n="first")
-        async with anyio.create_task_group() as tasks:
+        async with task_group() as tasks:
             tasks.start_soon(call_on, client)
             yield took
             enough = len(took) + 2
