@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tests.conformance.suite import NEUTRAL, PASSED, WHOLE_RUN_S, Run, run_serve
 from tests.e2e.gateway import gateway_in
 
 REFERENCE = [sys.executable, "-m", "tests.conformance.reference.server"]
+START = Path(__file__).parent / "reference" / "start.py"
 ADAPTER = [sys.executable, "-m", "tests.conformance.adapter"]
 
 QUICK_SHELL = "/bin/sh"  # nothing is needed of the user's own, whose rc files may take seconds
@@ -70,11 +72,31 @@ def listening(argv: list[str], **env: str) -> Iterator[str]:
             process.kill()
 
 
+@contextmanager
+def quick_reference() -> Iterator[list[str]]:
+    """The command of a reference server over stdio, forked where that can be done; its way is the last argument."""
+    if not hasattr(os, "fork"):
+        yield REFERENCE
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="mm-") as folder,
+        listening([*REFERENCE, "--forks", str(Path(folder) / "s")]) as path,
+    ):
+        yield [sys.executable, "-I", "-S", str(START), path]
+
+
 @pytest.fixture(scope="module")
 def reference() -> Iterator[str]:
     """The reference server over HTTP."""
     with listening([*REFERENCE, "--http"]) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[list[str]]:
+    """What starts the reference server over stdio."""
+    with quick_reference() as argv:
+        yield argv
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +111,11 @@ def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable
     return run
 
 
-def entry(backend: str, url: str) -> dict[str, Any]:
+def entry(backend: str, url: str, command: list[str]) -> dict[str, Any]:
     """The reference server in servers.yaml."""
     if backend == "http":
         return {"url": url, "type": "http"}
-    return {"command": [*REFERENCE, f"--{backend}"], "cwd": str(ROOT)}
+    return {"command": [*command, f"--{backend}"], "cwd": str(ROOT)}
 
 
 @pytest.mark.requirement("conformance-direct")
@@ -108,13 +130,13 @@ def test_the_reference_server_passes_all_that_a_revision_requires(direct: Callab
 @pytest.mark.requirement("conformance-through")
 @pytest.mark.parametrize(("name", "way"), RUNS, ids=[f"{n}-{w.backend}{'-shim' * w.shim}" for n, w in RUNS])
 def test_what_passes_direct_passes_through_us(
-    direct: Callable[[str], Run], reference: str, home: Path, tmp_path: Path, name: str, way: Way
+    direct: Callable[[str], Run], reference: str, quick: list[str], home: Path, tmp_path: Path, name: str, way: Way
 ) -> None:
     edition, *selection = SETS[name]
     baseline = direct(name)
     with gateway_in(home) as gateway:
         http = {"enabled": not way.shim, "port": 0, "token": False}
-        gateway.write({"reference": entry(way.backend, reference)}, http=http, tool_prefix="none")
+        gateway.write({"reference": entry(way.backend, reference, quick)}, http=http, tool_prefix="none")
         gateway.env["SHELL"] = QUICK_SHELL
         gateway.start()
         gateway.control("settle")
@@ -131,13 +153,13 @@ def test_what_passes_direct_passes_through_us(
 @pytest.mark.parametrize("idle", [False, True], ids=["gone", "idle"])
 @pytest.mark.parametrize("backend", ["stdio", "http"])
 def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
-    direct: Callable[[str], Run], reference: str, home: Path, tmp_path: Path, backend: str, idle: bool
+    direct: Callable[[str], Run], reference: str, quick: list[str], home: Path, tmp_path: Path, backend: str, idle: bool
 ) -> None:
     """They have used the server, which speaks both eras; and they are gone, or there is one that says nothing."""
     edition, *selection = SETS["2026-07-28"]
     with gateway_in(home) as gateway:
         http = {"enabled": True, "port": 0, "token": False}
-        gateway.write({"reference": entry(backend, reference)}, http=http, tool_prefix="none")
+        gateway.write({"reference": entry(backend, reference, quick)}, http=http, tool_prefix="none")
         gateway.env["SHELL"] = QUICK_SHELL
         gateway.start()
         gateway.control("settle")

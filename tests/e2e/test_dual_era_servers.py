@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from devtools.places import ROOT
-from tests.conformance.test_server import REFERENCE, listening
+from tests.conformance.test_server import REFERENCE, listening, quick_reference
 from tests.e2e.cell import MODERN, Cell, capabilities
 from tests.e2e.client import task_group
 from tests.e2e.gateway import Gateway
@@ -45,10 +45,17 @@ CALLS = {
 Outcomes = dict[str, Any]
 
 
+@pytest.fixture(scope="module")
+def quick() -> Iterator[list[str]]:
+    """What starts the reference server over stdio."""
+    with quick_reference() as argv:
+        yield argv
+
+
 @contextmanager
-def server_of(sdk: str, transport: str) -> Iterator[dict[str, Any]]:
+def server_of(sdk: str, transport: str, quick: list[str]) -> Iterator[dict[str, Any]]:
     """An entry of servers.yaml."""
-    argv = [*REFERENCE, f"--{transport}"]
+    argv = [*(quick if transport == "stdio" else REFERENCE), f"--{transport}"]
     if sdk == "typescript":
         require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
         argv = [require("node"), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
@@ -125,11 +132,11 @@ async def _roots(context: Any) -> types.ListRootsResult:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("sdk", ["python", "typescript"])
 async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_direct(
-    gateway: Gateway, sdk: str, transport: str, first: str, gone: bool
+    gateway: Gateway, quick: list[str], sdk: str, transport: str, first: str, gone: bool
 ) -> None:
     """The first one has used the server, and is idle or gone; then come the other era's, then its own again."""
     second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
-    with server_of(sdk, transport) as entry:
+    with server_of(sdk, transport, quick) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()
         await gateway.known()

@@ -1,6 +1,7 @@
 """The reference server itself, over stdio or Streamable HTTP, and what changes in it while it runs.
 
 `python -m tests.conformance.reference.server --stdio | --older | --http`; over HTTP its first line is its URL.
+`--forks SOCKET` is one that forks: its imports take a second, and a session over stdio may need a process of its own.
 Never here: what tools, prompts and resources hold.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
+import signal
 import socket
 import sys
 import warnings
@@ -182,13 +185,43 @@ async def _over_http(server: Reference) -> None:
         await uvicorn.Server(uvicorn.Config(app, log_level=logging.CRITICAL)).serve([listener])
 
 
+def serve_forks(path: str) -> None:
+    """Be a server over stdio for everyone who sends its way and standard streams (start.py), in a child."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        print(path, flush=True)
+        while True:
+            asking = listener.accept()[0]
+            if os.fork() == 0:
+                break
+            asking.close()
+    way, ends, _, _ = socket.recv_fds(asking, 100, 3)  # `asking` stays open: its end is the end of this process
+    for number, end in enumerate(ends):
+        os.dup2(end, number)
+        os.close(end)
+    serve(way.decode())
+    os._exit(0)
+
+
+def serve(way: str) -> None:
+    """Be one server until its client is gone."""
+    ways = {"--stdio": _over_stdio, "--older": _over_stdio_as_of_2025, "--http": _over_http}
+    anyio.run(ways[way], Reference())
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser()
-    ways = {"--stdio": _over_stdio, "--older": _over_stdio_as_of_2025, "--http": _over_http}
-    parser.add_argument("way", choices=ways)
+    parser.add_argument("way", choices=("--stdio", "--older", "--http", "--forks"))
+    parser.add_argument("socket", nargs="?")
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    anyio.run(ways[parser.parse_args(["--", *sys.argv[1:]]).way], Reference())
+    chosen = parser.parse_args(["--", *sys.argv[1:]])
+    if chosen.way == "--forks":
+        serve_forks(chosen.socket)
+    else:
+        serve(chosen.way)
 
 
 if __name__ == "__main__":
