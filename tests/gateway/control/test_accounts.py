@@ -18,6 +18,7 @@ from tests.auth.issuer import Guarded, Issuer, browse, guarded
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import Client, Wire, as_link
+from tests.patience import stretched
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
 from trayapp.auth.sealed import SealedFile
@@ -136,7 +137,7 @@ async def town(folder: Path) -> AsyncIterator[Town]:
     async with anyio.create_task_group() as tasks:
         made = Town(folder, tasks)
         try:
-            with anyio.fail_after(40):
+            with anyio.fail_after(stretched(40.0)):
                 yield made
         finally:
             await made.gateway.services.pool.stop()
@@ -626,7 +627,7 @@ async def test_a_server_that_rests_is_not_ready_once_its_sign_in_is_gone(tmp_pat
         await made.gateway.services.pool.find("web").fetch()
         await made.gateway.services.pool.find("web").close()
         await made.gateway.services.pool.find("public").close()
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             while (made.row()["state"], made.row("public")["state"]) != ("idle", "idle"):  # noqa: ASYNC110 (probes end)
                 await anyio.sleep(0.01)
         await made.control().result("logout", {"server": "web"})
