@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.status import GatewayStatus, Problem, ServerStatus, SessionStatus, Snapshot, ToolCounts
+from trayapp.model.status import GatewayStatus, ServerStatus, SessionStatus, Snapshot, ToolCounts
 
 FAILED = {"title": "npx is not installed", "hint": "Install node"}
 

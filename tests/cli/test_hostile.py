@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.cli.running import FakeGateway, run_cli
 from trayapp.catalog.cache import file_name
 from trayapp.gateway.process.server_logs import StderrFiles
-from trayapp.model.errors import ServerError
+from trayapp.model.errors import Problem, ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import log_name
-from trayapp.model.status import GatewayStatus, Problem, ServerStatus, SessionStatus, Snapshot
+from trayapp.model.status import GatewayStatus, ServerStatus, SessionStatus, Snapshot
 from trayapp.model.text import CONTROLS
 from trayapp.service.logging import RedactingFormatter
 

@@ -13,8 +13,9 @@ import pytest
 from tests.cli.running import FakeGateway, Launch, run_cli
 from tests.cli.samples import FAILED, as_sent, full_snapshot, server, snapshot
 from trayapp.cli import status_view as view
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.status import ConfinementStatus, KeyringState, Problem, RefusedAccess, SignInStatus, ToolCounts
+from trayapp.model.status import ConfinementStatus, KeyringState, RefusedAccess, SignInStatus, ToolCounts
 from trayapp.wire.control import SNAPSHOT, WATCH
 
 

@@ -26,12 +26,12 @@ from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.scopes.projects import Look, no_projects
 from trayapp.gateway.sessions.peer import FramePeer
 from trayapp.gateway.sessions.session import Session
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
-from trayapp.model.status import Problem
 from trayapp.wire.connection_limits import PendingConnections
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher

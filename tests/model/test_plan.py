@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trayapp.model.errors import Problem
 from trayapp.model.plan import Config, Plan, plan
 from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import Settings
-from trayapp.model.status import Problem
 
 A, B, C = (ServerConfig(name, command=name) for name in "abc")
 

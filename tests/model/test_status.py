@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import (
     SNAPSHOT_VERSION,
     GatewayStatus,
     NewerSnapshotError,
-    Problem,
     ServerStatus,
     SessionStatus,
     ShapeError,

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trayapp.model.child import ChildState
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import (
     AskStatus,
     GatewayState,
     GatewayStatus,
     KeyringState,
-    Problem,
     ServerStatus,
     SessionStatus,
     ShownArgument,

@@ -9,6 +9,7 @@ import pytest
 
 from tests.gateway.calls.test_server_requests import ABLE, META, enveloped, older, tool_call
 from tests.gateway.world import echo_of, house, serve, server
+from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import dumps, loads
 from trayapp.wire.messages import (
@@ -150,9 +151,8 @@ async def test_a_newer_client_discovers_us_and_every_list_has_its_hints(tmp_path
         for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
             listed = await client.result(method, enveloped({}))
             assert (listed["resultType"], listed["ttlMs"], listed["cacheScope"]) == ("complete", LIST_TTL_MS, "private")
-        assert client.session is not None
-        assert client.session.status.protocol == "2026-07-28"
-        assert client.session.status.client == "new"
+        (status,) = snapshot_of(made.gateway).gateway.sessions
+        assert (status.protocol, status.client) == ("2026-07-28", "new")
 
 
 @pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "nope"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -17,7 +18,9 @@ from trayapp.auth.grant import Grant, GrantLostError, SignInError, covers, from_
 from trayapp.auth.vault import Vault
 from trayapp.model.errors import KeyringUnavailableError
 from trayapp.model.known_secrets import KNOWN
-from trayapp.model.status import SignInStatus
+
+if TYPE_CHECKING:
+    from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +182,8 @@ class Account:
         """Return the state to show, or None if it was not read yet or cannot be read."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
+        from trayapp.model.status import SignInStatus  # loaded with its first use
+
         grant = self._grant
         if grant is None or not grant.access_token or not self._fits(grant) or grant.header == self._refused:
             return SignInStatus(False, wanted=self.wanted)

@@ -26,10 +26,10 @@ from trayapp.auth.grant import (
     account_key,
 )
 from trayapp.auth.vault import RecordPlace, Vault
-from trayapp.model.status import SignInStatus
 
 if TYPE_CHECKING:
     from trayapp.auth.callback import Callback
+    from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
 

@@ -17,13 +17,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
 from trayapp.auth.chunks import Records
 from trayapp.model.errors import KeyringUnavailableError, UsageError
-from trayapp.model.status import KeyringState
+
+if TYPE_CHECKING:
+    from trayapp.model.status import KeyringState
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ import anyio.to_thread
 
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings, confine_of
-from trayapp.model.status import ConfinementStatus
 
 if TYPE_CHECKING:
     from trayapp.confinement.record import Refusal, RefusalRecord
+    from trayapp.model.status import ConfinementStatus
 
 _LAST_LOADED = "trayapp.confinement.start"  # imported when the first server is confined
 log = logging.getLogger(__name__)

@@ -27,10 +27,9 @@ from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
 from trayapp.config.layers.trust import TrustStore
 from trayapp.config.problems import UnparsableError
-from trayapp.model.errors import MultiMcpError, UsageError
+from trayapp.model.errors import MultiMcpError, UsageError, problem_json
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
-from trayapp.model.status import problem_json
 from trayapp.model.text import clean, count, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 

@@ -12,8 +12,7 @@ from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, locked, read_bytes, storage_error, write_atomic
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import too_large
-from trayapp.model.errors import FileChangedError, StorageError
-from trayapp.model.status import Problem
+from trayapp.model.errors import FileChangedError, Problem, StorageError
 
 LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry

@@ -16,7 +16,7 @@ from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, w
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import BOM, without_comments
 from trayapp.config.yaml.splices import Splice, spliced
-from trayapp.model.status import Problem
+from trayapp.model.errors import Problem
 
 DEFAULT_STEP = "  "
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s"{}\[\],:/]+', re.DOTALL)

@@ -19,7 +19,7 @@ from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, w
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import BOM
 from trayapp.config.yaml.splices import Splice, spliced
-from trayapp.model.status import Problem
+from trayapp.model.errors import Problem
 
 _INLINE_TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from trayapp.model.errors import ConfigError
-from trayapp.model.status import Problem
+from trayapp.model.errors import ConfigError, Problem
 
 SHOWN_CHARACTERS = 60  # of a word from the file: a problem is one line
 

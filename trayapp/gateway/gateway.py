@@ -58,14 +58,15 @@ from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
 from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.status import GatewayState, Problem
 from trayapp.wire.messages import Call, Params
 
 if TYPE_CHECKING:
+    from trayapp.model.status import GatewayState
     from trayapp.packages.locks import Locks
     from trayapp.panel.access import PanelAccess
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
@@ -18,7 +18,9 @@ from trayapp.gateway.exposure.listings import Listings
 from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.history.recorder import Recorder
 from trayapp.model.settings import Settings
-from trayapp.model.status import GatewayState
+
+if TYPE_CHECKING:
+    from trayapp.model.status import GatewayState
 
 
 class Spawn(Protocol):

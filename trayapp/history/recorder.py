@@ -16,9 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from trayapp.model.errors import StorageError
+from trayapp.model.errors import Problem, StorageError
 from trayapp.model.settings import HistorySettings
-from trayapp.model.status import Problem
 
 if TYPE_CHECKING:
     from trayapp.history.ended_call import Caller, EndedCall

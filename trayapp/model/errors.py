@@ -1,12 +1,15 @@
 """Every error that a person may see: what happened, what to do, and the exit code of the command.
 
+A problem in a file of the user is one, too. It is a value, because it is shown as long as it lasts.
+
 gateway/calls/errors turns these into JSON-RPC errors.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 
 class ExitCode(IntEnum):
@@ -253,3 +256,22 @@ class AmbiguousToolError(MultiMcpError):
     def __init__(self, asked: str, candidates: list[str]) -> None:
         super().__init__(f"{asked} means more than one tool", f"Say which server: {', '.join(candidates)}")
         self.candidates = candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error or warning in one of the user's files. `line` is 1-based, 0 = no line."""
+
+    file: str
+    line: int
+    message: str
+    hint: str = ""
+    column: int = 0
+    server: str | None = None
+    fatal: bool = True  # the file (server None) or the server's entry cannot be used
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Return `{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
+    keys = ("file", "line", "column", "server", "message", "hint", "fatal")
+    return {key: getattr(problem, key) for key in keys}

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trayapp.model.errors import Problem
 from trayapp.model.servers import ServerConfig, launch_settings
 from trayapp.model.settings import Settings, confine_of
-from trayapp.model.status import Problem
 
 
 @dataclass(frozen=True, slots=True)

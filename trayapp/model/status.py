@@ -10,7 +10,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, Problem, problem_json
 from trayapp.model.lifecycle import State
 
 SNAPSHOT_VERSION = 1
@@ -18,19 +18,6 @@ SNAPSHOT_VERSION = 1
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
 KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins live in memory
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An error or warning in one of the user's files. `line` is 1-based, 0 = no line."""
-
-    file: str
-    line: int
-    message: str
-    hint: str = ""
-    column: int = 0
-    server: str | None = None
-    fatal: bool = True  # the file (server None) or the server's entry cannot be used
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +225,6 @@ RARE = frozenset(
 def _server_json(server: ServerStatus) -> dict[str, Any]:
     """Return the server's fields. The RARE keys appear only if they have a value."""
     return {key: value for key, value in asdict(server).items() if key not in RARE or value is not None}
-
-
-def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return `{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
-    keys = ("file", "line", "column", "server", "message", "hint", "fatal")
-    return {key: getattr(problem, key) for key in keys}
 
 
 # --- from JSON, driven by the fields' types

@@ -16,11 +16,10 @@ from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.yaml import nodes as compose_module
 from trayapp.config.yaml.nodes import MAX_DEPTH, MAX_NODES, compose
 from trayapp.config.yaml.outline import outline
-from trayapp.model.errors import ConfigError
+from trayapp.model.errors import ConfigError, Problem
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import HistorySettings, HttpSettings, Profile, Settings
-from trayapp.model.status import Problem
 
 
 def read(text: str, *existing: str, windows: bool = False) -> Config:

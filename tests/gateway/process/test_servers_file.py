@@ -11,10 +11,9 @@ import anyio
 import pytest
 
 from trayapp.gateway.process.servers_file import Layers, Outcome, ServersFile
-from trayapp.model.errors import MultiMcpError, StorageError
+from trayapp.model.errors import MultiMcpError, Problem, StorageError
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.status import Problem
 
 pytestmark = pytest.mark.anyio
 ONE = "servers:\n  a: {command: x}\n"

@@ -17,9 +17,9 @@ from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.read.spelling import field_of, snake
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, text_node
+from trayapp.model.errors import Problem
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ServerConfig
-from trayapp.model.status import Problem
 
 OWN = "servers.yaml"
 Entry = Plain[str, Any]

@@ -17,8 +17,7 @@ from typing import Any
 
 from trayapp.config.files import FILE_MODE, locked, read_bytes, write_atomic
 from trayapp.config.layers.project import ProjectFile
-from trayapp.model.errors import StorageError
-from trayapp.model.status import Problem
+from trayapp.model.errors import Problem, StorageError
 
 log = logging.getLogger(__name__)
 

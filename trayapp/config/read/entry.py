@@ -19,9 +19,9 @@ from trayapp.config.read.fields import read_confine, read_keys, timed
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, is_extension
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
+from trayapp.model.errors import Problem
 from trayapp.model.servers import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
 from trayapp.model.settings import AskMode
-from trayapp.model.status import Problem
 
 MAX_PORT = 65_535
 MAX_NAME_CHARACTERS = 128

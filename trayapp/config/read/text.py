@@ -7,8 +7,8 @@ import re
 from typing import Any, NamedTuple
 
 from trayapp.config.problems import UnparsableError
+from trayapp.model.errors import Problem
 from trayapp.model.late import late
-from trayapp.model.status import Problem
 
 MAX_BYTES = 10_000_000  # a configuration of 1,000 servers with all their tools has 2 MB
 BOM = "\ufeff"

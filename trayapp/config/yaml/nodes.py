@@ -16,7 +16,7 @@ import yaml
 
 from trayapp.config.problems import InvalidValueError, UnparsableError, problem_at, shown
 from trayapp.config.read.text import BOM, TextPosition, check
-from trayapp.model.status import Problem
+from trayapp.model.errors import Problem
 
 ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
 

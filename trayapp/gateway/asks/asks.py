@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from trayapp.gateway.asks.preview import NAME_LONGEST, Shown, marked, shown_text
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.status import AskStatus, ShownArgument
+
+if TYPE_CHECKING:
+    from trayapp.model.status import AskStatus
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +73,8 @@ class OpenAsk:
     @property
     def status(self) -> AskStatus:
         """Return the ask as the snapshot shows it."""
+        from trayapp.model.status import AskStatus, ShownArgument  # loaded with the first snapshot
+
         subject, question = self.subject, self.question
         return AskStatus(
             id=self.id,

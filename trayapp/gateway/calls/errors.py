@@ -10,12 +10,12 @@ from trayapp.catalog.resources import AmbiguousResourceError
 from trayapp.model.errors import (
     AmbiguousToolError,
     MultiMcpError,
+    Problem,
     ServerError,
     ServerNotFoundError,
     ToolNotFoundError,
 )
 from trayapp.model.redact import redacted
-from trayapp.model.status import Problem
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 _UNDOING = re.compile(r"multi-mcp (?:enable|approve|trust|allow|remove|import|connect)\b")

@@ -28,9 +28,8 @@ from trayapp.gateway.control.history import HistoryRequests
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.control.updates import UpdateRequests
 from trayapp.gateway.gateway import Gateway
-from trayapp.model.errors import MultiMcpError, ServerError
+from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State
-from trayapp.model.status import problem_json
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher, RequestContext

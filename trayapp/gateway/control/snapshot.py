@@ -9,10 +9,11 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
+from trayapp.gateway.sessions.session import Session
 from trayapp.model.errors import ServerError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, Snapshot
+from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
 
 def snapshot_of(gateway: Gateway) -> Snapshot:
@@ -25,7 +26,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
         # A request of 2026-07-28 over HTTP is a session of its own. It ends before anybody could read about it.
-        sessions=tuple(session.status for session in gateway.sessions if session.lasting),
+        sessions=tuple(_session(session) for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,
         today=_today(gateway),
@@ -81,6 +82,10 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         unlisted=_unknown_lists(connection, offer),
         confinement=gateway.services.confinements.status(server.name),
     )
+
+
+def _session(session: Session) -> SessionStatus:
+    return SessionStatus(session.client.name, session.transport, session.client.protocol, session.seen.exposure.mode)
 
 
 def _today(gateway: Gateway) -> CallsToday | None:

@@ -29,10 +29,9 @@ from trayapp.inspection.subjects import (
     subjects_of,
     tools_of,
 )
-from trayapp.model.errors import StorageError
+from trayapp.model.errors import Problem, StorageError
 from trayapp.model.offer import Item, Offer
 from trayapp.model.settings import Settings
-from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
-from trayapp.model.errors import LEAVE_IT
+from trayapp.model.errors import LEAVE_IT, Problem
 from trayapp.model.offer import Item
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import PrefixMode
-from trayapp.model.status import Problem, ToolCounts
+
+if TYPE_CHECKING:
+    from trayapp.model.status import ToolCounts
 
 ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no switch of `expose` renames a tool
 
@@ -159,16 +162,18 @@ class Catalog:
 
     def counts(self, server: str) -> ToolCounts:
         """Return how many tools a server has: all, exposed, gone, withheld."""
-        return self._counts.get(server, ToolCounts())
+        from trayapp.model.status import ToolCounts  # loaded with the first snapshot
+
+        return ToolCounts(*self._counts.get(server, ()))
 
     @cached_property
-    def _counts(self) -> dict[str, ToolCounts]:
+    def _counts(self) -> dict[str, tuple[int, int, int, int]]:
         known = Counter(server for server, _ in self.tools)
         hidden = Counter(server for server, _ in self.hidden)
         withheld = Counter(server for (server, _), why in self.hidden.items() if why.model in (WAITS, UNTAKEABLE))
         gone = {name: len(self.gone_of(entry)) for name, entry in self.config.servers.items()}
         return {
-            name: ToolCounts(known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
+            name: (known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
             for name in self.config.servers
         }
 

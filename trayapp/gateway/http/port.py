@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 
 from trayapp.gateway.http.tokens import ClientTokens
+from trayapp.model.errors import Problem
 from trayapp.model.settings import HttpSettings
-from trayapp.model.status import Problem
 from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 

@@ -18,10 +18,9 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import sample_text, with_sample
 from trayapp.config.store import ConfigStore
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, Problem
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.status import Problem
 
 log = logging.getLogger(__name__)
 

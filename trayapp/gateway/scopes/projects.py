@@ -19,9 +19,8 @@ from trayapp.config.files import signature
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.layers.trust import TrustStore, untrusted_problem
 from trayapp.gateway.scopes.folder_probes import FolderProbes
-from trayapp.model.errors import StorageError
+from trayapp.model.errors import Problem, StorageError
 from trayapp.model.plan import Config
-from trayapp.model.status import Problem
 
 if TYPE_CHECKING:
     from trayapp.config.layers.overlay import Overlay

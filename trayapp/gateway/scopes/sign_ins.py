@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.grant import AccountKey, account_key
@@ -15,7 +15,9 @@ from trayapp.gateway.services import Services
 from trayapp.model.errors import KeyringLockedError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ServerConfig, auth_of
-from trayapp.model.status import SignInStatus
+
+if TYPE_CHECKING:
+    from trayapp.model.status import SignInStatus
 
 log = logging.getLogger(__name__)
 

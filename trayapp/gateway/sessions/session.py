@@ -31,7 +31,6 @@ from trayapp.gateway.sessions.lists import LIST_KINDS, ClientLists
 from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.status import SessionStatus
 from trayapp.wire.capabilities import APPS, NO_KIND, declares, kind_of, with_user
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, with_cache_members, with_members
@@ -105,11 +104,6 @@ class Session:
             if kind != self.kind:
                 self.kind, self._is_read = kind, False
                 self.follow(self.view)
-
-    @property
-    def status(self) -> SessionStatus:
-        """Return the session's part of the snapshot."""
-        return SessionStatus(self.client.name, self.transport, self.client.protocol, self.seen.exposure.mode)
 
     @property
     def questioner(self) -> ServerRequests:

@@ -19,10 +19,9 @@ from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import ConfigStore
 from trayapp.model.browser_servers import WHY, is_browser
-from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
+from trayapp.model.errors import ConfigError, MissingVariableError, Problem, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
-from trayapp.model.status import Problem
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 

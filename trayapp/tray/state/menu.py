@@ -8,8 +8,9 @@ from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus
+from trayapp.model.status import AskStatus, KeyringState, ServerStatus
 from trayapp.tray.state import texts
 from trayapp.tray.state.state import (
     SEPARATOR,

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trayapp.model.child import ChildState
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import SAMPLE
-from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus, Snapshot
+from trayapp.model.status import AskStatus, KeyringState, ServerStatus, Snapshot
 
 
 class IconKind(StrEnum):

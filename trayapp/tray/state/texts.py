@@ -11,9 +11,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
-from trayapp.model.status import AskStatus, KeyringState, Problem, ServerStatus, ShownArgument
+from trayapp.model.status import AskStatus, KeyringState, ServerStatus, ShownArgument
 from trayapp.model.text import ELLIPSIS, count, one_line, shortened, width
 from trayapp.tray.state.state import Offered
 
