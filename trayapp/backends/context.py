@@ -33,7 +33,10 @@ async def _no_wait() -> None:
 
 @dataclass(frozen=True, slots=True)
 class BackendContext:
-    """The settings and callbacks that all connections share."""
+    """The settings and callbacks that all connections share.
+
+    It is broad because connections see the gateway through nothing else.
+    """
 
     clock: Clock
     settings: Callable[[], Settings]

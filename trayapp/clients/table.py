@@ -23,7 +23,7 @@ NAME = "multi-mcp"  # the name of our entry in every client
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One MCP client.
+    """One MCP client. It is broad because it has a field for each way in which clients differ.
 
     `files`: where it keeps the user's servers. The first that exists counts, else the first whose folder exists.
     `installed`: folders or files that show that it is installed, if the folder of the file does not show it.

@@ -426,9 +426,12 @@ def _prefer_pidfd() -> None:
 async def collect_garbage() -> None:
     """Collect garbage from now on, once clients have their first answers: cli/become put it off.
 
-    Objects of the start stay. A first run leaves some MiB of garbage among them.
+    Objects of the start stay. A first run leaves some MiB of garbage among them. They are looked through once, when
+    clients have settled: the first collection, due at once, would make the first calls wait.
     """
+    gc.freeze()
     gc.enable()
     await anyio.sleep(SETTLED_S)
+    gc.unfreeze()
     gc.collect()
     gc.freeze()

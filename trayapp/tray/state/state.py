@@ -183,7 +183,7 @@ ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What menu, icon, and notifications are made of.
+    """What menu, icon, and notifications are made of. It is broad because it answers each of their questions once.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
     - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such a move wrong. The top
