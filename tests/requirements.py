@@ -351,6 +351,7 @@ REQUIREMENTS: dict[str, str] = {
     "tray-submenus": "Panels that read the menu level by level (KDE, LXQt) get every submenu, and none is stale.",
     "tray-panel-without-menu": "Without a menu the state's notification has buttons, and `multi-mcp quit` ends it.",
     "reconnect-awake": "Reconnect all reconnects what is in use, failed or kept alive; it wakes no server that sleeps.",
+    "tray-click-one-thread": "A click is carried out and told on one thread of its own, with one request.",
     "tray-threads": "300 updates from 6 threads at once end in the newest state.",
     "tray-panel-late": "A panel that starts after us, or again, gets the icon; so does an XEmbed tray.",
     "tray-no-host": "With no panel, bus or display the app goes on and is told once; a later panel gets the icon.",

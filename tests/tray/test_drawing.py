@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.tray.states import server, snapshot
+from tests.tray.test_actions import ONE, World
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.installed import Update
-from trayapp.service.supervisor import SupervisorView
+from trayapp.service.supervisor import Supervisor, SupervisorView
+from trayapp.tray.actions import Actions
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws
 from trayapp.tray.state.notices import Notice
@@ -229,6 +232,40 @@ class FakeFace:
 
     def withdraw(self, key: str) -> None:
         return
+
+
+class NotingFace(FakeFace):
+    """Notes on which thread a notice is shown."""
+
+    def __init__(self, threads: SimpleQueue[threading.Thread]) -> None:
+        self._threads = threads
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        self._threads.put(threading.current_thread())
+        return True
+
+
+@pytest.mark.requirement("tray-click-one-thread")
+def test_a_click_is_asked_for_and_told_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, told = SimpleQueue[threading.Thread](), SimpleQueue[threading.Thread]()
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        started.append(thread)
+        start(thread)
+
+    def ask(method: str, params: dict[str, Any]) -> Any:
+        asked.put(threading.current_thread())
+        return ONE
+
+    app = App(some_sources()[0], NotingFace(told), lambda: 100.0, Update(str(tmp_path)))
+    app.join(Actions(replace(World(tmp_path).means, ask=ask)), cast(Supervisor, None))  # a click needs none
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    app.click(Action(Verb.RECONNECT, "github"))
+    shown_by = told.get(timeout=PATIENCE_S)
+    assert [asked.get_nowait()] == [shown_by] == started
+    assert asked.empty()
 
 
 def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_path: Path) -> None:
