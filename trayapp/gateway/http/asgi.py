@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,13 +11,14 @@ import anyio
 
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.messages import INVALID_REQUEST, PARSE_ERROR, RpcError, is_request_id
+from trayapp.wire.messages import INVALID_REQUEST, PARSE_ERROR, Reply, RequestId, RpcError, is_request_id
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 Line = tuple[bytes, bytes]  # name, in lower case, and value of a header
 
 JSON = "application/json"
 STREAM = "text/event-stream"
+PART_BYTES = 1 << 18  # of a large answer; as much as asyncio reads at once
 CONNECTION = "multi_mcp.connection"  # in the state of a scope: the HttpConnection (server)
 
 
@@ -75,6 +77,23 @@ async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, m
     await send({"type": "http.response.body", "body": body})
 
 
+async def respond_with(send: Any, reply: Reply, request_id: RequestId, status: int, more: Sequence[Line]) -> None:
+    """Send a request's answer: a large one in parts, since each layer below makes a copy of what it gets."""
+    id_json = dumps(request_id)
+    if reply.size <= PART_BYTES:
+        await respond(send, reply.with_id(id_json), status, more=more)
+        return
+    pieces = reply.pieces(id_json)
+    headers = [(b"content-length", str(sum(map(len, pieces))).encode()), *more, (b"content-type", JSON.encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    for piece in pieces:
+        for start in range(0, len(piece), PART_BYTES):
+            part = piece[start : start + PART_BYTES]
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await asyncio.sleep(0)  # lets others send, and the server see that the client is gone
+    await send({"type": "http.response.body"})
+
+
 async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
     """Send the head of an event stream."""
     headers = [
@@ -103,6 +122,10 @@ class HttpRequest:
     async def respond(self, body: bytes, status: int = 200, kind: str = JSON) -> None:
         """Send one whole answer."""
         await respond(self.send, body, status, kind, self.more)
+
+    async def answer(self, request_id: RequestId, reply: Reply, status: int = 200) -> None:
+        """Send a request's answer."""
+        await respond_with(self.send, reply, request_id, status, self.more)
 
     async def refuse(self, status: int, error: RpcError, request_id: Any = None) -> None:
         """Send a JSON-RPC error with an HTTP status."""

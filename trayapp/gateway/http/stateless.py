@@ -15,7 +15,6 @@ from trayapp.gateway.http.asgi import Headers, HttpRequest, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
-from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -128,7 +127,7 @@ class StatelessHttp:
                 peer.request(message["id"], message["method"], message.get("params"), stream)
                 reply = await stream.answered(DEFERRED_S)
                 if reply is not None:
-                    await request.respond(reply.with_id(dumps(message["id"])), status_of(reply))
+                    await request.answer(message["id"], reply, status_of(reply))
                 else:
                     await stream.pour(request, tasks.cancel_scope)
                 tasks.cancel_scope.cancel()

@@ -13,7 +13,6 @@ from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions
 from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.sessions.lists import LISTS
-from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
 from trayapp.wire.mirror_headers import VERSION_HEADER
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
@@ -94,7 +93,7 @@ class StreamableHttp:
         else:
             self._sessions.add(session, params, str(reply.message["result"]["protocolVersion"]))
             request.more.append(session_line(session.id))
-        await request.respond(reply.with_id(dumps(message["id"])))
+        await request.answer(message["id"], reply)
 
     # -- POST ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +118,7 @@ class StreamableHttp:
         take(peer, message, stream)
         reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
         if reply is not None:
-            await request.respond(reply.with_id(dumps(message["id"])))
+            await request.answer(message["id"], reply)
         else:
             await stream.carry(request, priming(stream, session))
 
