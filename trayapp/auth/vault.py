@@ -224,7 +224,11 @@ class Vault:
             text = await self.read(NAMES, asked=True)
         except KeyringUnavailableError:
             text = None
-        return _names(text)
+        try:
+            read = json.loads(text or "[]")
+        except ValueError:
+            return []
+        return sorted(name for name in read if isinstance(name, str)) if isinstance(read, list) else []
 
     async def _list(self, names: set[str]) -> bool:
         return await self.write(NAMES, json.dumps(sorted(names)), asked=True)
@@ -333,11 +337,3 @@ def check_secret(name: str, value: str = "x") -> None:
         raise UsageError("A secret's name cannot contain : { } $", "For example: github")
     if not value or len(value) > SECRET_MAX:
         raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Give it on stdin")
-
-
-def _names(text: str | None) -> list[str]:
-    try:
-        read = json.loads(text or "[]")
-    except ValueError:
-        return []
-    return sorted(name for name in read if isinstance(name, str)) if isinstance(read, list) else []

@@ -127,18 +127,14 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
                 raise
             protocol = offered  # may be the same revision, from a server being updated: one retry is worth it
             continue
-        return _discovered(result)
+        versions = result.get("supportedVersions")
+        common = [v for v in MODERN_VERSIONS if isinstance(versions, list) and v in versions]
+        if not common:
+            return None
+        meta = result.get("_meta")
+        info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
+        return Peer(common[-1], _object(result.get("capabilities")), info, _text(result.get("instructions")))
     return None
-
-
-def _discovered(result: dict[str, Any]) -> Peer | None:
-    versions = result.get("supportedVersions")
-    common = [v for v in MODERN_VERSIONS if isinstance(versions, list) and v in versions]
-    if not common:
-        return None
-    meta = result.get("_meta")
-    info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
-    return Peer(common[-1], _object(result.get("capabilities")), info, _text(result.get("instructions")))
 
 
 async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:

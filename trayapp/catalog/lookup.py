@@ -158,11 +158,10 @@ class Lookup:
     def _hashed(self) -> _Forms:
         """Return the names with a hash suffix that tools have in the other modes: no spelling rule leads to those."""
         modes = set(PREFIX_MODES) - {self._exposed.mode}
-        names = ((key, mode, name) for mode in modes for key, name in self._names_in(mode).items())
+        names = (
+            (key, mode, name) for mode in modes for key, name in expose_names(self._exposed.by_key, mode).by_key.items()
+        )
         return _Forms((caseless(name), key) for key, mode, name in names if name != spelled(*key, mode))
-
-    def _names_in(self, mode: PrefixMode) -> dict[Key, str]:
-        return expose_names(self._exposed.by_key, mode).by_key
 
     @cached_property
     def _spellings(self) -> Spellings:

@@ -25,7 +25,6 @@ from trayapp.cli.shown_server import environment_lines, gets, loading_code, secr
 from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
-from trayapp.config.layers.trust import TrustStore
 from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import MultiMcpError, UsageError, problem_json
 from trayapp.model.plan import Config
@@ -259,7 +258,14 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     store = own_trust()
     place = folder.expanduser().resolve()
     if revoke:
-        return _revoke(store, place, as_json)
+        revoked = [str(path) for path in store.paths() if path.parent == place and store.revoke(path)]
+        if revoked:
+            tell_gateway()
+        if as_json:
+            print_json({"revoked": revoked})
+        else:
+            say(*(f"No longer trusted: {one_line(path)}" for path in revoked) if revoked else ("Nothing to revoke",))
+        return 0
     file = _file_in(place)
     laid = preview(_user_config(), file)
     if not as_json:
@@ -300,17 +306,6 @@ def _confirm_trust(can_ask: bool) -> bool:
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
     return click.confirm("Trust this file to start these programs and to use the secrets shown above?", default=False)
-
-
-def _revoke(store: TrustStore, folder: Path, as_json: bool) -> int:
-    revoked = [str(path) for path in store.paths() if path.parent == folder and store.revoke(path)]
-    if revoked:
-        tell_gateway()
-    if as_json:
-        print_json({"revoked": revoked})
-    else:
-        say(*(f"No longer trusted: {one_line(path)}" for path in revoked) if revoked else ("Nothing to revoke",))
-    return 0
 
 
 def _trust_lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:

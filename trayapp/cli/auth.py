@@ -39,7 +39,13 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     if server is None:
         return _show(as_json)
     if logout:
-        return _sign_out(server, as_json)
+        with waiting(f"Signing out of {server}", quiet=as_json):
+            signed_out = bool(ask(LOGOUT, {"server": server}, timeout=START_S)["signed_out"])
+        if as_json:
+            print_json({"server": server, "signed_out": signed_out})
+        else:
+            say(f"Signed out of {one_line(server)}" if signed_out else f"You were not signed in to {one_line(server)}")
+        return ExitCode.OK
     with waiting(f"Finding the sign-in service of {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
@@ -90,16 +96,6 @@ def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
             note("No keyring keeps it: the sign-in is lost when the gateway ends. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
-    return ExitCode.OK
-
-
-def _sign_out(server: str, as_json: bool) -> int:
-    with waiting(f"Signing out of {server}", quiet=as_json):
-        signed_out = bool(ask(LOGOUT, {"server": server}, timeout=START_S)["signed_out"])
-    if as_json:
-        print_json({"server": server, "signed_out": signed_out})
-    else:
-        say(f"Signed out of {one_line(server)}" if signed_out else f"You were not signed in to {one_line(server)}")
     return ExitCode.OK
 
 

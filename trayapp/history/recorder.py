@@ -254,7 +254,10 @@ class Recorder:
             failed = sum(row.outcome in FAILURES for row in rows)
             today = self._current(rows[-1].time)
             self.today = replace(today, calls=today.calls + len(rows), failed=today.failed + failed)
-        return self._aside_problem(file)
+        if file.set_aside is None:
+            return None
+        what = f"The history of calls could not be read and was set aside as {file.set_aside.name}. A new one has begun"
+        return Problem(str(self.path), 0, what, f"If you do not need it, delete {file.set_aside}", fatal=False)
 
     def _current(self, moment: float) -> DailyCount:
         """Return today's counts; zero if a new day has begun."""
@@ -277,9 +280,3 @@ class Recorder:
         return Problem(
             str(self.path), 0, f"The history of calls is not being written: {error.title}", error.hint, fatal=False
         )
-
-    def _aside_problem(self, file: HistoryFile) -> Problem | None:
-        if file.set_aside is None:
-            return None
-        what = f"The history of calls could not be read and was set aside as {file.set_aside.name}. A new one has begun"
-        return Problem(str(self.path), 0, what, f"If you do not need it, delete {file.set_aside}", fatal=False)

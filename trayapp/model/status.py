@@ -263,7 +263,9 @@ def _read(hint: Any, value: object, place: str) -> Any:
     if origin is tuple:
         return tuple(_read(parts[0], item, f"{place}[{at}]") for at, item in enumerate(_a_list(value, place)))
     if origin is dict:
-        return _texts(value, place)
+        if not isinstance(value, Mapping) or not all(type(part) is str for pair in value.items() for part in pair):
+            raise _wrong(place, "an object of texts")
+        return dict(value)
     if dataclasses.is_dataclass(hint):
         return read(hint, value, place)  # type: ignore[arg-type]
     return _read_plain(hint, value, place)
@@ -289,12 +291,6 @@ def _a_list(value: object, place: str) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _wrong(place, "a list")
     return value
-
-
-def _texts(value: object, place: str) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(type(part) is str for pair in value.items() for part in pair):
-        raise _wrong(place, "an object of texts")
-    return dict(value)
 
 
 def _wrong(place: str, wanted: str) -> ShapeError:

@@ -91,7 +91,8 @@ class ImageRequest:
             digests = orjson.loads(listed or b"[]") or []
         except (ToolError, orjson.JSONDecodeError):
             return None
-        name = _without_tag(self.image)
+        head, slash, last = self.image.rpartition("/")
+        name = head + slash + last.partition(":")[0]
         ours = [one for one in digests if one.partition("@")[0].endswith(name)]
         return str((ours or digests or [own])[0])
 
@@ -114,11 +115,6 @@ def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
     if at >= len(argv) or "@" in argv[at] or not _IMAGE.fullmatch(argv[at]):
         return None
     return ImageRequest(argv, at)
-
-
-def _without_tag(image: str) -> str:
-    head, slash, last = image.rpartition("/")
-    return head + slash + last.partition(":")[0]
 
 
 def _tag(image: str) -> str:

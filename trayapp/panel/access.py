@@ -49,7 +49,10 @@ class PanelAccess:
         self._cookies[_hash(cookie)] = None
         while len(self._cookies) > COOKIES_MOST:
             del self._cookies[next(iter(self._cookies))]
-        self._write()
+        with suppress(OSError):  # without the file, pages must sign in again after the gateway is killed
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
+            self._file.write_text("\n".join(self._cookies), encoding="ascii")
         return cookie
 
     def knows(self, cookie: str) -> bool:
@@ -75,12 +78,6 @@ class PanelAccess:
             return self._file.read_text(encoding="ascii").split()[-COOKIES_MOST:]
         except (OSError, ValueError):
             return []
-
-    def _write(self) -> None:
-        with suppress(OSError):  # without the file, pages must sign in again after the gateway is killed
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
-            self._file.write_text("\n".join(self._cookies), encoding="ascii")
 
 
 def _hash(secret: str) -> str:

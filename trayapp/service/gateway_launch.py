@@ -220,18 +220,14 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         os.set_inheritable(null, True)  # in case it is one of the three, because that one was closed
-        _close_the_rest()
+        try:
+            highest = max(map(int, os.listdir("/dev/fd")))
+        except OSError:  # no /dev/fd, for example in a chroot
+            highest = OPEN_MOST
+        os.closerange(3, highest + 1)
         os.execve(argv[0], argv, env)
     finally:
         os._exit(CANNOT_RUN)
-
-
-def _close_the_rest() -> None:
-    try:
-        highest = max(map(int, os.listdir("/dev/fd")))
-    except OSError:  # no /dev/fd, for example in a chroot
-        highest = OPEN_MOST
-    os.closerange(3, highest + 1)
 
 
 def _died(code: int | None, log_file: Path | None) -> Exception:

@@ -52,7 +52,18 @@ class SingleTray:
         `answer` must not raise.
         """
         token = secrets.token_urlsafe(32) if self._tcp else ""
-        self._listener = self._listen(token)
+        listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
+        if self._tcp:
+            listener.bind(("127.0.0.1", 0))
+            _write_private(Path(self._run) / ADDRESS, f"{listener.getsockname()[1]} {token}")
+        else:
+            place = self._socket()
+            private_folder(place.parent)
+            place.unlink(missing_ok=True)  # left by a killed tray: we hold the lock
+            listener.bind(str(place))
+            place.chmod(0o600)
+        listener.listen()
+        self._listener = listener
         threading.Thread(
             target=self._serve, args=(self._listener, token, answer), name="second starts", daemon=True
         ).start()
@@ -79,20 +90,6 @@ class SingleTray:
         self._lock.release()
 
     # -- the first tray ------------------------------------------------------------------------------------------
-
-    def _listen(self, token: str) -> socket.socket:
-        listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
-        if self._tcp:
-            listener.bind(("127.0.0.1", 0))
-            _write_private(Path(self._run) / ADDRESS, f"{listener.getsockname()[1]} {token}")
-        else:
-            place = self._socket()
-            private_folder(place.parent)
-            place.unlink(missing_ok=True)  # left by a killed tray: we hold the lock
-            listener.bind(str(place))
-            place.chmod(0o600)
-        listener.listen()
-        return listener
 
     def _serve(self, listener: socket.socket, token: str, answer: Answer) -> None:
         while True:

@@ -287,9 +287,6 @@ class Supervisor:
             except Exception:
                 log.exception("Unexpected error in the supervision of the gateway. Starting it again")
                 time.sleep(self._timing.look)
-        self._finish()
-
-    def _finish(self) -> None:
         self._disconnect()
         self._gateway.resume()
         self._gateway.release_start()

@@ -36,7 +36,16 @@ def commit_of(package: Path) -> str:
     with suppress(OSError, UnicodeDecodeError):
         return _checked((package / COMMIT_FILE).read_text(encoding="ascii"))
     with suppress(OSError, UnicodeDecodeError):
-        return _head(package.parent / ".git")
+        git = package.parent / ".git"
+        head = (_git_dir(git) / "HEAD").read_text(encoding="ascii").strip()
+        kind, _, name = head.partition(" ")
+        if kind != "ref:":
+            return _checked(head)
+        common = _common_dir(_git_dir(git))
+        with suppress(FileNotFoundError):
+            return _checked((common / name).read_text(encoding="ascii"))
+        packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
     return ""
 
 
@@ -77,18 +86,6 @@ def is_newer(other: str, mine: str = __version__) -> bool:
     """Return True if `other` is a final version above `mine`. A pre-release, or text that is no version, is not."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
-
-
-def _head(git: Path) -> str:
-    head = (_git_dir(git) / "HEAD").read_text(encoding="ascii").strip()
-    kind, _, name = head.partition(" ")
-    if kind != "ref:":
-        return _checked(head)
-    common = _common_dir(_git_dir(git))
-    with suppress(FileNotFoundError):
-        return _checked((common / name).read_text(encoding="ascii"))
-    packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
-    return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
 
 
 def _git_dir(git: Path) -> Path:

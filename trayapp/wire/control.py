@@ -122,7 +122,12 @@ class ControlClient:
         """
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
-        self._send(dumps(request) + b"\n")
+        try:
+            self._socket.sendall(dumps(request) + b"\n")
+        except TimeoutError:
+            raise NoGatewayError(*SILENT) from None
+        except OSError as error:
+            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
         for message in self._messages():
             if message.get("id") == self._last_id:
                 return _value(message)
@@ -144,14 +149,6 @@ class ControlClient:
         for message in self._messages():
             if message.get("method") == SNAPSHOT:
                 yield message["params"]
-
-    def _send(self, data: bytes) -> None:
-        try:
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise NoGatewayError(*SILENT) from None
-        except OSError as error:
-            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:

@@ -35,15 +35,6 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
             pass  # maybe just a lone surrogate, which JavaScript servers do send
-    return _loads_exactly(raw)
-
-
-def _may_hold_a_long_number(raw: bytes) -> bool:
-    """Return True if there are 19 digits in a row, in a number or in a string."""
-    return all(digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES)
-
-
-def _loads_exactly(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8", "surrogatepass").removeprefix("\ufeff")  # RFC 8259, 8.1: a BOM may be ignored
         value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
@@ -52,6 +43,11 @@ def _loads_exactly(raw: bytes) -> Any:
     if _deeper_than(value, MAX_DEPTH):
         raise JsonError("nested too deep")
     return value
+
+
+def _may_hold_a_long_number(raw: bytes) -> bool:
+    """Return True if there are 19 digits in a row, in a number or in a string."""
+    return all(digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES)
 
 
 def _no_constant(name: str) -> Any:

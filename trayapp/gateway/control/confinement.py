@@ -10,11 +10,10 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import UsageError
 from trayapp.model.settings import Confine, confine_of
-from trayapp.model.status import RefusedAccess
 from trayapp.wire import control
 
 if TYPE_CHECKING:
-    from trayapp.backends.trial import ConfineTrial
+    pass
 
 
 class ConfinementRequests:
@@ -36,19 +35,16 @@ class ConfinementRequests:
         called = record.status().refused if record is not None else ()
         if record is not None and record.confine == now:
             now = record.remedy()  # a trial calls no tool: what a call was refused is known from here
-        return _told(await services.pool.try_confined(connection, now), called)
-
-
-def _told(trial: ConfineTrial, called: tuple[RefusedAccess, ...]) -> dict[str, Any]:
-    error = trial.error
-    return {
-        "way": trial.status.way,
-        "tools": None if trial.tools is None else list(trial.tools),
-        "error": {"title": error.title, "hint": error.hint} if error is not None else None,
-        "read": list(trial.read),
-        "written": list(trial.written),
-        "refused": [asdict(one) for one in trial.status.refused],
-        "refused_in_calls": [asdict(one) for one in called if one not in trial.status.refused],
-        "confine": trial.confine.value(),
-        "line": trial.line,
-    }
+        trial = await services.pool.try_confined(connection, now)
+        error = trial.error
+        return {
+            "way": trial.status.way,
+            "tools": None if trial.tools is None else list(trial.tools),
+            "error": {"title": error.title, "hint": error.hint} if error is not None else None,
+            "read": list(trial.read),
+            "written": list(trial.written),
+            "refused": [asdict(one) for one in trial.status.refused],
+            "refused_in_calls": [asdict(one) for one in called if one not in trial.status.refused],
+            "confine": trial.confine.value(),
+            "line": trial.line,
+        }

@@ -81,16 +81,12 @@ def _headline(state: TrayState, known: Assessment) -> str:
     if state.hangs:
         return texts.HANGS
     if known.live is not None:
-        return _counts(known)
+        if known.wanted:
+            return texts.ready(known.ready, known.wanted, known.tools)
+        return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
     if state.error:
         return texts.UNREADABLE
     return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
-
-
-def _counts(known: Assessment) -> str:
-    if known.wanted:
-        return texts.ready(known.ready, known.wanted, known.tools)
-    return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
 
 
 def _troubles(state: TrayState, known: Assessment) -> list[str]:
