@@ -103,7 +103,7 @@ LIBRARIES: dict[str, set[str]] = {
 # Without a gateway a secret is kept by the process that has it (service.secrets): no other verb pays for the vault.
 # The guide's reader of Markdown is for who opens that page of the panel.
 LAZY = {
-    ("cli.become", "gateway.main"),
+    ("cli.run_gateway", "gateway.main"),
     ("cli.tray", "tray.start"),
     ("service.secrets", "auth.storage"),
     ("panel.app", "panel.guide"),
@@ -369,7 +369,7 @@ def test_a_circle_is_found_however_a_module_imports_the_other(back: str) -> None
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("cli.become", "def f():\n    from trayapp.gateway import main"),
+        ("cli.run_gateway", "def f():\n    from trayapp.gateway import main"),
         ("shim.relay", "def f():\n    import json"),
         ("backends.pool", "from trayapp import __version__"),
         ("wire.frames", "from .messages import Request"),

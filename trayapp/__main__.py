@@ -39,11 +39,11 @@ def dispatch(argv: list[str]) -> int:
 
         print(f"multi-mcp {version_text()}")
         return 0
-    from trayapp.service.session import find_session
+    from trayapp.service.login_session import find_login_session
 
-    find_session(os.environ)
+    find_login_session(os.environ)
     if argv == ["start", "--linger"]:  # the gateway that a shim starts: without the library of the command line
-        from trayapp.cli.become import lingering_gateway
+        from trayapp.cli.run_gateway import lingering_gateway
 
         return lingering_gateway()
     from trayapp.cli.app import run

@@ -24,7 +24,7 @@ from trayapp.gateway.control.server import Control
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.gateway.gateway import Gateway, Parts
 from trayapp.gateway.scopes.projects import Look, no_projects
-from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.gateway.sessions.session import Session
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State

@@ -11,7 +11,7 @@ import pytest
 
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages import locks as locks_module
-from trayapp.packages.lock_file import Locked, LockFile, PackageError, UnreadableLockError
+from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, UnreadableLockError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.pypi import PypiRequest
 from trayapp.packages.tools import Tools
@@ -34,26 +34,26 @@ class FakeRequest:
     pinned: bool = False
     has_versions: bool = True
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         if not self.registry.online or not self.registry.versions:
             raise PackageError("not to be had")
         version = version or max(self.registry.versions)
         content = self.registry.versions[version]
-        return Locked("npm", "demo", version, f"hash of {content}", content, now)
+        return LockedPackage("npm", "demo", version, f"hash of {content}", content, now)
 
-    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         return max(self.registry.versions, default=None)
 
-    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return (folder / "program").is_file()
 
-    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         found = self.registry.versions.get(locked.version) if self.registry.online else None
         if f"hash of {found}" != locked.integrity:
             raise PackageError("changed, withdrawn or offline")
         (folder / "program").write_text(str(found), "utf-8")
 
-    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         return ((folder / "program").read_text("utf-8"),)
 
 

@@ -12,7 +12,7 @@ import pytest
 from trayapp.config.paths import Paths, find_paths
 from trayapp.panel.access import PanelAccess
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import Page, fitting, render, server
+from trayapp.panel.pages import Page, matching_rows, render, server
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio
@@ -72,6 +72,6 @@ def test_tools_that_have_the_words_in_their_names_come_first() -> None:
         {"server": "files", "name": "read", "description": ""},
         {"server": "b", "name": "x", "description": "nothing"},
     ]
-    assert [row["name"] for row in fitting(rows, "READ file")] == ["read", "list"]
-    assert fitting(rows, "") == rows
-    assert fitting(rows, "read nowhere") == []
+    assert [row["name"] for row in matching_rows(rows, "READ file")] == ["read", "list"]
+    assert matching_rows(rows, "") == rows
+    assert matching_rows(rows, "read nowhere") == []

@@ -107,7 +107,7 @@ class Connection:
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
         self.changes_at_start = False  # its lists changed during the first read; may depend on client capabilities
-        self.told: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
+        self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
     @property
@@ -408,7 +408,7 @@ class Connection:
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
         self._maintenance = maintenance = Maintenance(self, live, self._context)
         self.live, self.failed_at, self.error = live, None, None
-        self.told = live.told
+        self.sent_capabilities = live.sent_capabilities
         self.dropped = anyio.Event()
         self.last_used = self._context.clock.now()
         self.silent, self.used_since_connected = False, False
@@ -448,7 +448,7 @@ class Connection:
                 self.changes_at_start = True
             self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
         if self._maintenance is not None:
-            self._maintenance.told(method, params)
+            self._maintenance.on_notification(method, params)
 
     def input_schema(self, tool: str) -> Any:
         """Return a tool's input schema, or None if unknown. Implements transport.Inbound."""

@@ -62,7 +62,7 @@ class Live:
 
     transport: Transport
     peer: Peer
-    told: Mapping[str, Any]  # the client capabilities sent in the handshake
+    sent_capabilities: Mapping[str, Any]  # the client capabilities sent in the handshake
 
     @property
     def channel(self) -> Channel:

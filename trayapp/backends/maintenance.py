@@ -204,7 +204,7 @@ class Maintenance:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    def told(self, method: str, params: Params) -> None:
+    def on_notification(self, method: str, params: Params) -> None:
         """Handle a notification of OF_OURS."""
         if method == ACKNOWLEDGED:
             self.subscription.acknowledged(params)
@@ -248,7 +248,7 @@ class Maintenance:
 
         try:
             with current.scope:
-                offer = await fetch_offer(self._live.channel, self._live.peer, self._live.told, tell)
+                offer = await fetch_offer(self._live.channel, self._live.peer, self._live.sent_capabilities, tell)
                 if offer.failed and self._is_over() and (current.offer or not offer.has_items):
                     current.error = RpcError(CONNECTION_CLOSED, next(iter(offer.failed.values())))
                 else:

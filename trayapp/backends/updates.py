@@ -11,7 +11,7 @@ from trayapp.backends.trial import run_once
 from trayapp.model.errors import UsageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
-from trayapp.packages.lock_file import Locked, PackageRequest
+from trayapp.packages.lock_file import LockedPackage, PackageRequest
 from trayapp.packages.locks import Locks, read_package, runs_package
 from trayapp.packages.tools import Tools
 
@@ -23,7 +23,7 @@ class Package:
     """The package of a server. `versions` holds the locked one first, then those before it."""
 
     request: PackageRequest
-    versions: list[Locked]
+    versions: list[LockedPackage]
 
 
 class PackageUpdates:
@@ -31,7 +31,7 @@ class PackageUpdates:
 
     def __init__(self, context: BackendContext) -> None:
         self._context = context
-        self.tried: dict[str, Locked] = {}
+        self.tried: dict[str, LockedPackage] = {}
 
     def package(self, server: ServerConfig) -> Package | None:
         """Return the package that a server runs, or None if it is not locked. Raises UnreadableLockError."""
@@ -40,7 +40,7 @@ class PackageUpdates:
         request = read_package((server.command, *server.args))
         return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
 
-    def bundle(self, server: ServerConfig) -> Locked | None:
+    def bundle(self, server: ServerConfig) -> LockedPackage | None:
         """Return the bundle that a server runs, or None if it runs none. Raises UnreadableLockError."""
         if server.command is None:
             return None
@@ -57,7 +57,7 @@ class PackageUpdates:
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
 
-    async def choose(self, server: ServerConfig, package: Package, version: str | None) -> Locked | None:
+    async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
         """Return what an update would lock: an earlier lock, or what the registry has. None: nothing is newer.
 
         Raises PackageError, ToolError, UsageError.
@@ -77,12 +77,12 @@ class PackageUpdates:
         tools, wanted = await self._tools(server), version if request.has_versions else None
         return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted))
 
-    async def offer(self, server: ServerConfig, one: Locked) -> Offer:
+    async def offer(self, server: ServerConfig, one: LockedPackage) -> Offer:
         """Start the server once with that package and return what it offers. Raises MultiMcpError."""
         locks = replace(self._locks(), instead=one)
         return await run_once(server, replace(self._context, locks=lambda: locks))
 
-    def take(self, server: ServerConfig, package: Package, one: Locked) -> None:
+    def take(self, server: ServerConfig, package: Package, one: LockedPackage) -> None:
         """Lock that package. Blocks. Raises StorageError."""
         locks = self._locks()
         locks.file.put(server.name, package.request.spec, one)

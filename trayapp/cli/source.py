@@ -33,7 +33,7 @@ from trayapp.config.urls import unsafe_url
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
-from trayapp.packages.lock_file import Locked, LockFile
+from trayapp.packages.lock_file import LockedPackage, LockFile
 from trayapp.service.secrets import secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
@@ -366,7 +366,7 @@ class Bundle:
     """A bundle that was read. `folder` is where it will lie; its name holds the hash of the file."""
 
     archive: BundleArchive
-    locked: Locked
+    locked: LockedPackage
     folder: Path
     source: Source
 

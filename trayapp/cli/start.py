@@ -10,10 +10,10 @@ import threading
 
 import click
 
-from trayapp.cli.become import run_here
 from trayapp.cli.hints import say_next_step
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.run_gateway import run_here
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError, StorageError
 from trayapp.model.logs import GATEWAY_LOG

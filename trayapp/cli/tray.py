@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 from trayapp.cli import status_view as view
-from trayapp.cli.become import run_here
 from trayapp.cli.hints import next_step
 from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.cli.run_gateway import run_here
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart

@@ -318,7 +318,7 @@ class Gateway:
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
-        self.servers.view.first_lists.begin()
+        self.servers.view.first_list_delay.begin()
         services.pool.discover(services.listings.missing())
         self._spawn(self.once_calm, services.history.look)
         for clearing in (partial(self.session_parts.tool.result_files.clear, own=False), services.listings.sweep):

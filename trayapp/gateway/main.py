@@ -41,7 +41,7 @@ from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, Serv
 from trayapp.gateway.process.tasks import fenced, kept_up
 from trayapp.gateway.process.upgrade import await_turn, is_amid
 from trayapp.gateway.scopes.projects import look_with
-from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.plan import Config
 from trayapp.service.logging import level_of
@@ -424,7 +424,7 @@ def _prefer_pidfd() -> None:
 
 
 async def collect_garbage() -> None:
-    """Collect garbage from now on, once clients have their first answers: cli/become put it off.
+    """Collect garbage from now on, once clients have their first answers: cli/run_gateway put it off.
 
     Objects of the start stay. A first run leaves some MiB of garbage among them. They are looked through once, when
     clients have settled: the first collection, due at once, would make the first calls wait.

@@ -18,7 +18,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from trayapp.model.errors import StorageError, UsageError
-from trayapp.packages.lock_file import Locked
+from trayapp.packages.lock_file import LockedPackage
 
 MANIFEST = "manifest.json"
 LARGEST_FILE = 1 << 30  # bytes of the archive
@@ -50,10 +50,10 @@ class BundleArchive:
     manifest: bytes
     files: frozenset[str]
 
-    def locked(self, name: str, version: str, now: float) -> Locked:
+    def locked(self, name: str, version: str, now: float) -> LockedPackage:
         """Return the bundle as servers.lock names it."""
         digest = f"sha256:{self.sha256}"
-        return Locked("mcpb", name, version, digest, digest, now)
+        return LockedPackage("mcpb", name, version, digest, digest, now)
 
 
 def is_bundle(path: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from trayapp.packages.lock_file import Locked, PackageError
+from trayapp.packages.lock_file import LockedPackage, PackageError
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
@@ -46,7 +46,7 @@ class ImageRequest:
     def has_versions(self) -> bool:
         return False
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         if version is not None:
             raise PackageError(f"{self.image} has no versions to choose from", "Write another tag in servers.yaml")
         found = self._inspected(tools)
@@ -55,9 +55,9 @@ class ImageRequest:
             found = self._inspected(tools)
         if found is None:
             raise PackageError(f"{self.words[0]} has no image {self.image}", "Correct its name")
-        return Locked("oci", self.image, _tag(self.image), found, found, now)
+        return LockedPackage("oci", self.image, _tag(self.image), found, found, now)
 
-    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         if "@" not in str(locked.content):
             return None  # built here
         self._pull(tools)
@@ -66,13 +66,13 @@ class ImageRequest:
             return None
         return _tag(self.image)
 
-    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return True
 
-    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         """Do nothing: docker fetches the image at the start and checks its digest."""
 
-    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
 
     def _pull(self, tools: Tools) -> None:

@@ -45,7 +45,7 @@ class UnreadableLockError(ConfigError):
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedPackage:
     """One exact package. `content` lists everything to fetch for it, with hashes, in the form that its tool reads.
 
     `integrity` is the hash of the package itself, from its registry. `at` is the time of the lock in Unix seconds.
@@ -71,10 +71,10 @@ class Locked:
         return asdict(self)
 
 
-def read_locked(content: Any) -> Locked:
+def read_locked(content: Any) -> LockedPackage:
     """Return a package from its entry in servers.lock. Raises UnreadableLockError."""
     try:
-        one = Locked(**content)
+        one = LockedPackage(**content)
         texts = (one.kind, one.package, one.version, one.integrity)
         if all(isinstance(text, str) for text in texts) and one.kind in get_args(Kind):
             return one
@@ -98,29 +98,29 @@ class PackageRequest(Protocol):
     def has_versions(self) -> bool:
         """Return True if one of its versions can be asked for."""
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         """Return the version and content that the runner would take now. Raises PackageError, ToolError."""
 
-    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         """Return the newest version published before a time, or None if none is newer than the locked one.
 
         Raises PackageError, ToolError.
         """
 
-    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         """Return True if the folder holds all of the content."""
 
-    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         """Fetch the content and check each part against its hash. Raises PackageError, ToolError.
 
         With `scripts` a package may run its install scripts.
         """
 
-    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the command line that starts the package. Raises PackageError."""
 
 
-Table = dict[str, dict[str, list[Locked]]]  # server -> package as written -> newest first
+Table = dict[str, dict[str, list[LockedPackage]]]  # server -> package as written -> newest first
 
 
 class LockFile:
@@ -131,17 +131,17 @@ class LockFile:
         self._seen: tuple[int, int, int] | None = None
         self._table: Table = {}
 
-    def find(self, server: str, spec: str) -> list[Locked]:
+    def find(self, server: str, spec: str) -> list[LockedPackage]:
         """Return the locked package first, then those that were locked before. Raises UnreadableLockError."""
         return list(self._read().get(server, {}).get(spec, ()))
 
-    def all(self) -> Iterator[tuple[str, str, list[Locked]]]:
+    def all(self) -> Iterator[tuple[str, str, list[LockedPackage]]]:
         """Yield each server, its package as written, and its locks. Raises UnreadableLockError."""
         for server, specs in self._read().items():
             for spec, versions in specs.items():
                 yield server, spec, list(versions)
 
-    def add(self, server: str, spec: str, versions: list[Locked]) -> Locked:
+    def add(self, server: str, spec: str, versions: list[LockedPackage]) -> LockedPackage:
         """Lock the first of these unless one is locked. Return the locked one. The others count as locked before.
 
         Raises StorageError, UnreadableLockError.
@@ -155,7 +155,7 @@ class LockFile:
             self._write(table)
             return versions[0]
 
-    def put(self, server: str, spec: str, one: Locked) -> None:
+    def put(self, server: str, spec: str, one: LockedPackage) -> None:
         """Lock a package in place of the present one. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = dict(self._read())

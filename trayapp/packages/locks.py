@@ -19,7 +19,7 @@ from trayapp.backends.stdio.runners import runner_name
 from trayapp.config.files import locked as lock_of
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
-from trayapp.packages.lock_file import Locked, LockFile, PackageError, PackageRequest
+from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest
 from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, ToolError, Tools
@@ -60,7 +60,7 @@ class Locks:
 
     file: LockFile
     store: Path
-    instead: Locked | None = None
+    instead: LockedPackage | None = None
     configured: Callable[[], Collection[str]] | None = None
     _reported: set[tuple[str, ...]] = field(default_factory=set, compare=False)
 
@@ -82,7 +82,7 @@ class Locks:
             self._reported.add((server, *argv))
             log.warning("%s is not locked: its command line is not understood. It starts as written", server)
 
-    def _locked(self, server: str, request: PackageRequest, tools: Tools) -> Locked:
+    def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
         """Return the locked package. Without one lock what the server had under its former name.
 
         Without that, too, lock what the runner would take now.
@@ -93,14 +93,14 @@ class Locks:
         versions = self._of_former_name(request.spec) or [request.resolve(tools, time.time())]
         return self.file.add(server, request.spec, versions)
 
-    def _of_former_name(self, spec: str) -> list[Locked]:
+    def _of_former_name(self, spec: str) -> list[LockedPackage]:
         """Return the locks of a server that is not configured any more and asked for the same package."""
         present = self.configured() if self.configured is not None else None
         if present is None:
             return []
         return next((kept for name, asked, kept in self.file.all() if asked == spec and name not in present), [])
 
-    def fetched(self, request: PackageRequest, one: Locked, tools: Tools, *, scripts: bool) -> Path:
+    def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:
         """Return the folder with that package, fetched if needed. Raises PackageError, ToolError, StorageError."""
         folder = self.store / (one.folder_name if scripts else f"{one.folder_name}-plain")
         if request.is_fetched(one, folder):

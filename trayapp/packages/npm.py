@@ -19,7 +19,7 @@ import orjson
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, read_request
 from trayapp.backends.stdio.npx_cache import copy_in
-from trayapp.packages.lock_file import Locked, PackageError, WithdrawnReleaseError
+from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
 from trayapp.packages.tools import ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
@@ -49,7 +49,7 @@ class NpmRequest:
     def has_versions(self) -> bool:
         return True
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         cached = cached_version(self.asked, tools.env) if version is None else None
         package, wanted = self.asked.package, version or cached or self.asked.wanted or "latest"
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
@@ -67,9 +67,9 @@ class NpmRequest:
         if not isinstance(one, dict) or not isinstance(one.get("version"), str):
             raise PackageError(f"npm found no package {package}", "Correct its name")
         content = {place: _kept(place, entry) for place, entry in packages.items() if place}
-        return Locked("npm", package, one["version"], str(one.get("integrity")), content, now)
+        return LockedPackage("npm", package, one["version"], str(one.get("integrity")), content, now)
 
-    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         package = self.asked.package
         try:
             answer = orjson.loads(tools.run("npm", "view", package, "time", "dist-tags", "versions", "--json", *QUIET))
@@ -98,10 +98,10 @@ class NpmRequest:
                 best = one, str(text)
         return best[1] if best else None
 
-    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return (folder / COMPLETE).is_file()
 
-    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         project = _project(locked.package, locked.version)
         _write(folder / "package.json", project)
         lock = {"lockfileVersion": 3, "requires": True, "packages": {"": project, **locked.content}}
@@ -119,7 +119,7 @@ class NpmRequest:
             raise _explained(error, locked.package, locked.version) from None
         (folder / COMPLETE).touch()
 
-    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         copy = copy_in(folder, locked.package, hashed=True)
         found = argv_of(self.asked, copy, env) if copy is not None else None
         if found is None:

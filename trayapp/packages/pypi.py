@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trayapp.packages.lock_file import Locked, PackageError, WithdrawnReleaseError
+from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
 from trayapp.packages.tools import ToolError, Tools
 
 COMPLETE = ".complete"  # written last
@@ -50,15 +50,15 @@ class PypiRequest:
     def has_versions(self) -> bool:
         return True
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> Locked:
+    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         text = self._compiled(tools, version)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
             raise PackageError(f"uv gave no version with hashes of {self.package}", "To start it unlocked: lock: false")
         hashes = " ".join(re.findall(r"--hash=(\S+)", found[2]))
-        return Locked("pypi", self.package, found[1], hashes, text, now)
+        return LockedPackage("pypi", self.package, found[1], hashes, text, now)
 
-    def newest(self, tools: Tools, before: float, locked: Locked) -> str | None:
+    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         at = datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = self._compiled(tools, None, "--exclude-newer", at)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
@@ -77,10 +77,10 @@ class PypiRequest:
             except ToolError as error:
                 raise _explained(error, self._requirement(version)) from None
 
-    def is_fetched(self, locked: Locked, folder: Path) -> bool:
+    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return (folder / COMPLETE).is_file()
 
-    def fetch(self, locked: Locked, folder: Path, tools: Tools, *, scripts: bool) -> None:
+    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         wanted = folder / "requirements.txt"
         wanted.write_text(str(locked.content), "utf-8")
         python = ("--python", self.python) if self.python else ()
@@ -95,7 +95,7 @@ class PypiRequest:
             raise _explained(error, f"{locked.package}=={locked.version}") from None
         (folder / COMPLETE).touch()
 
-    def argv(self, locked: Locked, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         program = _programs(folder) / _exe(self.program)
         if not program.is_file():
             raise PackageError(

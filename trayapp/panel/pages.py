@@ -83,7 +83,7 @@ def pretty(text: str) -> str:
         return shown(text, 20_000)
 
 
-def took(ms: float) -> str:
+def duration(ms: float) -> str:
     """Format a duration: `3 ms`, `1.2 s`."""
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
 
@@ -95,7 +95,7 @@ def size(number: int) -> str:
     return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
-def clock(seconds: float) -> str:
+def time_of_day(seconds: float) -> str:
     """Format a time of day, with the date unless it is today."""
     at = datetime.fromtimestamp(seconds)
     return at.strftime("%H:%M:%S" if at.date() == datetime.now().date() else "%d %b %H:%M")
@@ -114,7 +114,8 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        shown=shown, line=line, pretty=pretty, took=took, size=size, clock=clock, ago=ago, path=partial(quote, safe=""),
+        shown=shown, line=line, pretty=pretty, duration=duration, size=size, time_of_day=time_of_day, ago=ago,
+        path=partial(quote, safe=""),
         number=lambda value: f"{value:,}",
     )  # fmt: skip
     made.globals.update(
@@ -196,7 +197,7 @@ async def server(page: Page) -> Context:
     # A server that only a project defines runs as NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
     rows = await page.host.ask(control.LIST, {**asked, "classes": True})
-    found = fitting(rows, page.query.get("q", ""))
+    found = matching_rows(rows, page.query.get("q", ""))
     tried = page.query.get("tool", "")
     described: Context | None = None
     if tried:
@@ -206,7 +207,7 @@ async def server(page: Page) -> Context:
     log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {
         "template": "server.html", "title": name, "server": status,
-        "tools": first(found, page), "found": len(found), "total": len(rows),
+        "tools": first_rows(found, page), "found": len(found), "total": len(rows),
         "tool_class": classify(definition).tool_class if definition else "",
         "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
@@ -216,7 +217,7 @@ async def server(page: Page) -> Context:
     }  # fmt: skip
 
 
-def fitting(rows: list[Context], query: str) -> list[Context]:
+def matching_rows(rows: list[Context], query: str) -> list[Context]:
     """Return the tools that match all words of the query; those that match by name come first."""
     words = query.lower().split()
     found = [
@@ -227,7 +228,7 @@ def fitting(rows: list[Context], query: str) -> list[Context]:
     return [row for *_, row in sorted(found, key=lambda one: one[:2])]
 
 
-def first(found: list[Context], page: Page) -> list[Context]:
+def first_rows(found: list[Context], page: Page) -> list[Context]:
     """Return the rows to show: a screen of them unless the request is for all."""
     return found if page.query.get("all") == "yes" else found[:ROWS]
 
@@ -235,9 +236,9 @@ def first(found: list[Context], page: Page) -> list[Context]:
 async def tools(page: Page) -> Context:
     """Show all tools that match the query."""
     rows = await page.host.ask(control.LIST, {"classes": True})
-    found = fitting(rows, page.query.get("q", ""))
+    found = matching_rows(rows, page.query.get("q", ""))
     return {
-        "template": "tools.html", "title": "Tools", "rows": first(found, page), "found": len(found),
+        "template": "tools.html", "title": "Tools", "rows": first_rows(found, page), "found": len(found),
         "total": len(rows), "words": page.query.get("q", ""),
     }  # fmt: skip
 

@@ -28,7 +28,7 @@ from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway, Parts
-from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config

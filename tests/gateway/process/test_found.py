@@ -31,7 +31,7 @@ WATCHFUL = """
 import sys
 from trayapp.gateway import main as run
 run.FOUND_CHECK_S = 0.05
-from trayapp.cli.become import run_here
+from trayapp.cli.run_gateway import run_here
 sys.exit(run_here(False, lambda: None))
 """
 

@@ -31,7 +31,7 @@ LATE = (
 
 
 def test_a_gateway_loads_before_its_first_list_only_what_that_needs() -> None:
-    program = "import sys, trayapp.__main__, trayapp.cli.become, trayapp.gateway.main; print(*sys.modules)"
+    program = "import sys, trayapp.__main__, trayapp.cli.run_gateway, trayapp.gateway.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "trayapp.gateway.gateway" in loaded
     assert [name for name in LATE if name in loaded] == []

@@ -18,7 +18,7 @@ from tests.fixtures.odd import until
 from tests.gateway.world import house, server
 from tests.patience import stretched
 from trayapp import __file__ as program
-from trayapp.cli.become import stays
+from trayapp.cli.run_gateway import stays
 from trayapp.gateway.process.upgrade import LOOK_S, QUIET_S, await_turn
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
@@ -31,7 +31,7 @@ sys.path.insert(0, sys.argv.pop(1))
 from trayapp.gateway.process import upgrade as succession
 from trayapp.service import installed
 succession.LOOK_S, succession.QUIET_S, installed.SETTLED_S = 0.05, 0.0, 0.0
-from trayapp.cli.become import lingering_gateway
+from trayapp.cli.run_gateway import lingering_gateway
 lingering_gateway()
 """
 

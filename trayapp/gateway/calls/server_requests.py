@@ -24,7 +24,7 @@ from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.exposure.mcp_definition import is_one_tool
+from trayapp.gateway.exposure.one_tool import is_one_tool
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import PendingCall

@@ -9,7 +9,7 @@ from typing import Any
 import anyio.lowlevel
 
 from trayapp.gateway.client import text_of
-from trayapp.gateway.exposure.approvals import Waiting
+from trayapp.gateway.exposure.approvals import PendingApproval
 from trayapp.gateway.gateway import Gateway
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import inspect_tool
@@ -20,7 +20,7 @@ from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 Asked = dict[str, Any]
-MEMBERS = tuple(member.name for member in fields(Waiting))
+MEMBERS = tuple(member.name for member in fields(PendingApproval))
 
 
 class ApprovalRequests:
@@ -107,7 +107,7 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
         yield name, findings_of(name, item)
 
 
-def waiting_json(one: Waiting) -> dict[str, Any]:
+def waiting_json(one: PendingApproval) -> dict[str, Any]:
     """Return a row of `approve --json`."""
     row = {name: getattr(one, name) for name in MEMBERS}  # asdict would copy every line of every difference
     return {**row, "findings": [asdict(found) for found in one.findings]}

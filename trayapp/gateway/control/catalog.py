@@ -100,7 +100,7 @@ class CatalogRequests:
             if projects.overlay_of(visitor) is None:
                 raise _no_project(visitor.cwd, projects.problems_of(visitor))
             view = servers.view_of(visitor)
-            await view.first_lists.answered(PROJECT_WAIT_S if complete else 0.0, own=True)
+            await view.first_list_delay.answered(PROJECT_WAIT_S if complete else 0.0, own=True)
             yield self._gateway.session_parts.views.of(servers.view_of(visitor))
         finally:
             if view is not None and view.being_asked(own=True):
@@ -111,7 +111,7 @@ class CatalogRequests:
     async def _stay_until_answered(self, visitor: CatalogCaller, view: View) -> None:
         """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
         try:
-            await view.first_lists.answered(math.inf, own=True)  # each start is bounded
+            await view.first_list_delay.answered(math.inf, own=True)  # each start is bounded
         finally:
             self._gateway.projects.leave(visitor)
 

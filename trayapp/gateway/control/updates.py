@@ -18,7 +18,7 @@ from trayapp.wire import control
 
 if TYPE_CHECKING:
     from trayapp.backends.updates import Package
-    from trayapp.packages.lock_file import Locked
+    from trayapp.packages.lock_file import LockedPackage
 
 Asked = dict[str, Any]
 
@@ -100,7 +100,7 @@ class UpdateRequests:
         return server, package
 
 
-def _row(server: ServerConfig, one: Locked, *before: Locked, pinned: bool) -> Asked:
+def _row(server: ServerConfig, one: LockedPackage, *before: LockedPackage, pinned: bool) -> Asked:
     return {
         "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
         "pinned": pinned, "before": [old.version for old in before], "error": None,

@@ -40,7 +40,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """Tool that the user should look at: the definition that an approval is for, and why.
 
     `held`: the tool waits for approval. Otherwise it is served and only flagged.
@@ -67,12 +67,12 @@ class Verdict:
 
     item: Item
     withheld: str | None = None
-    held: Held | None = None
+    held: HeldDefinition | None = None
     flagged: Pin | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDefinition:
     """Reason for which a tool waits for approval, and the definitions before and after."""
 
     old: Item | None
@@ -191,7 +191,7 @@ class Approvals:
             return Verdict(kept, None if takes else DECLINED)
         served = takes or mode == "notify"
         findings = self._findings(known.server, name, item, digest)
-        held = Held(pin.definition, item, digest, findings, served, as_now=mode == "notify")
+        held = HeldDefinition(pin.definition, item, digest, findings, served, as_now=mode == "notify")
         if mode == "notify":
             return Verdict(item, None, held)
         if takes:
@@ -296,7 +296,7 @@ class Approvals:
 
     # -- tools that wait for approval ----------------------------------------------------------------------------
 
-    def waiting(self, server: str | None = None) -> list[Waiting]:
+    def waiting(self, server: str | None = None) -> list[PendingApproval]:
         """Return what the user should look at, of one server or of all. Held-back tools come first."""
         verdicts = [
             (of, name, verdict)
@@ -424,19 +424,19 @@ def _find_look_alike(known: ServerPins, name: str, others: OtherTools) -> Findin
     return shadowed(name, known.listed, others, late=known.known)
 
 
-def _held_row(server: str, name: str, held: Held) -> Waiting:
+def _held_row(server: str, name: str, held: HeldDefinition) -> PendingApproval:
     changed = held.old is not None
     reason = _describe_findings(held.findings)
     if changed:
         reason = "its definition changed" + (f"; {reason}" if held.findings else "")
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
-    return Waiting(
+    return PendingApproval(
         server, name, held.hash, reason, changed, held.served, held.as_now, True, held.findings, tuple(lines)
     )
 
 
-def _flagged_row(server: str, name: str, item: Item, pin: Pin) -> Waiting:
-    return Waiting(
+def _flagged_row(server: str, name: str, item: Item, pin: Pin) -> PendingApproval:
+    return PendingApproval(
         server,
         name,
         pin.hash,
@@ -455,7 +455,7 @@ def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settin
     if not pin.findings or settings.suspicious == "off":
         return Verdict(item)
     if is_held(pin.findings) or settings.suspicious == "hold":
-        held = Held(None, item, pin.hash, pin.findings, served=False, as_now=False)
+        held = HeldDefinition(None, item, pin.hash, pin.findings, served=False, as_now=False)
         return Verdict(item, f"{_describe_findings(pin.findings)}; {_approve_hint(server, name)}", held)
     return Verdict(item, flagged=pin)
 

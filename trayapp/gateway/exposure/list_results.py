@@ -11,7 +11,7 @@ from trayapp.catalog.links import linked_definition, linked_skill
 from trayapp.catalog.names import Key
 from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
-from trayapp.gateway.exposure.mcp_definition import DEFINITION_JSON
+from trayapp.gateway.exposure.one_tool import DEFINITION_JSON
 from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count

@@ -85,7 +85,7 @@ class ExtensionRequests:
         A gateway that has just started may know too little of its servers to tell.
         """
         seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
-        if unmet is not None or seen.view.first_lists.may_grow:
+        if unmet is not None or seen.view.first_list_delay.may_grow:
             return partial(self._work_later, request, unmet)
         return self._work_of(request)
 
@@ -94,7 +94,7 @@ class ExtensionRequests:
         if unmet is not None:
             await self._session.seen.meet(unmet)
         else:
-            await self._session.seen.view.first_lists.settled()
+            await self._session.seen.view.first_list_delay.settled()
         await self._work_of(request)()
 
     def _work_of(self, request: Request) -> Work:

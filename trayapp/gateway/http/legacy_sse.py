@@ -11,7 +11,7 @@ from uuid import uuid4
 from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
 from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.sessions.peer import FramePeer
+from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
 

@@ -12,7 +12,7 @@ from trayapp.gateway.http.asgi import STREAM, Asgi, HttpRequest, Line
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.sessions.lists import LISTS
+from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
 from trayapp.wire.mirror_headers import VERSION_HEADER
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS

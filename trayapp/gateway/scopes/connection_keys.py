@@ -21,7 +21,7 @@ CALLS_MOST = 4  # connections of one server for single requests that its process
 PARKED_MOST = 12  # with those whose clients have been asked, and may never come back
 
 
-class Viewer(Hashable, Protocol):
+class KeyedSession(Hashable, Protocol):
     """Client session, as its servers see it."""
 
     lasting: bool  # False: it is a single request
@@ -46,7 +46,7 @@ class Purpose:
 
     server: str
     newer: bool | None = None
-    session: Viewer | None = None
+    session: KeyedSession | None = None
     alone: bool = False  # for one session at a time, also while it has none
     kind: ClientKind | None = None  # to see what the server lists for a client of that kind
     requests: bool = False  # for sessions that are single requests, and can be asked
@@ -68,17 +68,17 @@ class ConnectionKeys:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._own: WeakKeyDictionary[Viewer, _ConnectionKey] = WeakKeyDictionary()
-        self._used: WeakKeyDictionary[Viewer, dict[str, str]] = WeakKeyDictionary()
-        self._owners: dict[str, tuple[str, ref[Viewer]]] = {}
+        self._own: WeakKeyDictionary[KeyedSession, _ConnectionKey] = WeakKeyDictionary()
+        self._used: WeakKeyDictionary[KeyedSession, dict[str, str]] = WeakKeyDictionary()
+        self._owners: dict[str, tuple[str, ref[KeyedSession]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
         self._kinds: dict[str, tuple[str, ClientKind]] = {}
         self._requests: dict[str, str] = {}
-        self._calls: dict[str, tuple[str, ref[Viewer] | None]] = {}
+        self._calls: dict[str, tuple[str, ref[KeyedSession] | None]] = {}
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
-    def own(self, session: Viewer, server: str) -> str:
+    def own(self, session: KeyedSession, server: str) -> str:
         """Return the key of the session's own connection of a server."""
         own = self._own.get(session)
         if own is None:
@@ -106,7 +106,7 @@ class ConnectionKeys:
         self._requests[key] = server
         return key
 
-    def of_call(self, session: Viewer, server: str, state: Callable[[str], str]) -> str | None:
+    def of_call(self, session: KeyedSession, server: str, state: Callable[[str], str]) -> str | None:
         """Return the key of a connection that serves that single request alone; None while there is none.
 
         `state` of a key: "free"; "parked" if all that is open there waits for clients; else "busy".
@@ -128,18 +128,18 @@ class ConnectionKeys:
         self._calls[key] = server, ref(session)
         return key
 
-    def _holder(self, key: str) -> Viewer | None:
+    def _holder(self, key: str) -> KeyedSession | None:
         held = self._calls[key][1]
         return held() if held is not None else None
 
-    def use(self, session: Viewer, server: str, key: str) -> None:
+    def use(self, session: KeyedSession, server: str, key: str) -> None:
         """Note which connection of a server the session uses from now on."""
         used = self._used.get(session)
         if used is None:
             self._used[session] = used = {}
         used[server] = key
 
-    def key(self, session: Viewer, server: str) -> str:
+    def key(self, session: KeyedSession, server: str) -> str:
         """Return the key of the connection of a server that the session uses."""
         used = self._used.get(session)
         return used.get(server, server) if used else server
@@ -173,7 +173,7 @@ class ConnectionKeys:
         """Return True if that is a further connection of a server, not its first."""
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
-    def serves(self, key: str, session: Viewer) -> bool:
+    def serves(self, key: str, session: KeyedSession) -> bool:
         """Return True if the connection with that key may serve a session that has its server."""
         purpose = self.purpose(key)
         if purpose.alone:
@@ -184,7 +184,7 @@ class ConnectionKeys:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def drop(self, session: Viewer) -> bool:
+    def drop(self, session: KeyedSession) -> bool:
         """Forget a session that has ended. Return True if it had connections of its own."""
         own = self._own.pop(session, None)
         for mine in own.keys.values() if own else ():
@@ -195,7 +195,7 @@ class ConnectionKeys:
         self._used.pop(session, None)
         return own is not None
 
-    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[Viewer]) -> dict[str, ServerConfig]:
+    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[KeyedSession]) -> dict[str, ServerConfig]:
         """Return the entries of all further connections by key, with the current configuration."""
         found: dict[str, ServerConfig] = {}
         for session in sessions:
@@ -215,7 +215,7 @@ def era_key(server: str, *, newer: bool) -> str:
     return f"{server}#{'newer' if newer else 'older'}"
 
 
-def _own_form(server: ServerConfig, session: Viewer) -> ServerConfig:
+def _own_form(server: ServerConfig, session: KeyedSession) -> ServerConfig:
     """Return the entry of a session's own connection. With `scope: session` it runs in the session's folder."""
     if server.scope == "session":
         return replace(server, cwd=folder_of(server, session.cwd))

@@ -60,7 +60,7 @@ class ListIntake:
             return  # removed or launched again meanwhile
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
         self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
-        kind = kind_of(connection.told, newer=offer.protocol in MODERN_VERSIONS)
+        kind = kind_of(connection.sent_capabilities, newer=offer.protocol in MODERN_VERSIONS)
         further = connection.key != server.name
         probed = further and (
             self._servers.own.purpose(connection.key).is_probe or services.listings.lacks_variant(server.name, kind)

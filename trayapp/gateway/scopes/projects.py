@@ -89,7 +89,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
     return look
 
 
-class ProjectVisitor(Protocol):
+class ProjectSession(Protocol):
     """Visitor of a project's servers: a session, or a control request."""
 
     @property
@@ -106,15 +106,15 @@ class Projects:
         self._changed = changed
         self._clock = clock
         self.looks = FolderProbes(NOTHING)
-        self._folders: dict[ProjectVisitor, Path] = {}
+        self._folders: dict[ProjectSession, Path] = {}
         self._found: dict[Path, ProjectFinding] = {}  # by the sessions' folders
         self._some = anyio.Event()
 
-    def problems_of(self, session: ProjectVisitor) -> tuple[Problem, ...]:
+    def problems_of(self, session: ProjectSession) -> tuple[Problem, ...]:
         """Return the problems with the file of that session's project."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).problems
 
-    def overlay_of(self, session: ProjectVisitor) -> Overlay | None:
+    def overlay_of(self, session: ProjectSession) -> Overlay | None:
         """Return the overlay over the user's servers for that session."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
 
@@ -130,7 +130,7 @@ class Projects:
         found = [problem for folder in self._folders.values() for problem in self._found.get(folder, NOTHING).problems]
         return tuple(dict.fromkeys(found))
 
-    async def join(self, session: ProjectVisitor) -> None:
+    async def join(self, session: ProjectSession) -> None:
         """Find the project of a new session. A session that did not report its folder has none."""
         said = session.cwd
         if not isinstance(said, str) or not said or not Path(said).is_absolute():
@@ -141,7 +141,7 @@ class Projects:
         if self._found.get(folder, NOTHING) != NOTHING:
             self._changed()
 
-    def leave(self, session: ProjectVisitor) -> None:
+    def leave(self, session: ProjectSession) -> None:
         """Forget a session that has ended. A project without sessions keeps no servers."""
         folder = self._folders.pop(session, None)
         if folder is None or folder in self._folders.values():

@@ -13,8 +13,8 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer
-from trayapp.gateway.scopes.projects import Projects, ProjectVisitor
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
+from trayapp.gateway.scopes.projects import Projects, ProjectSession
 from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
@@ -26,7 +26,7 @@ from trayapp.model.servers import ServerConfig
 log = logging.getLogger(__name__)
 
 
-class ServerVisitor(Viewer, ProjectVisitor, ClientSession, Protocol):
+class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
     """Client session, as its servers see it."""
 
     def follow(self, view: View) -> None:
@@ -42,7 +42,7 @@ class Servers:
         own: ConnectionKeys,
         sharing: Sharing,
         projects: Projects,
-        sessions: Collection[ServerVisitor],
+        sessions: Collection[ConnectedSession],
     ) -> None:
         self._services = services
         self._projects = projects
@@ -100,7 +100,7 @@ class Servers:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def connection_for(
-        self, session: ServerVisitor, first: Connection, topic: Topic | None = None, *, alone: bool = False
+        self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
         """Return the connection for a session's requests, which need not run yet; None while none is free."""
         key = self.sharing.key_for(session, first, topic, alone=alone)
@@ -117,7 +117,7 @@ class Servers:
             self._run_further()
         return self._services.pool.get(key)
 
-    async def connected(self, session: ServerVisitor, first: Connection, topic: Topic | None) -> Connection:
+    async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
         """Return the connection for a session's request, connected, once the request may be sent there.
 
         Send it without awaiting anything else. Raises ServerError.
@@ -142,7 +142,7 @@ class Servers:
             if not alone:
                 await self._wait(left, connection)
 
-    async def _up(self, session: ServerVisitor, connection: Connection) -> bool:
+    async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
         if connection.is_up:
             return True
@@ -165,7 +165,7 @@ class Servers:
                 tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
             tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
 
-    def drop(self, session: ServerVisitor) -> None:
+    def drop(self, session: ConnectedSession) -> None:
         """End the connections that a session had for itself: it has ended."""
         if self.own.drop(session):
             self._run_further()
@@ -174,7 +174,7 @@ class Servers:
 
     # -- views ---------------------------------------------------------------------------------------------------
 
-    def view_of(self, session: ProjectVisitor) -> View:
+    def view_of(self, session: ProjectSession) -> View:
         """Return the view of a session's project, or the one for all."""
         overlay = self._projects.overlay_of(session)
         return self._views[overlay.folder] if overlay else self.view
@@ -189,7 +189,7 @@ class Servers:
 
     def _new_view(self, folder: Path) -> View:
         view = View(self._services, folder)
-        view.first_lists.begin()
+        view.first_list_delay.begin()
         return view
 
     def forget_catalogs(self) -> None:

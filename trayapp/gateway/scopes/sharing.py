@@ -39,7 +39,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.connection_keys import ConnectionKeys, Viewer, era_key
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession, era_key
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.wire.capabilities import QUESTIONS, lacks_capabilities, questions_of
@@ -66,7 +66,7 @@ class Sharing:
     # -- which connection ----------------------------------------------------------------------------------------
 
     def key_for(
-        self, session: Viewer, first: Connection, topic: Topic | None = None, *, alone: bool = False
+        self, session: KeyedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
         """Return the key of the connection that a session's requests use, None while none is free.
 
@@ -83,15 +83,17 @@ class Sharing:
             return key
         if alone or name in session.apart or self._needs_own(session, live, name, topic):
             return self._alone(session, name)
-        unfit = live is not None and lacks_capabilities(_asked_of(live.told), _asked_of(session.client.capabilities))
+        unfit = live is not None and lacks_capabilities(
+            _asked_of(live.sent_capabilities), _asked_of(session.client.capabilities)
+        )
         if unfit and (connection.in_flight or connection.used_since_connected):
             return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
 
-    def _of_requests(self, session: Viewer, name: str) -> str | None:
+    def _of_requests(self, session: KeyedSession, name: str) -> str | None:
         key = self._keys.of_requests(name)
         known = self._services.pool.get(key)
-        told = known.live.told if known is not None and known.live is not None else None
+        told = known.live.sent_capabilities if known is not None and known.live is not None else None
         unfit = told is not None and lacks_capabilities(_asked_of(told), _asked_of(session.client.capabilities))
         return self._alone(session, name) if unfit else key
 
@@ -113,7 +115,7 @@ class Sharing:
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
         return traits.newer is True and (newer or traits.older is False)
 
-    def _needs_own(self, session: Viewer, live: Any, name: str, topic: Topic | None) -> bool:
+    def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server asks, and that session can answer or the connection was told that somebody can."""
         asks = self._services.listings.traits(name).asks
         if not asks:
@@ -122,9 +124,9 @@ class Sharing:
             return False
         able = questions_of(session.capabilities)
         beyond = asks - set(QUESTIONS.values())  # a method that nobody announces may be for any client
-        return bool(beyond or asks & able or (live is not None and asks & questions_of(live.told)))
+        return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
-    def _alone(self, session: Viewer, name: str) -> str | None:
+    def _alone(self, session: KeyedSession, name: str) -> str | None:
         if session.lasting:
             session.apart.add(name)
             return self._keys.own(session, name)
@@ -139,7 +141,7 @@ class Sharing:
 
     # -- who may join --------------------------------------------------------------------------------------------
 
-    def may_join(self, session: Viewer, connection: Connection, topic: Topic | None) -> bool:
+    def may_join(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> bool:
         """Return True if a request may be sent on that connection now: a question would belong to one session."""
         live = connection.live
         if live is None or live.peer.modern or self._keys.purpose(connection.key).alone:
@@ -152,11 +154,11 @@ class Sharing:
         doubtful = [other for other in others if other is not session]
         if not doubtful:
             return True
-        told = questions_of(live.told)
+        told = questions_of(live.sent_capabilities)
         clients = [session.client, *(other.client for other in doubtful)]
         return not any(told & questions_of(client.capabilities) for client in clients)
 
-    def is_settled(self, session: Viewer, connection: Connection, topic: Topic) -> bool:
+    def is_settled(self, session: KeyedSession, connection: Connection, topic: Topic) -> bool:
         """Return True if all calls of that topic by sessions like this one may use that connection unseen."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:

@@ -18,7 +18,7 @@ from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.scopes.first_lists import FirstLists
+from trayapp.gateway.scopes.first_list_delay import FirstListDelay
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
@@ -43,7 +43,7 @@ class View:
         self.config = Config()
         self.finder = ToolSearch()
         self._services = services
-        self.first_lists = FirstLists(services, self.being_asked)
+        self.first_list_delay = FirstListDelay(services, self.being_asked)
         self._keys: dict[str, str] = {}
         self.revision = 0  # of its catalog: another number, another catalog
         self._catalog: Catalog | None = None

@@ -18,13 +18,13 @@ from trayapp.gateway.calls.routed_call import Finishing, RoutedCall
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.list_results import index_result
-from trayapp.gateway.exposure.mcp_definition import is_one_tool, looks_for_tools
+from trayapp.gateway.exposure.one_tool import is_one_tool, looks_for_tools
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
 from trayapp.gateway.scopes.sharing import topic_of
+from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
-from trayapp.gateway.sessions.lists import LISTS
 from trayapp.gateway.sessions.pending import already_under_way
 from trayapp.gateway.sessions.session import Session, SessionParts
 from trayapp.history.ended_call import refused_call
@@ -165,13 +165,13 @@ class ClientRequests:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         # With `search` the list is the one tool, whatever servers answer.
         settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
-        if not settled and (session.view.first_lists.may_grow or session.unread()):
+        if not settled and (session.view.first_list_delay.may_grow or session.unread()):
             session.start(request_id, partial(self._list_later, request_id, kind))
         else:
             self._give_list(request_id, kind)
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
-        await self._session.view.first_lists.settled()
+        await self._session.view.first_list_delay.settled()
         await self._read_kind()
         self._give_list(request_id, kind)
 

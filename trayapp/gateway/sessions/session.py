@@ -26,8 +26,8 @@ from trayapp.gateway.scopes.sharing import Topic
 from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
+from trayapp.gateway.sessions.client_lists import LIST_KINDS, ClientLists
 from trayapp.gateway.sessions.handshake import SERVER_INFO
-from trayapp.gateway.sessions.lists import LIST_KINDS, ClientLists
 from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.model.errors import MultiMcpError

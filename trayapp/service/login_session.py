@@ -20,7 +20,7 @@ RUNTIME, BUS = "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"
 RUNTIME_FOLDERS = "/run/user"  # of systemd and elogind: one for each user, named by the user id
 
 
-def find_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
+def find_login_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
     """Set the missing variables of the runtime folder and the bus address, if these exist and belong to this user.
 
     A variable that is set, even to "", stays as it is.

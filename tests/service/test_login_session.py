@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.service.session import BUS, RUNTIME, find_session
+from trayapp.service.login_session import BUS, RUNTIME, find_login_session
 
 pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="only Linux has such a folder")
 
@@ -26,7 +26,7 @@ def runtime(home: Path) -> Path:
 
 def found(home: Path, **environ: str) -> dict[str, str]:
     """The environment afterwards."""
-    find_session(environ, str(home))
+    find_login_session(environ, str(home))
     return environ
 
 

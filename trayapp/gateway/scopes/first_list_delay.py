@@ -21,7 +21,7 @@ class AskedServers(Protocol):
     def __call__(self, *, own: bool = False) -> list[str]: ...
 
 
-class FirstLists:
+class FirstListDelay:
     """Delay of the first lists of one view."""
 
     def __init__(self, services: Services, being_asked: AskedServers) -> None:
