@@ -9,7 +9,7 @@ import anyio
 from trayapp.backends.clock import Clock
 
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # wait this many times the last broadcast's duration: it then costs a tenth of the time at most
+BROADCAST_REST = 10  # times the last broadcast's duration: broadcasts then take at most a tenth of the time
 
 Listener = Callable[[], None]
 
@@ -25,7 +25,7 @@ class ChangeFeed:
         self._listeners: list[Listener] = []
 
     def changed(self) -> None:
-        """Note a visible change. Listeners hear of it soon, once for many changes."""
+        """Note a visible change. Listeners are called soon, once for many changes."""
         self.revision += 1
         self._next.set()
         self._next = anyio.Event()

@@ -38,18 +38,18 @@ class ClientPeer(Protocol):
 
 @dataclass(slots=True)
 class ClientInfo:
-    """Name, era and capabilities of a client, known so far."""
+    """Name, era and capabilities of a client, as known so far."""
 
     name: str = "unknown"
     protocol: str = ""
     modern: bool = False  # speaks 2026-07-28: every request carries an envelope
-    capabilities: dict[str, Any] = field(default_factory=dict)  # what it can do for servers
+    capabilities: dict[str, Any] = field(default_factory=dict)  # capabilities for servers
     log_level: str | None = None
     ready: bool = False  # has sent notifications/initialized
 
 
 class Questioner(Protocol):
-    """Part of ServerRequests that a call needs when its server asks by an answer."""
+    """Part of ServerRequests that a call needs when its server's answer is a question."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
@@ -57,7 +57,7 @@ class Questioner(Protocol):
         """Return the params to add to the request when it is sent again. Raises RpcError."""
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        """Return True if the client can answer nothing of the question, and the user all of it."""
+        """Return True if the client can answer no part of the question, and the user all of it."""
 
     def give_up(self, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it."""
@@ -79,7 +79,7 @@ class ClientSession(Protocol):
 
     @property
     def client(self) -> ClientInfo:
-        """Return what is known of its client."""
+        """Return the known facts about its client."""
 
     @property
     def open_calls(self) -> dict[RequestId, Any]:
@@ -99,7 +99,7 @@ class ClientSession(Protocol):
 
     @property
     def questioner(self) -> Questioner:
-        """Return the object that passes servers' questions to clients."""
+        """Return the object that passes on servers' questions to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Send the client a notification, unless the handshake is not complete."""
@@ -114,7 +114,7 @@ class ClientSession(Protocol):
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 
     def repeat_list(self, kind: str) -> None:
-        """Send list_changed for that list of servers, unless it is about to be told as changed."""
+        """Send list_changed for that list, unless a change of it is about to be reported anyway."""
 
     def awaited_servers(self) -> set[str]:
         """Return the keys of servers that are starting for its requests."""

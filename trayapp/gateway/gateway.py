@@ -78,14 +78,14 @@ CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """Returns where the stderr of a process goes. `further`: others of the same server may run beside it."""
+    """Returns the sink for the stderr of a process. `further`: other processes of the same server may run beside it."""
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of the gateway from outside. Tests pass real parts or fakes of the same shape."""
+    """External parts of the gateway. Tests pass real parts or fakes of the same shape."""
 
     clock: Clock
     environ: dict[str, str]
@@ -105,13 +105,13 @@ class Parts:
 class Gateway:
     """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`.
 
-    It is broad because all parts are built here, and the observer's four methods come to it.
+    It is broad because it builds all parts and implements the observer's four methods.
     """
 
     def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.http_problem: Problem | None = None  # another program uses the port that HTTP clients know
+        self.http_problem: Problem | None = None  # another program uses the port configured in HTTP clients
         self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
         self.started = parts.clock.now()
@@ -200,7 +200,7 @@ class Gateway:
         )
 
     def locks(self) -> Locks | None:
-        """Return the locks of packages. Its modules load with the first server that is started."""
+        """Return the locks of packages. Their modules are loaded when the first server starts."""
         if self._parts.lock_file is None:
             return None
         if self._locks is None:
@@ -225,13 +225,13 @@ class Gateway:
 
     @cached_property
     def panel_access(self) -> PanelAccess:
-        """Return who may see the panel."""
+        """Return the access control of the panel."""
         from trayapp.panel.access import PanelAccess  # loaded with its first use
 
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 
     async def _tell_calls(self) -> None:
-        """Broadcast the count of calls, at most every CALLS_TOLD_S: nobody follows each of them by snapshots."""
+        """Broadcast the count of calls at most every CALLS_TOLD_S. No watcher needs each call."""
         news = anyio.Event()
         end = self.services.history.listen(lambda: news.set())
         try:
@@ -257,7 +257,7 @@ class Gateway:
         return self.servers.user
 
     def take_config(self, config: Config) -> None:
-        """Run `config` from now on. Unchanged servers keep their process and their calls."""
+        """Apply `config`. Unchanged servers keep their processes and calls."""
         old, new = self.config.settings, config.settings
         self._file_problems = config.problems
         if (old.approve_changes, old.suspicious) != (new.approve_changes, new.suspicious):
@@ -284,7 +284,7 @@ class Gateway:
     def _note_names(self) -> None:
         """Keep the current names of tools, unless servers are being asked for the first time.
 
-        So names do not depend on which server answers first.
+        This way names do not depend on which server answers first.
         """
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
@@ -295,7 +295,7 @@ class Gateway:
         self.services.given_names.save()
 
     def take_problem(self, problem: Problem) -> None:
-        """Show why the file as a whole cannot be used. The last good configuration goes on."""
+        """Show the problem of an unusable file. The last good configuration stays in effect."""
         self._file_problems = (*(p for p in self.config.problems), problem)
         self.services.changes.changed()
 
@@ -326,7 +326,7 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Do work that no client waits for, after the first list, so that the first client does not wait for it."""
+        """Do background work after the first list, so that the first client does not wait for it."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._parts.calm.wait()
         await work()

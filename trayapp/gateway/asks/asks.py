@@ -1,7 +1,7 @@
 """Keep the open asks of one gateway, and take the user's answers: each counts once.
 
-An ask is open until it is answered, withdrawn with its call, or nobody answered in time. It lives as long as the
-gateway: a later one does not know it, and says so to a late answer.
+An ask is open until it is answered, withdrawn with its call, or timed out. It ends with the gateway: a later gateway
+refuses an answer to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 Answer = Literal["once", "session", "always", "deny"]
 Ending = Literal["allowed", "denied", "expired"]
 ID_BYTES = 3
-OVER_MOST = 200  # asks that are over and can be told from unknown ones
+OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
 OPEN_MOST = 100  # a client that calls in a loop must not bury the user
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
@@ -38,7 +38,7 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Client for which the user is asked. `session`: None for the command line, which has none to allow things for."""
+    """Client on whose behalf the user is asked. `session`: None for the command line, which has no session."""
 
     client: str
     project: str | None
@@ -47,7 +47,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question of a server for the user: a form (`schema`) or an address to open (`url`)."""
+    """A server's question to the user: a form (`schema`) or an address to open (`url`)."""
 
     message: str
     schema: dict[str, Any] | None = None
@@ -117,7 +117,7 @@ class Asks:
 
     @property
     def someone_is_there(self) -> bool:
-        """True if a tray, a panel or a terminal watches: somebody who could be asked."""
+        """True if a tray, a panel or a terminal is watching, so that the user can be asked."""
         return self._watchers > 0
 
     @contextmanager
@@ -137,7 +137,7 @@ class Asks:
 
     @property
     def is_full(self) -> bool:
-        """True if no more asks are taken."""
+        """True if no more asks are accepted."""
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
@@ -192,7 +192,9 @@ class Asks:
         return ask
 
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Take the user's answer, the first only. Return the row of the ask. Raises AskOverError, UnfitAnswerError."""
+        """Take the user's answer; only the first one counts. Return the row of the ask. Raises AskOverError,
+        UnfitAnswerError.
+        """
         ask = self._open.get(ask_id)
         if ask is None:
             raise AskOverError(ask_id, self._over.get(ask_id))
@@ -216,17 +218,17 @@ class Asks:
         return row
 
     def schema_of(self, ask_id: str) -> dict[str, Any] | None:
-        """Return the form of a question that waits."""
+        """Return the form of an open question."""
         ask = self._open.get(ask_id)
         return ask.question.schema if ask is not None and ask.question is not None else None
 
     def withdraw(self, ask: OpenAsk, why: str) -> None:
-        """Take back an ask whose call has ended. Its `ended` is not called."""
+        """Withdraw an ask whose call has ended. Its `ended` is not called."""
         if self._remove(ask, why):
             self._services.changes.changed()
 
     def _end_allowed(self, by: str) -> None:
-        """End the other asks that the answer to one of them covers."""
+        """Close the other asks that this answer also covers."""
         for ask in self:
             if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
                 self._end(ask, "allowed", f"it was allowed by {by}, together with another one")
@@ -272,7 +274,7 @@ def denied_error(server: str, tool: str) -> NotAllowedError:
 
 
 def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
-    """Return the error of a call about which the user said nothing."""
+    """Return the error of a call that the user did not decide in time."""
     hint = "Tell the user what you want to do, and call it again when they are there"
     return NotAllowedError(server, tool, f"the user did not answer within {after_s:g} s", hint, "ask_timed_out")
 
@@ -293,12 +295,12 @@ def too_many_asks_error(server: str, tool: str) -> NotAllowedError:
 
 
 def tool_removed_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call whose tool was taken away while the user was asked."""
+    """Return the error of a call whose tool was removed while the user was being asked."""
     return NotAllowedError(server, tool, "it was removed while the user was asked", "List the tools again", "ask_gone")
 
 
 class AskOverError(MultiMcpError):
-    """Raised for an answer to an ask that is not open: it had no effect."""
+    """Raised for an answer to an ask that is no longer open. The answer has no effect."""
 
     code = "ask_over"
 
@@ -313,7 +315,7 @@ class AskOverError(MultiMcpError):
 
 
 class UnfitAnswerError(MultiMcpError):
-    """Raised for an answer that an ask does not take. The ask stays open."""
+    """Raised for an answer that does not fit the ask. The ask stays open."""
 
     code = "unfit_answer"
 

@@ -1,4 +1,4 @@
-"""A call's arguments as shown to a person before they allow it: bounded, without secrets, nothing hidden.
+"""A call's arguments, as shown to a person who decides on it: of bounded size, without secrets, with nothing hidden.
 
 A character that draws nothing is shown as `<U+202E>`. A long value is cut in the middle and shows its length.
 """
@@ -17,7 +17,7 @@ NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # of all values
 MOST = 40  # arguments
 READ_LONGEST = 256 * 1024  # characters of a value that are searched for secrets; a longer value shows only its head
-HEAD_SHARE = 0.65  # of a cut value: its beginning says more than its end
+HEAD_SHARE = 0.65  # of a cut value: the beginning is more informative than the end
 
 # Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
-    """Return the arguments of a call in a form fit for people."""
+    """Return the arguments of a call in a form that is safe to show to people."""
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
     found, room = list[Shown](), ALL_LONGEST
@@ -53,7 +53,7 @@ def shown_arguments(arguments: Any) -> list[Shown]:
 
 
 def shown_text(text: str, longest: int = VALUE_LONGEST) -> str:
-    """Return foreign text in one line, fit for people: without secrets, marked, cut in the middle."""
+    """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, the middle cut."""
     return _safe("", text, longest)
 
 
@@ -78,7 +78,7 @@ def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
 
 
 def _safe(label: str, text: str, longest: int) -> str:
-    """Return `text` as it may be shown. `label` precedes it during the search for secrets: names give them away."""
+    """Return `text` in a form that is safe to show. The search for secrets includes `label`: names reveal them."""
     told = label + text[:READ_LONGEST]
     clean = redacted(told)
     if clean != visible(told):  # contains a secret, possibly with hidden characters inside

@@ -1,6 +1,6 @@
 """Put a server's question to the user where its client cannot (MCP elicitation, form and URL).
 
-Nothing is answered by itself: without an answer the server gets an error.
+No question is answered automatically: without an answer the server gets an error.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from trayapp.wire.capabilities import ELICITATION
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Params, RpcError
 
 MESSAGE_LONGEST = 1_000  # characters
-STILL_WANTED_S = 1.0  # between looks whether the call that a question belongs to still waits
+STILL_WANTED_S = 1.0  # interval of checks whether the question's call is still waiting
 
 
 class UserQuestions:
-    """Questions of servers to the user of one gateway."""
+    """Servers' questions to the user of one gateway."""
 
     def __init__(self, asks: Asks) -> None:
         self._asks = asks
 
     def can_answer(self, method: str) -> bool:
-        """Return True if the user can be asked that now."""
+        """Return True if the user can be asked that question now."""
         return method == ELICITATION and self._asks.someone_is_there and not self._asks.is_full
 
     async def ask(self, asker: Asker, server: str, params: Params, is_wanted: Callable[[], bool]) -> dict[str, Any]:

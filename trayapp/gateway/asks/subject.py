@@ -41,9 +41,8 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if the user is asked before a call.
-
-    `listed`: the call is of a tool that the client lists itself, so that its AI tool can ask.
+    """Return True if the user is asked before a call. `listed`: the client lists the tool itself, so its AI tool can
+    ask.
     """
     match mode:
         case "off":
@@ -59,7 +58,7 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class of a tool's definitions: as approved, and as its server lists it now."""
+    """Return the strictest class among a tool's definitions: the approved one and the one now listed."""
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
     )

@@ -1,4 +1,4 @@
-"""Calls, requests of servers and notifications, each on its way between client and backend.
+"""Route calls, server requests and notifications between client and backend.
 
 Never here: which servers run, what is listed.
 """

@@ -1,4 +1,4 @@
-"""Combine the clients of one connection: what they can do for its server, and which protocol revision to try first."""
+"""Combine the capabilities of a connection's clients, and choose the protocol revision to try first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class ConnectionPurpose(Protocol):
-    """What a connection is for: a server, and an era, or one session alone."""
+    """Purpose of a connection: a server for one era, or for one session alone."""
 
     @property
     def server(self) -> str:
@@ -21,11 +21,11 @@ class ConnectionPurpose(Protocol):
 
     @property
     def newer(self) -> bool | None:
-        """Return the era that it is for, None for any."""
+        """Return its era, None for any era."""
 
     @property
     def session(self) -> Any:
-        """Return the session that it serves alone, None if it is not there (any more)."""
+        """Return the session that it serves alone, None if there is none or it has ended."""
 
     @property
     def alone(self) -> bool:
@@ -37,13 +37,12 @@ class ConnectionPurpose(Protocol):
 
     @property
     def kind(self) -> ClientKind | None:
-        """Return the kind of client that it is told of, None for one that is there."""
+        """Return the kind of client that it announces to the server, None for the actual clients."""
 
 
 class ClientCapabilities:
-    """Clients of every connection of one gateway. `sessions`: the current ones, as they come and go.
-
-    `user_is_there`: returns True while the user can be asked outside of the clients.
+    """Clients of every connection of one gateway. `sessions`: the live collection of current sessions. `user_is_there`:
+    returns True while the user can be asked outside the clients.
     """
 
     def __init__(
@@ -65,10 +64,9 @@ class ClientCapabilities:
         self._wanted[key] = session
 
     def of_clients(self, key: str) -> dict[str, Any]:
-        """Return what a connection that is being made is told of its clients.
-
-        Made for no session, as for the first look at a server's lists, it is told everything. Of what a server is
-        known to ask, a connection that sessions share is told nothing: those that can answer have their own.
+        """Return the client capabilities to announce on a new connection. One made for no session, as for the first
+        reading of a server's lists, announces everything. A shared connection announces nothing that the server is
+        known to ask for: sessions that can answer have their own connections.
         """
         purpose = self._purpose(key)
         if purpose.kind is not None:
@@ -87,9 +85,8 @@ class ClientCapabilities:
         return {name: able for name, able in together.items() if name not in asks}
 
     def revision_to_try(self, key: str) -> str:
-        """Return the protocol revision to try first, "" for none: that of the session that needs the connection.
-
-        The newer era is tried first by a connection that is made for no session, as a server's first one is.
+        """Return the protocol revision to try first, "" for no preference: that of the session that needs the
+        connection. A connection that is made for no session, as a server's first one is, tries the newer era first.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

@@ -1,4 +1,4 @@
-"""Hold one call until the user has consented, with progress for its client meanwhile."""
+"""Hold one call until the user has consented, and send its client progress meanwhile."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from trayapp.wire.messages import Request, RequestId, progress_token
 # Servers count their own progress from 0 or 1: these stay below, since progress must increase (MCP progress).
 PROGRESS_STEP = 1e-6
 
-GATED = frozenset(("tools/call", "resources/read"))  # methods of the requests that a user can be asked about
+GATED = frozenset(("tools/call", "resources/read"))  # methods of the requests that may need the user's consent
 
 
 class AskingSession(ClientSession, Protocol):
-    """Client session for whose calls the user can be asked."""
+    """Client session whose calls may need the user's consent."""
 
     @property
     def asks(self) -> Asks:
@@ -47,13 +47,13 @@ class AskingSession(ClientSession, Protocol):
         """Return False for a session that is a single request."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return what the user is asked about before that request, None if it needs no consent.
+        """Return the subject of the consent that the request needs, None if it needs none.
 
         `listed`: the client called the tool by its name, not through the one tool.
         """
 
 
-Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets, None for a yes
+Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets, None for consent
 
 
 class CallConsent:
@@ -84,7 +84,7 @@ class CallConsent:
             self._send_progress()
 
     def withdraw(self, why: str) -> None:
-        """Take the ask back: its call has ended."""
+        """Withdraw the ask: its call has ended."""
         self._stop()
         self._session.asks.withdraw(self._ask, why)
 
@@ -100,7 +100,7 @@ class CallConsent:
                 self._answered(unanswered_error(server, tool, self._ask.until - self._ask.since))
 
     def _send_progress(self) -> None:
-        """Tell the client that the call waits: some give up when they hear nothing."""
+        """Tell the client that the call is waiting: some give up when they hear nothing."""
         self._beats += 1
         message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}
@@ -113,7 +113,7 @@ class CallConsent:
 
 
 class CommandConsent:
-    """Ask the user about a call of the command line or the panel. `note` gets a line for the one who waits."""
+    """Ask the user about a call of the command line or the panel. `note` gets a line for the person who is waiting."""
 
     def __init__(self, asks: Asks, request: Request, project: str | None, note: Callable[[str], None]) -> None:
         self._asks = asks
@@ -124,7 +124,7 @@ class CommandConsent:
     def is_allowed(self, subject: Subject, allowed: Any, *, here: bool) -> bool:
         """Return True if the call may be sent. `allowed`: the hash of the definition that was just allowed.
 
-        `here`: the caller asks the user itself, so a user is present. Raises NotAllowedError.
+        `here`: the caller itself asks the user, who is therefore present. Raises NotAllowedError.
         """
         if not subject.callable:
             raise tool_removed_error(subject.server, subject.tool)
@@ -132,7 +132,7 @@ class CommandConsent:
         return granted or subject.hash == allowed
 
     def row(self, subject: Subject) -> dict[str, Any]:
-        """Return what the user is asked, for a caller that asks itself."""
+        """Return the question for the user, for a caller that asks it itself."""
         shown = [one._asdict() for one in self._arguments]
         told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
         return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}
@@ -167,6 +167,6 @@ class CommandConsent:
 
 
 def call_arguments(request: Request) -> Any:
-    """Return what is shown of a request: a tool's arguments, or the URI of a resource."""
+    """Return the part of a request that is shown: a tool's arguments, or the URI of a resource."""
     params = request.params or {}
     return params.get("arguments") if request.method == "tools/call" else {"uri": params.get("uri")}

@@ -39,7 +39,9 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
 
 
 def model_hint(error: MultiMcpError) -> str:
-    """Return what a model can do: ask its user at most. It gets no command that undoes the user's decisions."""
+    """Return what a model can do, which is at most to ask its user. It gets no command that undoes the user's
+    decisions.
+    """
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
 
@@ -52,7 +54,7 @@ def tool_error(error: MultiMcpError) -> dict[str, Any]:
 
 
 def unknown_method(method: str) -> RpcError:
-    """Return the error of a request whose method nobody knows."""
+    """Return the error of a request with an unknown method."""
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
 
@@ -69,7 +71,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`, or the problem with the entry of a server that seems unknown only because of that problem."""
+    """Return `error`; for a server that is unknown only because its entry has a problem, return that problem."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:
@@ -80,5 +82,5 @@ def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpErro
 
 
 def shown(text: str) -> str:
-    """Return the text of an error without secrets: servers repeat in it what they were given."""
+    """Return the text of an error without secrets: servers quote in it what they were given."""
     return redacted(text)

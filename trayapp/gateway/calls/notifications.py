@@ -31,8 +31,8 @@ class Notifications:
         """Pass a notification to the session of the call `about`, if the transport names it.
 
         Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to the sessions that
-        have called that server. No other session hears of it, and none that may not use the server, or the tool of its
-        call, any more.
+        have called that server. No other session gets it, and no session that may no longer use the server or the tool
+        of its call.
         """
         if method in OF_ONE_REQUEST:
             return
@@ -54,7 +54,7 @@ class Notifications:
             session.notify(method, params)
 
     def _listening(self, connection: Connection) -> list[ClientSession]:
-        """Return the sessions that hear what a server sends outside a call: they use it, and still may."""
+        """Return the sessions that get what a server sends outside a call: those that have used it and still may."""
         name = connection.key
         return [s for s in self._services.sessions if name in s.called_servers and s.has_server(name)]
 
@@ -72,9 +72,8 @@ class Notifications:
     # -- lists that a server says have changed -------------------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
-        """Tell sessions that a list has changed, as its server said, even if it is the same once it was read again.
-
-        Newer clients ask for that, and older ones hear it of their own calls. Others hear only of lists that differ.
+        """Pass on a server's notice that a list has changed, even if reading it again shows no difference. Newer
+        clients subscribe to that; older ones get it during their own calls. Others get it only for lists that differ.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -136,9 +135,8 @@ def _allowed(connection: Connection, busy: dict[ClientSession, RoutedCall]) -> d
 
 
 def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if a call's client wants a log message of that level.
-
-    An older client chooses its level once, a newer one with each request.
+    """Return True if a call's client wants a log message of that level. An older client sets its level once, a newer
+    one in each request.
     """
     if session.client.modern:
         return call.log_level is not None and at_least(level, call.log_level)

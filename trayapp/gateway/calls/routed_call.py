@@ -37,8 +37,8 @@ from trayapp.wire.revisions import (
     with_result_type,
 )
 
-LATE_LOGS_S = 0.05  # log messages that were sent with an answer come within milliseconds of it on this machine
-MAX_ROUNDS = 10  # questions in one call; the limit of the SDKs
+LATE_LOGS_S = 0.05  # on this machine, log messages sent with an answer arrive within milliseconds of it
+MAX_ROUNDS = 10  # rounds of questions in one call; the SDKs have the same limit
 
 _SERIALS = itertools.count()
 Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answer comes later
@@ -48,12 +48,11 @@ class RoutedCall:
     """Client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
 
     The call stays registered on its connection all that time, and in its session while the client waits. It is parked
-    while the client, asked by an answer, has not come back yet (server_requests).
+    from an answer that asks the client something until the client comes back (server_requests).
 
-    Runs on the gateway's event loop. `answered` and `cancel` end it once: later ones do nothing. Errors reach the
-    client as its answer.
-
-    It is broad because a yes, a question, a timeout and a loss can each interrupt the same request.
+    Runs on the gateway's event loop. The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the
+    client as its answer. It is broad because consent, a question, a timeout and a lost connection can each interrupt
+    the same request.
     """
 
     __slots__ = (
@@ -92,18 +91,18 @@ class RoutedCall:
         self.request = request  # as the backend gets it
         self.request_id = request.id  # the client's request that gets the answer
         self.connection = connection
-        self.serial = 0  # the order in which calls began
+        self.serial = 0  # number in the order in which calls began
         self.parked = False
         self.log_level: str | None = None  # asked for by the client in this request
         self.proof: Callable[[], None] | None = None  # called when the server has answered
         self.finish = finish  # makes the client's answer from the backend's
-        self.through_tool = through_tool  # the client named the one tool, not what this calls
-        self._allowed = ""  # hash of the definition that the user has allowed this call of
+        self.through_tool = through_tool  # the client called the one tool, not the called tool itself
+        self._allowed = ""  # hash of the definition for which the user has allowed this call
         self._yes: CallConsent | None = None  # while the user is asked
         self._began = perf_counter()
-        self._rounds = 0  # how often the backend has asked before it answered
+        self._rounds = 0  # how often the backend has asked before answering
         self._last = False  # True: the request is not sent again
-        self._live: Live | None = None  # the one that the request was sent on, not a later one of the same backend
+        self._live: Live | None = None  # the one on which the request was sent, not a later one
         self._number = 0
         self._timeout_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -111,14 +110,13 @@ class RoutedCall:
 
     @property
     def is_under_way(self) -> bool:
-        """Return True while the client waits for the answer, or has to come back for it."""
+        """Return True while the client is waiting for the answer, or has yet to come back for it."""
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
-        """Send the request over the live connection, which the caller has seen; 0 s means no timeout.
-
-        A call that the user has to allow first is sent after that. Every request of a session passes here. `gated`:
-        False if the caller has just seen that the user is asked nothing about it.
+        """Send the request over the connection, which the caller knows to be live; 0 s means no timeout. A call that
+        needs the user's consent is sent once it is given. Every request of a session passes here. `gated`: False if the
+        caller has just checked that it needs no consent.
         """
         method, params, live = self.request.method, self.request.params, self.connection.live
         if gated and method in GATED:
@@ -145,7 +143,7 @@ class RoutedCall:
             self._set_timer()
 
     def answered(self, reply: Reply) -> None:
-        """Deliver the answer. Send the request once more, on a new session, to a backend that had lost ours."""
+        """Deliver the answer. If the backend had lost our session, send the request once more in a new one."""
         if self.parked:
             self._late = reply
             return
@@ -182,9 +180,9 @@ class RoutedCall:
             self._note(reply, "failed" if why else None)
 
     def _has_stream_of_logs(self) -> bool:
-        """Return True if the server writes log messages and answers to two connections, so that one may be overtaken.
-
-        An older server over HTTP does. A client that asked for messages with its request hears none after the answer.
+        """Return True if the server sends log messages and answers over two connections, so that the answer may arrive
+        first. An older server over HTTP does. A client that asked for messages with its request gets none after the
+        answer.
         """
         live = self._live
         return live is not None and live.transport.kind == "http" and not live.peer.modern
@@ -232,7 +230,7 @@ class RoutedCall:
             self.session.open_calls[self.request_id] = self
 
     async def _send_allowed(self) -> None:
-        """Send the call that the user has just allowed, unless its tool or its server is no longer what it was."""
+        """Send the call that the user has just allowed, unless its tool or its server has changed."""
         try:
             await self.connection.up()
             subject = self._subject()
@@ -243,7 +241,7 @@ class RoutedCall:
             self._refuse(error)
 
     def _refuse(self, error: MultiMcpError) -> None:
-        """Answer a call that is not sent: a result for the model to read, where the client called a tool."""
+        """Answer a call that is not sent. If the client called a tool, the answer is a result for the model to read."""
         self._note(None, "refused", error.title)
         if not self.through_tool and self.request.method != "tools/call":
             self.session.peer.respond(self.request_id, Reply.of_error(to_client(error)))
@@ -260,7 +258,9 @@ class RoutedCall:
         self.send(self._timeout_s)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
-        """Ask client or user what a 2026-07-28 server wants to know, then send the request again with the answers."""
+        """Ask the client or the user the questions of a 2026-07-28 server, then send the request again with the
+        answers.
+        """
 
         async def work() -> None:
             self._rounds += 1
@@ -282,7 +282,7 @@ class RoutedCall:
     # -- parking -------------------------------------------------------------------------------------------------
 
     def detach(self) -> None:
-        """Leave the client's request, which is about to be answered with a question."""
+        """Detach from the client's request, which is about to be answered with a question."""
         self.session.open_calls.pop(self.request_id, None)
         self.parked = True
         self._stop_timer()
@@ -327,7 +327,7 @@ class RoutedCall:
             )  # fmt: skip
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
-        """Return the answer in the client's form; None for a question, of which an older client or the user is asked.
+        """Return the answer in the client's form; None for a question, which then goes to an older client or the user.
 
         `modern`: the server is of 2026-07-28.
         """
@@ -368,7 +368,7 @@ class RoutedCall:
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
-        if self._yes is not None:  # it was not sent yet
+        if self._yes is not None:  # it has not been sent yet
             self._yes.withdraw("its call was cancelled")
             self._yes = None
             return False
@@ -383,7 +383,7 @@ class RoutedCall:
             return reply
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
-            return reply  # the backend's own words: it still runs, and over HTTP answers can come without frames, too
+            return reply  # the backend's own answer: it still runs, and over HTTP answers can come without frames
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
 
 

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
 STATE_ONLY_PAUSE_S = 0.1  # pause before a server that wants to be asked again, without a question, is asked again
-HELD_S = 20.0  # a question whose session is not certain; tools wait for a person longer than that
+HELD_S = 20.0  # limit for a question whose session is uncertain; tools wait longer than that for a person
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
@@ -58,9 +58,8 @@ _GIVEN_UP = "another session just canceled a call there, and the server does not
 
 
 class ServerRequests:
-    """Requests of all servers of one gateway.
-
-    It is broad because a client, the user, or a later request of a client (2026-07-28) answers, and each can withdraw.
+    """Requests of all servers of one gateway. It is broad because the answer comes from a client, the user, or a later
+    request of a client (2026-07-28), and each can withdraw.
     """
 
     def __init__(
@@ -69,8 +68,8 @@ class ServerRequests:
         self._services = services
         self._purpose = purpose
         self._user = user  # asked where a client cannot answer
-        self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked by an answer
-        self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked by an answer
+        self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked in an answer
+        self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked in an answer
         self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
 
@@ -82,7 +81,7 @@ class ServerRequests:
         """Ask the client that an older server's request belongs to, and return its answer. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
-        connection must belong to one session. The client is never guessed: the wrong user would answer.
+        connection must belong to one session. The gateway never guesses the client: the wrong user would answer.
         """
         purpose = self._purpose(connection.key)
         owner: ClientSession | None = purpose.session if purpose.alone else None
@@ -130,7 +129,7 @@ class ServerRequests:
         return await self._user.ask(asker, self._plain_name(connection.key), params, is_wanted)
 
     def _plain_name(self, key: str) -> str:
-        """Return a server's name for people; a project's own runs under NAME@DIGEST."""
+        """Return a server's name for people; a project's own server runs under NAME@DIGEST."""
         return self._services.shared_key(key).partition("@")[0]
 
     def _find_session(
@@ -141,7 +140,7 @@ class ServerRequests:
         owner: ClientSession | None,
         among: set[ClientSession] | None,
     ) -> tuple[list[RoutedCall], ClientSession]:
-        """Return the session that is asked, and its calls there, best first; no calls while the server starts.
+        """Return the session to ask, and its calls there, the best candidate first; no calls while the server starts.
 
         `owner`: the session that the connection serves alone. `among`: the sessions that it may belong to, None if any.
         Raises RpcError.
@@ -170,9 +169,9 @@ class ServerRequests:
         return sorted(calls, key=_eligibility), session
 
     async def _held(self, connection: Connection) -> set[ClientSession] | None:
-        """Hold a question while calls of several sessions are under way, and return whose it may be; None: anybody's.
-
-        A call that waits for the question's answer does not end. So once one session is left, it is that session's.
+        """Hold a question while calls of several sessions are in progress, and return the sessions it may belong to;
+        None: any. A call that waits for the question's answer does not end. So once only one session is left, the
+        question is that session's.
         """
         asked: set[ClientSession] = set(_sessions_calling(connection))
         if len(asked) + bool(connection.own_requests) < 2:
@@ -188,9 +187,8 @@ class ServerRequests:
         return None
 
     def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
-        """Return the sessions that gave up calls on which the server may still work.
-
-        None stands for sessions that have ended.
+        """Return the sessions that gave up calls on which the server may still be working. None stands for ended
+        sessions.
         """
         self._forget_given_up()
         return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
@@ -201,7 +199,7 @@ class ServerRequests:
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
-        if not of_live or of_live[-1].asked:  # the answer that comes says nothing about what was sent after its ping
+        if not of_live or of_live[-1].asked:  # its answer says nothing about what was sent after the ping
             of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
@@ -222,7 +220,7 @@ class ServerRequests:
         self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
-        """Return the error of a question that no client is asked, and log the first of each kind for a server."""
+        """Return the error of a question that no client can be asked, and log the first of each kind for a server."""
         server = connection.name
         first = (server, why) not in self._refused
         self._refused.add((server, why))
@@ -261,7 +259,7 @@ class ServerRequests:
     async def _ask_all(
         self, session: ClientSession, questions: dict[str, Any], about: RequestId | None, key: str
     ) -> dict[str, dict[str, Any]]:
-        """Ask an older client all questions at the same time, the user what it cannot answer."""
+        """Ask an older client all questions at the same time, and the user those that it cannot answer."""
         asking = {name: self._ask_one(session, question, about, key) for name, question in questions.items()}
         tasks = [asyncio.ensure_future(one) for one in asking.values()]
         try:
@@ -271,9 +269,8 @@ class ServerRequests:
                 task.cancel()
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        """Return True if the client can answer nothing of the question, and the user all of it.
-
-        A newer client gets all other questions of a newer server as they are.
+        """Return True if the client can answer no part of the question, and the user all of it. A newer client gets all
+        other questions of a newer server unchanged.
         """
         asked = question.get("inputRequests")
         return (
@@ -314,7 +311,7 @@ class ServerRequests:
     def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request comes back for; return False for any other request.
 
-        Raises RpcError if that call has ended, is another client's, or was made with other arguments.
+        Raises RpcError if that call has ended, belongs to another client, or had other arguments.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
@@ -347,16 +344,15 @@ class ServerRequests:
 
 
 def _has_other_arguments(request: Request, sent: Request) -> bool:
-    """Return True if a request has arguments, and `sent`, which was made of the first one, has others.
-
-    Arguments of a call by the one tool are in that tool's own, and are not compared.
+    """Return True if a request's arguments differ from those in `sent`, which was built from the first request. A call
+    through the one tool wraps its arguments in that tool's own, so they are not compared.
     """
     given = request.params.get("arguments") if request.params else None
     return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")
 
 
 class Questions:
-    """Questions of one call's server to a client of 2026-07-28, each an answer to the client's own request.
+    """Questions of one call's server to a client of 2026-07-28, each sent as an answer to the client's own request.
 
     `park` keeps the call until its client comes back. `asking`: the questions of all calls; a call without open
     questions leaves it.
@@ -463,7 +459,7 @@ def _sessions_calling(connection: Connection) -> list[ClientSession]:
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:
-    """Sort calls by which is asked first: a parked one last, since its client may never come back."""
+    """Sort calls in the order in which to ask: parked ones last, since their clients may never come back."""
     return call.parked, call.serial
 
 

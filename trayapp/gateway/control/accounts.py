@@ -168,7 +168,7 @@ class AccountRequests:
         return {"deleted": await self._require_accounts().vault.delete_secret(text_of(params, "name", "the request"))}
 
     def _reset_failed(self, secret: str) -> None:
-        """Reset the servers that failed for lack of that secret: their next call waits for no backoff."""
+        """Reset the servers that failed for lack of that secret, so that their next call skips the backoff."""
         for connection in self._services.pool:
             if connection.state is State.FAILED and secret in keyring_names(connection.server):
                 connection.begin_close()

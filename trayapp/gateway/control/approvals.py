@@ -75,7 +75,7 @@ class ApprovalRequests:
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:
-        """Judge offers that no list has asked for yet, orders included."""
+        """Judge offers that no list request has needed yet, orders included."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
@@ -100,7 +100,7 @@ def _read_list(asked: Asked, member: str, form: str) -> list[Asked]:
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield each tool of an offer, and each of its other texts, with its findings."""
+    """Yield each tool and each other text of an offer, with its findings."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
     for name, item in {**skills_of(offer), **apart_of(offer)}.items():

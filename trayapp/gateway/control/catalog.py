@@ -46,8 +46,8 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, Rp
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-UNUSED_S = 30 * 86_400.0  # a tool that nobody called for so long is named where tokens are counted
-PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do, and one that hangs takes 30
+UNUSED_S = 30 * 86_400.0  # a tool not called for this long is named in the token counts
+PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all make it; one that hangs takes 30
 
 Asked = dict[str, Any]
 Note = Callable[[str], None]  # sends the user a line before the answer
@@ -109,7 +109,7 @@ class CatalogRequests:
                 projects.leave(visitor)
 
     async def _stay_until_answered(self, visitor: CatalogCaller, view: View) -> None:
-        """Stay until the project's slow servers have answered. The next visitor then finds their tools in the cache."""
+        """Stay until the project's slow servers have answered. The next request then finds their tools in the cache."""
         try:
             await view.first_list_delay.answered(math.inf, own=True)  # each start is bounded
         finally:
@@ -200,7 +200,7 @@ class CatalogRequests:
         }
 
     def _hit_row(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
-        """Return one hit for people. `away`: why its server cannot serve."""
+        """Return one hit for people. `away`: the reason why its server cannot serve."""
         seen, key = seen_by.exposure, (hit.server, hit.name)
         said, one = seen.entries[hit.server][key].get("description"), self._availability(seen_by, hit.server)
         description = first_paragraph(said, texts.HIT_LONGEST)
@@ -311,13 +311,13 @@ class CatalogRequests:
             return await seen_by.find_tool(asked, server)
         except ToolNotFoundError:
             if not self._gateway.services.pool.discovering:
-                return seen_by.exposure.find_callable(asked, server)  # it knows better suggestions
+                return seen_by.exposure.find_callable(asked, server)  # its error has better suggestions
         await self._gateway.services.pool.settled()
         return seen_by.exposure.find_callable(asked, server)
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
-    """Return what the user is asked about before a call of a command, as before one through the one tool."""
+    """Return the subject of the user's consent to a call of a command, as for a call through the one tool."""
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 
@@ -339,7 +339,7 @@ def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
 
 
 def _is_blank_line(query: str, asked: Asked) -> bool:
-    """Return True for an empty line of a batch. It keeps its place and spoils no other line."""
+    """Return True for an empty line of a batch. It keeps its place and does not fail the others."""
     return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
 
 

@@ -34,7 +34,7 @@ class ConfinementRequests:
         record = services.confinements.get(name)
         called = record.status().refused if record is not None else ()
         if record is not None and record.confine == now:
-            now = record.remedy()  # a trial calls no tool: what a call was refused is known from here
+            now = record.remedy()  # a trial calls no tool: refusals during calls are known only from here
         trial = await services.pool.try_confined(connection, now)
         error = trial.error
         return {

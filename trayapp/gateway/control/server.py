@@ -54,7 +54,7 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """Return True if it is closed because nobody uses it, and starts with its next call."""
+    """Return True if it is closed for lack of use, and starts with its next call."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
@@ -107,7 +107,7 @@ class Control:
         return result
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
-        """Ignore the notification: control knows none from its clients."""
+        """Ignore the notification: the control protocol has none from clients."""
 
     def _send_note(self, line: str) -> None:
         self.dispatcher.send_notification(control.NOTE, {"text": line})
@@ -195,7 +195,7 @@ class Control:
     ) -> dict[str, Any]:
         """Run `work` for the named server, or for all enabled ones at the same time, each with its own error.
 
-        `asleep`: include servers that nobody uses now.
+        `asleep`: include idle servers that are closed.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

@@ -45,7 +45,7 @@ def _connections(gateway: Gateway) -> list[list[Connection]]:
 
 
 def _relevance(connection: Connection) -> tuple[bool, float]:
-    """Sort the connections of one server by whose state is shown: one that is up, then the last used."""
+    """Sort the connections of one server by which one's state to show: one that is up, then the last used."""
     return connection.is_up, connection.last_used if connection.last_used is not None else -1.0
 
 
@@ -100,7 +100,7 @@ def _findings(gateway: Gateway, server: str, approvals: tuple[str, ...]) -> tupl
 
 
 def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
-    """Return the lists that are still unknown although the server was asked."""
+    """Return the lists that are still unknown although they were requested."""
     if offer is not None:
         return offer.unknown or None
     return ("tools",) if connection.error is not None else None

@@ -1,4 +1,4 @@
-"""Estimate what each exposure costs a model's context in tokens, and where the one tool becomes cheaper."""
+"""Estimate what each exposure costs a model's context in tokens, and when the one tool is cheaper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Build the rows of `list --json`: every known tool of a catalog, tools that left their servers included.
-
-And of one server what else it offers.
+"""Build the rows of `list --json`: every known tool of a catalog, including tools that their servers no longer list.
+Also build the rows of one server's other offers.
 """
 
 from __future__ import annotations

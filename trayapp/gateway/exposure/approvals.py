@@ -113,7 +113,7 @@ class Approvals:
         self._looked: dict[str, dict[str, Inspection]] = {}  # by server and name
         self._unsaved: dict[str, StorageError] = {}
         self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
-        self.unread: Callable[[], None] = lambda: None  # called when definitions have to be looked over for orders
+        self.unread: Callable[[], None] = lambda: None  # called when definitions have to be searched for orders
 
     # -- verdicts ------------------------------------------------------------------------------------------------
 
@@ -152,10 +152,9 @@ class Approvals:
         return verdicts
 
     def split(self, server: str, offer: Offer | None, known_to_older: Mapping[str, Set[str]]) -> None:
-        """Give what the older era now defines otherwise the pin that it shared with the newer one until now.
-
-        Else it would count as new: a change there needs the user's approval, too. `known_to_older`: by list, the names
-        that the older era listed before.
+        """Copy the pins that the older era shared with the newer one until now, for what it now defines differently.
+        Otherwise such a definition would count as new, but the change needs the user's approval. `known_to_older`: by
+        list, the names that the older era listed before.
         """
         if offer is None or (apart := offer.of_older_era) is None:
             return
@@ -185,7 +184,7 @@ class Approvals:
         # Texts that are no tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
-        takes = is_tool(name) and still_takes(pin.definition, item)  # nobody has a skill as it was
+        takes = is_tool(name) and still_takes(pin.definition, item)  # no earlier version of a skill can be served
         if pin.declined == digest:
             kept = in_approved_form(pin.definition, item) if takes else item
             return Verdict(kept, None if takes else DECLINED)
@@ -201,7 +200,7 @@ class Approvals:
     def _renew_pin(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
         """Convert the pin of an earlier version, which did not cover members beside PINNED, into one of this version.
 
-        These members are trusted at first sight. Return the pin unchanged if the tool has changed, or they look
+        Those members are trusted on first use. Return the pin unchanged if the tool has changed, or they look
         suspicious.
         """
         if pin.hash != definition_hash(item, beside=False):
@@ -229,15 +228,14 @@ class Approvals:
             findings = (found, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
-        )  # texts are never compared with it
+        )  # texts are never compared with the older form
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if orders are looked for before a definition is served: where they decide whether it is.
-
-        Else they are told of afterwards (`read_words`): no client waits for that.
+        """Return True if a definition is searched for orders before it is served, because they decide whether it is.
+        Otherwise they are reported afterwards (`read_words`), so that no client waits.
         """
         if self._settings().suspicious == "hold":
             return True
@@ -258,25 +256,25 @@ class Approvals:
     # -- orders, looked for afterwards ---------------------------------------------------------------------------
 
     def unread_servers(self, among: Iterable[str] | None = None) -> list[str]:
-        """Return the servers (`among` these, else of all judged) in which nobody has looked for all orders yet."""
+        """Return the servers (`among` these, else all judged ones) that have not been fully searched for orders."""
         if self._settings().suspicious == "off":
             return []
         names = list(self._verdicts if among is None else among)
         return [name for name in names if any(pin.unread for pin in self._of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Look for orders in what nobody has looked at: by name, the pin's hash and the findings. Blocks."""
+        """Search for orders in what has not been searched. Return by name the pin's hash and the findings. Blocks."""
         tools = dict(self._of(server).tools)
         items = subjects_of(offer)
         unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
         return {
             name: (digest, orders_in(name, item))
             for name, (digest, item) in unread.items()
-            if definition_hash(item) == digest  # else it has changed, and waits
+            if definition_hash(item) == digest  # otherwise it has changed, and waits
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Note what `orders` has found, and tell of it."""
+        """Note what `orders` has found, and log it."""
         known, verdicts, settings = self._of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
@@ -310,7 +308,7 @@ class Approvals:
         ]
 
     def flagged(self, server: str) -> tuple[str, ...]:
-        """Return the tools of a server that are served although they read like orders."""
+        """Return the tools of a server that are served although their texts contain orders."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
@@ -335,7 +333,7 @@ class Approvals:
         return True
 
     def decline(self, server: str, tool: str, digest: str) -> bool:
-        """Keep the approved definition of a tool that changed. Return False if it does not wait with that change."""
+        """Keep the approved definition of a changed tool. Return False if the tool is not waiting with that change."""
         held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self._of(server)
         if held is None or held.old is None or held.hash != digest:
             return False

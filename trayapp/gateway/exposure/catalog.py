@@ -1,7 +1,7 @@
 """Build the catalog of one configuration: every known tool, prompt and resource, its exposed name, and why it is
 hidden.
 
-Computed once from a configuration and the offers, then only read. Sessions share it through their views.
+It is computed once from a configuration and the offers, and then only read. Sessions share it through their views.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "Ask them to look at it"  # the error says that it is held back
+WAITS = "Ask them to look at it"  # the error says so
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
@@ -66,7 +66,7 @@ def _skill_resource(skill: Item) -> Item:
 class Catalog:
     """Catalog of one configuration and one state of the offers. `served`: the known ones, by the servers' names.
 
-    It is broad because it only answers: each property is one question, computed once.
+    It is broad because it only answers questions: each property is one, computed once.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return these tools, prompts and other subjects of a server without the tools that the user disabled."""
+        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled."""
         if server not in self.offers or self.config.servers[server].disabled:
             return ()
         return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
@@ -146,7 +146,7 @@ class Catalog:
 
     @cached_property
     def older_tools(self) -> dict[Key, ServedTool]:
-        """Return the tools of which clients of the older era get another definition."""
+        """Return the tools whose definition differs for clients of the older era."""
         found = {name: offer.older.tools for name, offer in self.offers.items() if offer.older is not None}
         return {
             key: tool
@@ -156,7 +156,7 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the items of another list of which clients of the older era get another definition."""
+        """Return the items of another list whose definition differs for clients of the older era."""
         found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
         return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
 
@@ -240,7 +240,7 @@ class Catalog:
 
     @cached_property
     def event_names(self) -> ResourceMap:
-        """Return the names of all event types: their own, unless another server has one of that name."""
+        """Return the exposed names of all event types: their own names, unless two servers use the same one."""
         return ResourceMap(self.events)
 
     @cached_property

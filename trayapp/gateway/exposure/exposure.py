@@ -1,4 +1,4 @@
-"""Compute what one kind of session sees of the catalog. Computed once from the catalog and a choice, then only read."""
+"""Compute the part of the catalog that one kind of session sees. It is computed once, and then only read."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ Unseen = frozenset[tuple[str, str, str]]  # list, server, and name of what a kin
 
 
 class HiddenCounts(NamedTuple):
-    """Counts of the tools of a server that the user disabled (`off`), and that wait for approval."""
+    """Counts of a server's tools that the user disabled (`off`), and of those that wait for approval."""
 
     off: int
     waiting: int
 
 
 class Exposure:
-    """Choice from a catalog. Names and URIs are the catalog's: a session's filter renames nothing.
-
-    It is broad because it only answers: each property is one question about the same choice, computed once.
+    """Part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing. It is broad because it
+    only answers questions about the same choice: each property is one, computed once.
     """
 
     def __init__(
@@ -140,14 +139,14 @@ class Exposure:
             raise
 
     def _disabled_server(self, asked: str, server: str | None) -> str | None:
-        """Return the disabled server that a name may belong to, if nothing is known of its tools."""
+        """Return the disabled server that a name may belong to, if that server's tools are unknown."""
         off = [name for name, entry in self.servers.items() if entry.disabled and name not in self.catalog.offers]
         if server is not None:
             return server if server in off else None
         return next(iter(server_of(asked, off, self.catalog.config.settings.tool_prefix)), None)
 
     def _find_gone(self, asked: str, server: str | None) -> Key | None:
-        """Return the matching tool among those that servers.yaml has and their servers no longer list."""
+        """Return the matching tool among those that servers.yaml names and their servers no longer list."""
         with suppress(ToolNotFoundError, AmbiguousToolError):
             return self._gone_lookup.find(asked, server)
         return None
@@ -169,7 +168,7 @@ class Exposure:
 
     @property
     def is_whole(self) -> bool:
-        """True if nothing of the catalog is left out."""
+        """True if it leaves out nothing of the catalog."""
         choice = self.choice
         return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
 
@@ -192,7 +191,7 @@ class Exposure:
         return "search" if next(islice(shown, self.choice.defer_above, None), None) else "tools"
 
     def _is_shown(self, key: Key, tool: ServedTool) -> bool:
-        """Return True if a tool is in `tools`. The first few of a large catalog are enough to decide the mode."""
+        """Return True if a tool belongs to `tools`. The first few of a large catalog are enough to decide the mode."""
         if self.unseen and ("tools", *key) in self.unseen:
             return False
         return self.catalog.why_not(key, tool) is None and (self.is_whole or self._passes(*key))
@@ -211,7 +210,7 @@ class Exposure:
 
     @cached_property
     def has_other_outputs(self) -> bool:
-        """Return True if clients of 2026-07-28 are listed other output schemas than older ones."""
+        """Return True if the listed output schemas differ between clients of 2026-07-28 and older ones."""
         return any(tool.returns_others for tool in self.tools.values())
 
     def lists(self, key: Key) -> bool:
@@ -242,7 +241,7 @@ class Exposure:
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
 
     def _find_skill_file(self, uri: str, server: str | None) -> Key | None:
-        """Return the (server, URI) of a skill's file: a skill names its files by their places beside it."""
+        """Return the (server, URI) of a skill's file: a skill refers to its files by relative paths."""
         files = self.catalog.served_skill_files
         keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
         exact = [key for key in keys if self.catalog.uris.exposed(*key) == uri]
@@ -276,7 +275,7 @@ class Exposure:
             return None
 
     def no_prompt(self, asked: str) -> str:
-        """Return why `find_prompt` found none, with similar names."""
+        """Return the error for a prompt that `find_prompt` did not find, with similar names."""
         try:
             self._prompt_lookup.find(asked)
             near: list[str] = []
@@ -345,7 +344,7 @@ LINE_LONGEST = 160  # characters of a description in a list: enough to tell tool
 
 
 def first_line(text: object) -> str:
-    """Return the first line of a description that says something."""
+    """Return the first informative line of a description."""
     lines = text.splitlines() if isinstance(text, str) else []
     return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
 

@@ -67,7 +67,7 @@ def _describe_server(name: str, about: str, words: list[str]) -> str:
 
 
 def _list_names(head: str, servers: list[str]) -> str:
-    """Return as many names as fit."""
+    """Return `head` with as many server names as fit."""
     text = head
     for name in servers:
         if len(f"{text}{name}, ...".encode("utf-8", "replace")) > LONGEST:
@@ -77,7 +77,7 @@ def _list_names(head: str, servers: list[str]) -> str:
 
 
 def _about(seen: Exposure, server: str) -> str:
-    """Return a server's title or first words, if they say more than its name and hide or order nothing."""
+    """Return a server's title or first words, if they add to its name and contain nothing hidden and no orders."""
     from trayapp.inspection.inspect import inspect_text
 
     prepared = seen.catalog.offers.get(server)
@@ -91,7 +91,7 @@ def _about(seen: Exposure, server: str) -> str:
 
 
 def _first_words(instructions: str) -> str:
-    """Return the first clause of a text that begins with one, cut between two words."""
+    """Return the first clause of a text, cut between two words; empty if the text begins with markup."""
     if instructions.startswith(("#", "<", "*", "-", "=")):
         return ""
     first = _ORDERING.sub("", _SENTENCE.split(one_line(instructions[: 4 * ABOUT_LONGEST]), maxsplit=1)[0]).strip()
@@ -101,7 +101,7 @@ def _first_words(instructions: str) -> str:
 # --- the most common words of a server's tools
 
 READ_MOST = 160  # characters of a description: usually its first sentence
-NAME_WEIGHT = 2  # a word of a tool's name says more than one of its description
+NAME_WEIGHT = 2  # a word in a tool's name tells more than one in its description
 SHORTEST = 3  # characters
 TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
 UNTELLING = frozenset(

@@ -47,7 +47,7 @@ class ListResults:
         return joined(tools, self._more("tools", "tools"))
 
     def _listed(self, key: Key, tool: ServedTool, exposed: str) -> bytes:
-        """Return a tool's JSON, with the address of its user interface as clients have to ask for it."""
+        """Return a tool's JSON with the address of its user interface in the form that clients can request."""
         uris = self.seen.catalog.uris
         any_output = self._any_output and tool.returns_others
         if "_meta" in tool.item and uris.renames(key[0]):
@@ -59,7 +59,7 @@ class ListResults:
     def one_tool_result(self) -> bytes:
         """Return the result of tools/list with the one tool and the direct tools.
 
-        No call changes it: what clients list comes first in what model providers cache.
+        No call changes it: tool lists come first in the prompts that model providers cache.
         """
         return self._beside_one_tool(self.seen.direct_keys)
 
@@ -93,7 +93,7 @@ class ListResults:
         return [known[name].offer for name in enabled if name in known]
 
     def _besides(self, kind: str) -> dict[str, Any]:
-        """Return what the servers' results hold besides that list. The first of two servers counts."""
+        """Return the other members of the servers' results. Of two servers with the same member, the first counts."""
         return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Write listings to disk: cache entries, switches in servers.yaml, and pins.
-
-Everything is written in a thread, one job at a time.
-"""
+"""Write to disk, in a thread and one job at a time: cache entries, switches in servers.yaml, and pins."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ from trayapp.model.servers import ToolSwitch
 
 log = logging.getLogger(__name__)
 
-# A write of servers.yaml takes longer the longer the file is. The next one waits this many times its duration: the
+# A write of servers.yaml takes longer the longer the file is. The next write waits this many times its duration: the
 # first answers of many servers must not be held up by writing. It does not wait while a task waits for it.
 WRITING_REST = 4
-ONE_WRITE_S = 10.0  # all tools of a refresh are one write, unless one of many servers takes longer to answer
+ONE_WRITE_S = 10.0  # the results of a refresh become one write, unless one of many servers takes longer to answer
 
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
@@ -49,7 +46,7 @@ class ListingWriter:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._gathered = anyio.Event()  # set when nothing more belongs to the next write
+        self._gathered = anyio.Event()  # set when the next write is complete
         self._gathered.set()
         self._gathering = 0
         self._awaited = anyio.Event()  # set when a task waits for the write
@@ -95,7 +92,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, jobs)
             finally:
-                if not self._jobs and not self._wake.is_set():  # else somebody waits for what came meanwhile
+                if not self._jobs and not self._wake.is_set():  # else a task waits for new jobs
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()

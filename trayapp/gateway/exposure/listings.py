@@ -1,4 +1,4 @@
-"""Keep what is known of every server's lists, from the cache or from the server, and decide whom to ask."""
+"""Keep the known lists of every server, from the cache or from the server, and decide which servers to ask."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}  # of each era, the kind that can do it all
-RETRY_S = 60.0  # for a server that could not list everything: it may hang at that for as long again
+RETRY_S = 60.0  # for a server that could not list everything: another try may hang for just as long
 
 
 class Listings:
-    """Listings by server name. `config` returns the current configuration.
-
-    It is broad because cache, approvals and sessions each read another part of what servers list.
+    """Listings by server name. `config` returns the current configuration. It is broad because cache, approvals and
+    sessions each read a different part of the listings.
     """
 
     def __init__(
@@ -87,8 +86,8 @@ class Listings:
         """Return the enabled servers whose cache is older than seven days: ask them after the first list.
 
         A `ttlMs` that has run out is no reason to start a server that nobody uses. Such a server is asked at its next
-        connection (`worth_asking`). So no process starts before a list is served, also for the many servers that give
-        0.
+        connection (`worth_asking`). So no process starts before a list is served, even for the many servers that set it
+        to 0.
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config().servers.values() if not s.disabled]
@@ -104,12 +103,12 @@ class Listings:
         return not is_young or self._age_class(self._config().servers[name]) != "fresh"
 
     def protocol_hint(self, name: str) -> str:
-        """Return the protocol revision that the server spoke last time, "" for a server never met."""
+        """Return the protocol revision that the server last used, "" for a new server."""
         entry = self._entries.get(name)
         return entry.offer.protocol if entry else ""
 
     def traits(self, name: str) -> ServerTraits:
-        """Return what is known of how the server speaks, for the current launch settings."""
+        """Return the server's known traits under the current launch settings."""
         entry, server = self._find_entry(name), self._config().servers.get(name)
         if entry is not None:
             return entry.traits
@@ -117,7 +116,7 @@ class Listings:
         return early[1] if early and server and early[0] == self._launch_hash(server) else NO_TRAITS
 
     def note_traits(self, name: str, traits: ServerTraits) -> None:
-        """Keep what was found out of how the server speaks."""
+        """Keep the traits found out about the server."""
         entry, server = self._find_entry(name), self._config().servers.get(name)
         if traits == self.traits(name) or server is None:
             return
@@ -128,39 +127,38 @@ class Listings:
             self._writer.write([Job(noted, None)])
 
     def variants(self, name: str) -> tuple[Variant, ...]:
-        """Return what the server listed for each kind of client that its lists were read for."""
+        """Return the server's lists, by the kind of client that they were read for."""
         entry = self._find_entry(name)
         return entry.variants if entry is not None else ()
 
     def kinds(self, name: str) -> list[ClientKind]:
-        """Return the kinds of clients that a server's lists were read for; none for a server never met."""
+        """Return the kinds of clients that a server's lists were read for; none for a new server."""
         entry = self._find_entry(name)
         if entry is None or not (entry.variants or entry.offer.protocol):
             return []
         return [one.kind for one in entry.variants] or [_first_kind(entry.offer)]
 
     def older_names(self, name: str) -> dict[str, frozenset[str]]:
-        """Return the names that clients of the older era were listed, by list."""
+        """Return the names listed for clients of the older era, by list."""
         variants = self._variants_or_offer(name)
         return {kind: listed(variants, kind, newer=False) for kind in ITEM_KEYS}
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
-        """Return the variants; what a cache file without any holds was listed for a client that can do everything."""
+        """Return the variants. A cache file without any holds the lists for a client with all capabilities."""
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
         return with_variant((), _first_kind(entry.offer), names_of(entry.offer), entry.offer.server_info)
 
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
-        """Return True if a server's lists depend on its client, and nobody has read them for that kind."""
+        """Return True if a server's lists depend on its client, and have not been read for that kind."""
         variants = self.variants(name)
         of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
         return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 
     def _is_same_version(self, name: str, offer: Offer) -> bool:
-        """Return True unless the server now describes itself differently.
-
-        Only what it said in the same era counts: some servers have another name in each.
+        """Return True unless the server now describes itself differently. Only the same era is compared: some servers
+        have a different name in each.
         """
         entry = self._find_entry(name)
         if entry is None:
@@ -181,7 +179,8 @@ class Listings:
     def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
         """Take a new offer and write it in the background. Return True if it differs from the known one.
 
-        `kind`: of the client that the server listed it for. `probed`: read only to see what that kind is listed.
+        `kind`: of the client that the server listed it for. `probed`: the lists were read only to see what that kind of
+        client gets.
         """
         known = self.get(server.name)
         before = (self._variants_or_offer(server.name), known)
@@ -218,7 +217,7 @@ class Listings:
         return before != (variants, offer)
 
     def sweep(self) -> None:
-        """Remove cache entries that nobody will read. Blocks."""
+        """Remove cache entries that will not be read again. Blocks."""
         sweep(self._folder, list(self._config().servers), self._time())
 
     def _find_entry(self, name: str) -> CacheEntry | None:
@@ -241,5 +240,5 @@ class Listings:
 
 
 def _first_kind(offer: Offer) -> ClientKind:
-    """Return the kind that an offer was first listed for: a client that can do everything."""
+    """Return the kind of client that an offer is first read for: one that can do everything."""
     return ABLE[offer.protocol in MODERN_VERSIONS]

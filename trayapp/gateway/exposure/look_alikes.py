@@ -13,7 +13,7 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.settings import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # names that two servers of one program share, and at least half of all
+SIBLING_TOOLS = 3  # tool names that two servers of one program share: this many, and at least half of them
 
 
 class LookAlike(NamedTuple):
@@ -42,9 +42,9 @@ class OtherTools:
         return [found for server in self._servers for found in server.tools.get(look, ())]
 
     def read_as(self, name: str) -> Iterator[LookAlike]:
-        """Yield the tools that `name` reads as, behind their servers' names, in any prefix mode."""
+        """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
-        plain = _squeezed(letters) == letters  # as most are: then a prefix looks as long as it is
+        plain = _squeezed(letters) == letters  # as most names are: the look of such a prefix has the same length
         for end in self._ends if plain else range(1, len(letters)):
             servers = self._starts.get(_squeezed(letters[:end]), ()) if end < len(letters) else ()
             for server in servers:
@@ -70,7 +70,7 @@ class _ServerLooks(NamedTuple):
     tools: dict[str, list[LookAlike]]  # by look
 
 
-@lru_cache(maxsize=256)  # more servers than users have; each is compared with every other one
+@lru_cache(maxsize=256)  # more than users have; each server is compared with every other one
 def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
     prefixes = filter(None, (server_prefix(server, mode) for mode in PREFIX_MODES))
     starts = frozenset(_squeezed(_letters(prefix)) for prefix in prefixes)
@@ -93,7 +93,7 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
             continue
         if _comparable(alike) != _comparable(name):
             if clean(name) == name and clean(alike) != alike:
-                continue  # the odd spelling is the imitation, whichever came first
+                continue  # the unusual spelling is the imitation, whichever came first
             return finding("name.look-alike", "high", "name", f"Its name imitates {other}'s {alike}", name)
         if late:
             return finding(
@@ -121,7 +121,7 @@ def _comparable(name: str) -> str:
     return name.casefold().translate(_WITHOUT_BETWEEN)
 
 
-@lru_cache(maxsize=8192)  # more tools than users have; a name is looked at as a new one and as another server's
+@lru_cache(maxsize=8192)  # more tools than users have; each name is checked as a new one and as another server's
 def _letters(name: str) -> str:
     """Return the letters that people see in a name: ASCII where they look like it, no marks, nothing invisible."""
     if not name.isascii():

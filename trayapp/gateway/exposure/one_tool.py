@@ -48,7 +48,7 @@ DEFINITION_JSON = dumps(DEFINITION)
 
 
 def is_one_tool(params: Any) -> bool:
-    """Return True if the params of a tools/call name the one tool, listed to its session or not."""
+    """Return True if the params of a tools/call name the one tool, whether or not the session lists it."""
     return isinstance(params, dict) and params.get("name") == ONE_TOOL
 
 

@@ -47,7 +47,7 @@ class Choice:
 
 
 class UnknownOptionsError(MultiMcpError):
-    """Raised when a session's options name something that does not exist. The session sees nothing."""
+    """Raised when a session's options name something that does not exist. Such a session sees nothing."""
 
     code = "unknown_options"
 
@@ -58,7 +58,7 @@ class UnknownOptionsError(MultiMcpError):
 def session_options(given: Mapping[str, Any]) -> SessionOptions:
     """Read `expose`, `servers` (A,B) and `profile` of a hello, or of a URL's query.
 
-    An empty filter, as from an unset variable, or a misspelled one is wrong: it must not show more than was meant.
+    An empty filter (from an unset variable, say) or a misspelled one is an error: it must not show more than intended.
     """
     expose, servers, profile = (_text(given, name) for name in OPTIONS)
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Loaded by the first search: no list needs it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # more servers may answer meanwhile; what the last round misses is little
+ROUNDS_MOST = 3  # more servers may answer meanwhile; the last round misses little
 STEP = 50  # tools to prepare before other work may run
 
 Signature = tuple[ServedOffer, Mapping[Key, str], str]  # a server's entries are made from: offer, names, title
@@ -75,14 +75,12 @@ class ToolSearch:
     def kept_back(
         self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return how many tools a search would have found but for the user, by server: that the user disabled, and that
-        wait for approval.
-
-        They are found where they lack no more of the words than the best hit.
+        """Return by server how many matching tools the search left out, because the user disabled them or has yet to
+        approve them. A tool matches if it lacks no more of the words than the best hit.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
-        if keys and words.strip() and not regex:  # patterns are not tried here, where others wait
+        if keys and words.strip() and not regex:  # a pattern takes too long to try here, where others wait
             least = min((len(hit.missed) for hit in hits), default=None)
             found = self._kept_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
             near = [hit for hit in found if least is None or len(hit.missed) <= least]
@@ -145,7 +143,7 @@ class ToolSearch:
 
 
 def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
-    """Return the keys that a search is limited to; None for no limit."""
+    """Return the keys to which a search is limited; None for no limit."""
     return None if exposure.is_whole and not exposure.unseen else exposure.callable_keys
 
 

@@ -1,4 +1,4 @@
-"""Prepare the tools of one offer for clients, once as long as the server offers the same."""
+"""Prepare the tools of one offer for clients, once for as long as the offer stays the same."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class ServedOffer:
         self._sound = sound
 
     def prepare(self) -> None:
-        """Compute now what the first list would have to wait for."""
+        """Compute ahead what the first list would have to wait for."""
         for tool in self.tools.values():
             _ = tool.withheld
 
     @cached_property
     def older(self) -> ServedOffer | None:
-        """Return what clients of the older era get otherwise, None if they get the same."""
+        """Return the offer for clients of the older era, None if they get the same."""
         if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}
@@ -126,7 +126,7 @@ class ServedOffer:
         return {} if self._judge is None else self._judge(self.offer)
 
     def listed(self, kind: str) -> Iterator[Item]:
-        """Yield what the server lists of a kind besides tools, without what is held back."""
+        """Yield the server's items of one kind other than tools, without those held back."""
         for item in getattr(self.offer, kind):
             verdict = self._verdicts.get(subject_name(kind, item) or "")
             if verdict is None or verdict.withheld is None:
@@ -141,7 +141,7 @@ class ServedOffer:
 
 
 class ServedTools:
-    """Prepared offers of running servers, by their keys. `judge`: decides what is held back of an offer."""
+    """Prepared offers of running servers, by their keys. `judge`: decides what to hold back from an offer."""
 
     def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge
@@ -149,7 +149,7 @@ class ServedTools:
         self._offers: dict[str, ServedOffer] = {}
 
     def of(self, key: str, offer: Offer) -> ServedOffer:
-        """Return the prepared tools of an offer, prepared again if the server offers something else."""
+        """Return the prepared tools of an offer. Prepare them again if the offer has changed."""
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
             judge = partial(self._judge, key) if self._judge is not None else None

@@ -1,4 +1,4 @@
-"""Choose which capabilities of servers clients hear of, beside the gateway's own: those that can be routed."""
+"""Choose which capabilities of servers to announce to clients: those that can be routed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  #
 OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25; later revisions have the extension
 ROUTED_MEMBERS = frozenset({OLDER_TASKS, "events"})
 NONE: frozenset[str] = frozenset()
-OF_OURS = frozenset({"listChanged", "subscribe"})  # members of OURS that the gateway keeps by itself
+OF_OURS = frozenset({"listChanged", "subscribe"})  # members of OURS that only the gateway sets
 
 Capabilities = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     """Return the servers' capabilities beyond the gateway's own.
 
     An extension that the gateway does not know is announced if one server has it: its methods are that server's. With
-    several servers nobody could tell whose they are. `modern`: for a client of 2026-07-28.
+    several servers their owner would be ambiguous. `modern`: for a client of 2026-07-28.
     """
     every = seen.capabilities.values()
     found: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def servers_with(seen: Exposure, extension: str) -> list[str]:
 
 
 def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str, Any]:
-    """Return the union of `routed` members, and of those that one server alone has."""
+    """Return the union of the `routed` members and of those that only one server has."""
     count = Counter(key for known in every for key in known)
     return unite_members({key: known[key] for key in known if key in routed or count[key] == 1} for known in every)
 

@@ -1,4 +1,4 @@
-"""Answer the requests of one session that belong to extensions, or that nobody knows."""
+"""Answer the requests of one session that belong to extensions or have unknown methods."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-REFRESH_S = 5.0  # how long a list waits for one server's answer: then what is known of it has to do
+REFRESH_S = 5.0  # a list waits this long for one server's answer, then uses what is known of it
 PAGES_MOST = 100  # of one server's tasks
 
 Work = Callable[[], Awaitable[None]]
-Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets what of extensions is honored
+Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored part that belongs to extensions
 
 
 class ExtensionSession(TaskSession, Protocol):
@@ -80,9 +80,8 @@ class ExtensionRequests:
         self._streams = streams
 
     def work_of(self, request: Request) -> Work:
-        """Return what answers the request. Raises RpcError, MultiMcpError if nobody can.
-
-        A gateway that has just started may know too little of its servers to tell.
+        """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can. A gateway that has
+        just started may not know its servers well enough to decide.
         """
         seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
         if unmet is not None or seen.view.first_list_delay.may_grow:
@@ -90,7 +89,7 @@ class ExtensionRequests:
         return self._work_of(request)
 
     async def _work_later(self, request: Request, unmet: str | None) -> None:
-        """Answer the request once the server that it names is known, or else all are."""
+        """Answer the request once the server that it names is known, or if it names none, once all are."""
         if unmet is not None:
             await self._session.seen.meet(unmet)
         else:
@@ -115,7 +114,7 @@ class ExtensionRequests:
             return
         finish = to.finish
         if request.method == "skills/get":
-            # What it answers has to be what was looked over: it may be another one by now, which waits then.
+            # Its answer has to be the inspected skill: a different one waits for approval.
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
@@ -124,7 +123,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return what looks over the file of a skill before its reader gets it; None for any other resource."""
+        """Return the inspection of a skill's file before its reader gets it; None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
@@ -133,7 +132,7 @@ class ExtensionRequests:
         return SkillFile(uri, files[server, uri], seen.view.config.settings, changed)
 
     async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
-        """Serve a subscriptions/listen that names tasks: `listen` serves the rest of it. Raises RpcError."""
+        """Serve a subscriptions/listen that names tasks. `listen` serves the rest of it. Raises RpcError."""
         session = self._session
         if not declares(session.client.capabilities, TASKS):
             raise RpcError(MISSING_CAPABILITY, "Missing required client capability", NEEDS_TASKS)
@@ -147,7 +146,7 @@ class ExtensionRequests:
             await listen({"taskIds": honored} if honored else {})
 
     async def _listen_at(self, stack: AsyncExitStack, request_id: RequestId, server: str, tasks: list[str]) -> bool:
-        """Ask a server to tell of tasks until the client listens no longer. Return True if it does."""
+        """Ask a server to report on tasks until the client stops listening. Return True if it agrees."""
         session = self._session
         try:
             connection = await session.connected(request_id, server)
@@ -168,7 +167,7 @@ class ExtensionRequests:
     def send(
         self, server: str, request: Request, connection: Connection, result: ServerResult, fit: Finishing | None
     ) -> None:
-        """Send a request to a connected server that has tasks. `fit`: of a call through the one tool."""
+        """Send a request to a connected server that has tasks. `fit`: adapts the answer of a call through `mcp`."""
         session = self._session
         finish = chained(result.noting(session.task_handles), fit) or result
         if request.method == "tools/call" and needs_bridge(session, request):
@@ -179,7 +178,7 @@ class ExtensionRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def _list(self, request: Request) -> None:
-        """Answer with what all servers list. Those that run are asked again: skills change without a notification."""
+        """Answer with the lists of all servers. Ask running servers again: skills change without notice."""
         session, extension = self._session, LISTED[request.method]
         if extension == SKILLS:
             async with anyio.create_task_group() as tasks:
@@ -194,15 +193,15 @@ class ExtensionRequests:
 
     @staticmethod
     async def _fetch(connection: Connection) -> None:
-        with suppress(ServerError):  # what is known of it stays
+        with suppress(ServerError):  # keep what is known of it
             if connection.is_up:
                 await connection.fetch(soon=True)
 
     async def _list_tasks(self, request: Request) -> None:
         """Answer tasks/list of MCP 2025-11-25 with the tasks of this session.
 
-        Sessions share a server, which cannot tell whose task is whose. So a session is shown those whose handles it
-        got.
+        Sessions share a server, which cannot tell their tasks apart. So a session sees the tasks whose handles it has
+        received.
         """
         session, found = self._session, list[dict[str, Any]]()
         for server, known in session.seen.exposure.capabilities.items():
@@ -216,7 +215,7 @@ class ExtensionRequests:
 
     @staticmethod
     async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
-        """Return the tasks of a server that runs; one that does not has none."""
+        """Return the tasks of a running server; any other has none."""
         found: list[dict[str, Any]] = []
         cursor: Any = None
         try:
@@ -228,7 +227,7 @@ class ExtensionRequests:
                 if not isinstance(cursor, str):
                     break
         except (MultiMcpError, RpcError):
-            pass  # the others' are still worth having
+            pass  # the other servers' tasks are still useful
         return found
 
 
@@ -236,4 +235,4 @@ def _place(seen: SessionView, handle: str) -> tuple[str, str] | None:
     try:
         return task_place(seen, handle)
     except RpcError:
-        return None  # of an unknown task nothing is told, and nothing is acknowledged
+        return None  # unknown tasks are neither reported on nor acknowledged

@@ -12,11 +12,11 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
-HANDLES_MOST = 10_000  # tasks that one session is told of by notifications
+HANDLES_MOST = 10_000  # tasks of one session that notifications report on
 
 
 class ServerResult:
-    """Results of one server, as its clients can use them. Most pass unread: few servers have what has to change."""
+    """Results of one server in the form that its clients can use. Most pass unread: few servers need changes."""
 
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
@@ -30,7 +30,7 @@ class ServerResult:
         self._handles = handles
 
     def noting(self, handles: dict[str, None]) -> ServerResult:
-        """Return the same for one session, which notes in `handles` which tasks it got to know."""
+        """Return the same for one session, whose `handles` record the tasks that it has seen."""
         if not self.tasks:
             return self
         return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=handles)
@@ -46,11 +46,11 @@ class ServerResult:
         return reply if changed is result else Reply.of_result(changed)
 
     def changed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result so; itself if nothing in it changes."""
+        """Return a result in that form; the same object if nothing changes."""
         uris = self._seen.catalog.uris
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         found = self._with_handles(found) if self.tasks else found
-        inside = found.get("result")  # of a task that is completed
+        inside = found.get("result")  # of a completed task
         if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
             found = {**found, "result": own}
         return found
@@ -86,14 +86,14 @@ class ServerResult:
 
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:
-    """Return what makes the results of a server fit for clients; None if they pass as they are."""
+    """Return the finish that adapts a server's results for clients; None if they pass unchanged."""
     renames = seen.catalog.uris.renames(server)
     tasks = announces(seen.capabilities.get(server), TASKS)
     return ServerResult(seen, server, renames=renames, tasks=tasks) if renames or tasks else None
 
 
 def chained(first: Finishing | None, second: Finishing | None) -> Finishing | None:
-    """Return one finish that does both, in this order."""
+    """Return a finish that applies both, in this order."""
     if first is None or second is None:
         return first or second
 

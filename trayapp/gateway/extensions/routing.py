@@ -1,4 +1,4 @@
-"""Find the server of a request that the core protocol does not route: an extension's, or one that nobody knows."""
+"""Find the server for a request outside the core protocol: an extension's, or one with an unknown method."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  #
 TASKS_LIST = "tasks/list"  # of MCP 2025-11-25 alone, as tasks/result is
 SKILL_METHODS = frozenset({"skills/get", "resources/directory/read"})
 EVENT_METHODS = frozenset({"events/poll", "events/stream", "events/subscribe", "events/unsubscribe"})
-LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # lists that are known, as those of tools are
+LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # lists that are cached, as those of tools are
 
 NO_TASK = "Task not found: its handle names no server that this session has"
 NOBODY = "Method not found: {}. {}"
@@ -30,7 +30,7 @@ SEVERAL = "{} servers are enabled, and the request does not say which one is mea
 
 
 class Destination(NamedTuple):
-    """Server of a request, its params there, and what makes its answer fit for the client."""
+    """Server of a request, its params there, and the finish of its answer for the client."""
 
     server: str
     params: dict[str, Any]
@@ -49,22 +49,21 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
     if method in EVENT_METHODS:
         return _of_event(seen, method, params)
     if method.startswith("tasks/"):
-        raise unknown_method(method)  # it is not one of the client's revision
+        raise unknown_method(method)  # the method is not in the client's revision
     server = _of_unknown(seen, method, params)
     return Destination(server, _own_params(seen, server, params), finish_of(seen.exposure, server))
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return the server that a handle in the params names and that nobody has asked yet; None if there is none."""
+    """Return the server that a handle in the params names if it has not been asked yet; otherwise None."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)
 
 
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
-    """Return the server of a task and its own id there. Raises RpcError for a handle that leads nowhere.
-
-    A handle that the gateway did not make is the only server's that has tasks: it may be older than that.
+    """Return the server of a task and its own id there. Raises RpcError for a handle of no known server. A handle that
+    the gateway did not make may predate it: it belongs to the only server with tasks.
     """
     able = servers_with(seen.exposure, TASKS)
     found = split_prefixed(handle)
@@ -89,7 +88,7 @@ def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
         server, own = seen.resource(uri)
     except RpcError as error:
         if len(able) == 1 and split_prefixed(uri) is None and error.code == RESOURCE_NOT_FOUND:
-            return able[0], uri  # no server has to list all of its skills
+            return able[0], uri  # a server need not list all of its skills
         raise RpcError(INVALID_PARAMS, error.message, error.data) from None
     return server, own
 
@@ -110,7 +109,7 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
 
 
 def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
-    """Return what puts the clients' name of an event in the place of the server's, in an answer to events/poll."""
+    """Return the finish that restores the clients' name of an event in an answer to events/poll."""
 
     def finish(reply: Reply) -> Reply:
         result = reply.message.get("result")
@@ -127,7 +126,7 @@ def named_event(event: Any, own: str, exposed: str) -> Any:
 
 
 def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
-    """Return the server for a method that nobody knows: the one that the params name, or that alone can be meant."""
+    """Return the server for an unknown method: the one that the params name, or the only candidate."""
     named = _named(seen, params)
     if named is not None:
         return named
@@ -175,7 +174,7 @@ def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
 
 
 def _own_params(seen: SessionView, server: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the params with the server's own addresses and handles in the place of the gateway's."""
+    """Return the params with the gateway's addresses and handles replaced by the server's own."""
     found = {key: _handle(value) for key, value in params.items()}
     own = {key: handle[1] for key, handle in found.items() if handle is not None and handle[0] == server}
     return {**params, **own} if own else params

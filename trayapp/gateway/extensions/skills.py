@@ -1,7 +1,7 @@
-"""Look over what a client gets of a skill: content that was not approved, and text that hides, waits for the user.
+"""Inspect the parts of a skill that a client reads: unapproved content and hidden text wait for the user.
 
-A skill's entry passes the eyes that a tool's definition passes (exposure/approvals). Its files are not read ahead of
-need (SEP-2640, lazy retrieval), so each is looked over when a client reads it.
+A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
+(SEP-2640, lazy retrieval), so each is inspected when a client reads it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HIDES = "The skill is held back: it contains text that people cannot see. Tell t
 class SkillFile:
     """Finish of one reading of a skill's file. `digest`: of the file that its entry lists, None if it lists none.
 
-    `changed` is called when the file is another one, for the entry to be asked for again.
+    `changed` is called when the file differs, so that the entry is requested again.
     """
 
     def __init__(self, uri: str, digest: str | None, settings: Settings, changed: Callable[[], None]) -> None:
@@ -57,7 +57,7 @@ class SkillFile:
 
 
 class SkillEntry:
-    """Finish of skills/get for a skill that its server does not list: nobody has looked at it yet."""
+    """Finish of skills/get for a skill that its server does not list, and that has not been inspected yet."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

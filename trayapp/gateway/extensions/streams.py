@@ -1,4 +1,4 @@
-"""Pass what servers tell of tasks and events to the session that asked for it, under its own names and ids."""
+"""Pass servers' notifications of tasks and events to the session that asked for them, under its own names and ids."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class TaskSession(AskingSession, Protocol):
-    """Client session that may know tasks."""
+    """Client session that may have tasks."""
 
     @property
     def seen(self) -> SessionView:
-        """Return what it sees."""
+        """Return its exposure."""
 
     @property
     def task_handles(self) -> dict[str, None]:
-        """Return the handles of the tasks that its client knows."""
+        """Return the handles of its client's tasks."""
 
     def server_key(self, name: str) -> str:
         """Return the key under which this session reaches a server."""
@@ -46,11 +46,11 @@ class TaskListening:
         self.session = session
         self._request_id = request_id
         self._result = result
-        self.settled = anyio.Event()  # the server tells from now on, or never
+        self.settled = anyio.Event()  # the server reports from now on, or never
         self.error: Any = None
 
     def answered(self, reply: Reply) -> None:
-        """Note the end of the request: no client hears of it, whose own request is about other servers, too."""
+        """Note the end of the request. The client is not told: its own request concerns other servers, too."""
         self.error = reply.message.get("error")
         self.settled.set()
 
@@ -58,7 +58,7 @@ class TaskListening:
         """Ignore the progress."""
 
     def tell(self, params: dict[str, Any]) -> None:
-        """Tell the client what its server says of a task."""
+        """Pass its server's report on a task to the client."""
         meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: self._request_id}
         self.session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
 
@@ -87,7 +87,7 @@ class Streams:
         self._listening: dict[tuple[Channel, int], TaskListening] = {}
 
     def add(self, live: Live, number: int, listening: TaskListening) -> None:
-        """Note under which number a server was asked to tell of tasks."""
+        """Note the number of the request that asks a server to report on tasks."""
         self._listening[live.channel, number] = listening
 
     def drop(self, live: Live, number: int) -> None:
@@ -117,7 +117,7 @@ class Streams:
         return self._listening.get((live.channel, number)) if live is not None and isinstance(number, int) else None
 
     def _tell_status(self, connection: Connection, params: dict[str, Any]) -> None:
-        """Tell the sessions that know the task: it is nobody else's."""
+        """Notify the sessions that have the task, and no others."""
         own = params.get("taskId")
         for session in self._sessions:
             if isinstance(own, str) and session.has_server(connection.key):
@@ -128,7 +128,7 @@ class Streams:
 
     @staticmethod
     def _tell_event(connection: Connection, method: str, params: dict[str, Any], about: Call | None) -> None:
-        """Tell the client whose events/stream it belongs to."""
+        """Notify the client whose events/stream it belongs to."""
         streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
         number = _subscription(params)
         stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)

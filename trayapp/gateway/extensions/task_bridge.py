@@ -20,7 +20,7 @@ from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, Request, RpcError
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28
-POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between two looks; the server may propose another pause
+POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; the server may propose another interval
 ENDED = frozenset({"completed", "failed", "cancelled"})
 AWAY = "The task's client is gone"
 
@@ -37,7 +37,9 @@ def needs_bridge(session: AskingSession, request: Request) -> bool:
 
 
 def as_task(seen: Exposure, server: str, request: Request, connection: Connection) -> Request:
-    """Return a call of an older server's tool that runs as a task alone, so that it does (`taskSupport: required`)."""
+    """Return a call of an older server's tool, changed to run as a task if the tool requires that (`taskSupport:
+    required`).
+    """
     params, live = request.params or {}, connection.live
     tool = seen.catalog.offers[server].tools.get(str(params.get("name")))
     execution = tool.item.get("execution") if tool is not None else None
@@ -48,9 +50,8 @@ def as_task(seen: Exposure, server: str, request: Request, connection: Connectio
 
 
 class TaskBridge:
-    """Finish of one call that may be answered with a task. `finish`: makes the client's answer of the result.
-
-    `always`: also where the client could declare tasks and does not, as a server may demand of a 2026-07-28 client.
+    """Finish of one call that may be answered with a task. `finish`: builds the client's answer from the result.
+    `always`: even if the client could declare tasks and does not, as a server may demand of a 2026-07-28 client.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class TaskBridge:
         self._connection = connection
         self._finish = finish
         self._always = always
-        self._again = False  # the call was sent once more, as a client with tasks sends it
+        self._again = False  # the call was sent again, as a client with tasks sends it
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
@@ -86,7 +87,7 @@ class TaskBridge:
         return self._finish(reply)
 
     async def _call_again(self) -> None:
-        """Make the call as a client with tasks does. Nothing was executed: the server refused it before."""
+        """Make the call as a client with tasks does. The server refused the first one without executing it."""
         reply = await self._ask(self._request.method, dict(self._request.params or {}))
         result = None if reply.is_large else reply.message.get("result")
         if isinstance(result, dict) and (task := task_of(result)) is not None:
@@ -99,7 +100,7 @@ class TaskBridge:
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
         """Wait for the end of a task, and answer with it. A client that gives up cancels it."""
         name, step = task["taskId"], 0
-        self._connection.in_flight += 1  # nobody may close it as idle
+        self._connection.in_flight += 1  # it must not be closed as idle
         try:
             while True:
                 step += 1
@@ -108,7 +109,7 @@ class TaskBridge:
                     # Questions come while its result is asked for (MCP 2025-11-25, tasks).
                     self._ask_result(name)
                     return
-                if task.get("status") in ENDED and step > 1:  # the answer to the call has no result in it
+                if task.get("status") in ENDED and step > 1:  # the answer to the call contains no result
                     self._answer(task)
                     return
                 if isinstance(questions := task.get("inputRequests"), dict):
@@ -154,12 +155,12 @@ class TaskBridge:
             self._session.peer.send_notification("notifications/progress", told, self._request.id)
 
     def _ask_result(self, name: str) -> None:
-        """Ask an older server for the result, with the call's own id: what it asks meanwhile belongs to the call."""
+        """Ask an older server for the result, with the call's own id, so that its questions belong to the call."""
         request = Request(self._request.id, "tasks/result", {"taskId": name})
         _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
-        """Return the server's answer to a request of this client's, which has tasks for the server."""
+        """Return the server's answer to a request, sent on behalf of a client with tasks."""
         live = await self._connection.ensure()
         able = self._session.client.capabilities
         extensions = able.get("extensions") if isinstance(able.get("extensions"), dict) else {}
@@ -181,7 +182,7 @@ class TaskBridge:
 
 
 class _TaskResultCall(RoutedCall):
-    """Request for the result of an older server's task, in the place of the call that began it."""
+    """Request for the result of an older server's task. It takes the place of the call that created the task."""
 
     def cancel(self, reason: str) -> None:
         """Cancel the task as well."""
@@ -192,14 +193,14 @@ class _TaskResultCall(RoutedCall):
 
 
 def demands_tasks(error: dict[str, Any]) -> bool:
-    """True if a server of 2026-07-28 refused a call, unexecuted, since its client has no tasks."""
+    """True if a server of 2026-07-28 refused to execute a call because its client has no tasks."""
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
 
 
 def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the task in an answer to tools/call: of SEP-2663 the answer itself, of MCP 2025-11-25 a member."""
+    """Return the task in an answer to tools/call: in SEP-2663 the answer itself, in MCP 2025-11-25 a member of it."""
     for found in (result, result.get("task")):
         if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
             return found if "content" not in found else None
@@ -217,21 +218,21 @@ def _reply_result(reply: Reply) -> dict[str, Any]:
 
 
 def pause_s(task: dict[str, Any]) -> float:
-    """Return the seconds until the next look at a task."""
+    """Return the seconds until a task's next poll."""
     wanted = task.get("pollIntervalMs", task.get("pollInterval"))
     known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
     return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000
 
 
 async def completed_request(connection: Connection, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a request, of its task where the server demands one. Raises ServerError, RpcError."""
+    """Return the result of a request, or of its task if the server demands one. Raises ServerError, RpcError."""
     try:
         return await connection.request(method, params)
     except RpcError as error:
         if method != "tools/call" or not _demanded_task(connection, error):
             raise
     live = await connection.ensure()
-    connection.in_flight += 1  # nobody may close it as idle
+    connection.in_flight += 1  # it must not be closed as idle
     name: Any = None
     try:
         wanted = params if live.peer.modern else {**params, "task": {}}
@@ -257,7 +258,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
 
 
 def _demanded_task(connection: Connection, error: RpcError) -> bool:
-    """True if the server refused a call, unexecuted, since it came without a task."""
+    """True if the server refused to execute a call because it was sent without a task."""
     live = connection.live
     if live is None or live.peer.modern:
         return demands_tasks({"code": error.code, "data": error.data})

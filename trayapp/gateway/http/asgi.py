@@ -23,7 +23,7 @@ CONNECTION = "multi_mcp.connection"  # in the state of a scope: the HttpConnecti
 
 
 class Headers:
-    """The headers of one request; ASGI has their names in lower case."""
+    """Headers of one request. ASGI provides their names in lower case."""
 
     def __init__(self, scope: Any) -> None:
         self.lines: Sequence[Line] = scope["headers"]
@@ -39,7 +39,7 @@ class Headers:
         return next((value.decode("latin-1") for key, value in self.lines if key == wanted), None)
 
     def accepts(self, *kinds: str) -> bool:
-        """True if the client takes all of these kinds of content, by name or by wildcard (RFC 9110, 12.5.1)."""
+        """True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1)."""
         named = {kind.partition(";")[0].strip().lower() for kind in ",".join(self.all("accept")).split(",")}
         return all(not named.isdisjoint((kind, f"{kind.partition('/')[0]}/*", "*/*")) for kind in kinds)
 
@@ -69,7 +69,7 @@ async def whole(receive: Any, most: int | None = None) -> bytes | None:
 
 
 async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, more: Sequence[Line] = ()) -> None:
-    """Send one whole answer."""
+    """Send a complete response."""
     headers = [(b"content-length", str(len(body)).encode()), *more]
     if body:
         headers.append((b"content-type", kind.encode()))
@@ -120,7 +120,7 @@ class HttpRequest:
         return options_of(self.scope)
 
     async def respond(self, body: bytes, status: int = 200, kind: str = JSON) -> None:
-        """Send one whole answer."""
+        """Send a complete response."""
         await respond(self.send, body, status, kind, self.more)
 
     async def answer(self, request_id: RequestId, reply: Reply, status: int = 200) -> None:
@@ -138,7 +138,7 @@ class HttpRequest:
         await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
 
     async def message(self) -> Any:
-        """Return the JSON value of a POST; None once it was refused."""
+        """Return the JSON value of a POST; None if it has been refused."""
         if not self.headers.accepts(JSON, STREAM):
             await self.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {JSON} and {STREAM}"))
         elif self.headers.content != JSON:

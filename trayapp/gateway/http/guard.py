@@ -23,7 +23,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Values = Mapping[str, list[str]]  # of headers, by their names in lower case
 
-HEADERS_MOST = 100  # clients send about ten
+HEADERS_MOST = 100  # clients send about ten headers
 HEADER_BYTES = 32 * 1024
 LONG_HEADERS = "Too many headers, or too long ones"
 UNAUTHORIZED = 401
@@ -122,7 +122,7 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 
 
 def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
-    """Refuse what a page that is not this machine's may have sent; with `own_port`, of any page but that server's."""
+    """Refuse a request that a page from elsewhere may have sent; with `own_port`, from any page but that server's."""
     hosts = values.get("host", [])
     if len(hosts) != 1 or not is_own_host(hosts[0]):
         return 403, "This Host is not the gateway's"
@@ -136,7 +136,7 @@ def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | N
 
 
 def is_json(values: Values) -> bool:
-    """True if the body is said to be JSON, which no page of another origin can send without asking first (CORS)."""
+    """True if the body is declared as JSON, which no page of another origin can send without a preflight (CORS)."""
     kinds = values.get("content-type", [])
     return len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json"
 

@@ -26,7 +26,7 @@ Answer = tuple[int, Any]  # status, JSON value
 
 
 class ManageRefusalError(Exception):
-    """A management request that is refused, with its HTTP status."""
+    """Refusal of a management request, with its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class ManageRefusalError(Exception):
 
 
 class FileEdits(Protocol):
-    """servers.yaml, for requests that change it."""
+    """Access to servers.yaml for requests that change it."""
 
     def add_server(self, name: str, entry: dict[str, Any]) -> None:
         """Add an entry. Blocks. Raises MultiMcpError."""
@@ -47,14 +47,14 @@ class FileEdits(Protocol):
 
 
 class Manage:
-    """An ASGI application: every path that is no MCP endpoint."""
+    """ASGI application for every path that is not an MCP endpoint."""
 
     def __init__(self, gateway: Gateway, file: FileEdits) -> None:
         self._gateway = gateway
         self._file = file
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request. The boundary from our errors to HTTP statuses."""
+        """Answer a request. Convert our errors to HTTP statuses."""
         path, method, name = scope["path"].rstrip("/"), scope["method"], ""
         if path.startswith(f"{SERVERS}/"):
             path, name = f"{SERVERS}/", scope["path"].removeprefix(f"{SERVERS}/")
@@ -82,7 +82,7 @@ class Manage:
         return self.tools() if path == "/mcp_tools" else self.servers()
 
     def health(self) -> Answer:
-        """Return 200 once the gateway runs; a server that is down does not make it unready."""
+        """Return 200 while the gateway runs, even if a server is down."""
         own = self._gateway.servers.own
         states = [one.state for one in self._gateway.services.pool if not own.is_own(one.key)]
         ready = self._gateway.state == "running"

@@ -29,7 +29,7 @@ class KeyedSession(Hashable, Protocol):
 
     @property
     def client(self) -> ClientInfo:
-        """Return what is known of its client."""
+        """Return the known facts about its client."""
 
     @property
     def capabilities(self) -> dict[str, Any]:

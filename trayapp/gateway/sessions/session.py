@@ -285,7 +285,7 @@ class Session:
             self._tell_changed(kind)
 
     def repeat_list(self, kind: str) -> None:
-        """Send list_changed for that list of servers, unless it is about to be told as changed.
+        """Send list_changed for that list, unless a change of it is about to be reported anyway.
 
         With the one tool the list of tools is no server's.
         """
