@@ -61,8 +61,8 @@ log = logging.getLogger(__name__)
 LINGER_CHECK_S = 5.0
 FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
-SETTLED_S = 3.0  # after the first list: clients that start together have their lists by then, too
-MAKES_ROOM = -1  # not an exit code: the process continues as the program that replaced this one
+SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
+MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
 def run_gateway(
@@ -77,8 +77,8 @@ def run_gateway(
     """Run the gateway until it is told to stop. Return the exit code.
 
     `linger`: end some minutes after the last session. `sample`: the command of the bundled sample server. `layers`:
-    makes the reader of `settings.imports`. `is_followed`: returns True once the program was replaced. Then the gateway
-    ends when nobody would notice, and MAKES_ROOM is returned.
+    makes the reader of `settings.imports`. `is_followed`: returns True once the program was replaced. The gateway then
+    ends when it is idle, and MAKES_ROOM is returned.
 
     Raises AlreadyRunningError, StorageError.
     """
@@ -109,20 +109,21 @@ def run_gateway(
 
 
 def _log_end(cause: BaseException) -> None:
-    """Log why the gateway ends: nobody reads the stderr of a gateway that a tray or a shim started."""
+    """Log why the gateway ends: the stderr of a gateway started by a tray or a shim is not read."""
     mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
     log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
 class NoLink:
-    """Link of the panel's control requests, whose notes nobody reads."""
+    """Link for the panel's control requests, whose notes are dropped."""
 
     def write(self, data: bytes) -> None:
         """Drop it."""
 
 
 class GatewayHost:
-    """Process around the gateway: listener, connections, signals, shutdown. It is broad: all of a process meets here.
+    """Process around the gateway: listener, connections, signals, shutdown. It is broad because all parts of the
+    process meet here.
 
     `open`: opens transports to servers; tests pass their own.
     """
@@ -208,7 +209,8 @@ class GatewayHost:
     def _private_places(self) -> list[Path]:
         """Return the files and folders that must belong to this user alone. servers.yaml may be linked or shared.
 
-        trusted.json is not among them: if others could write it, it must not be closed and then believed (TrustStore).
+        trusted.json is not among them: if others could write it, it must not be trusted after it was made private
+        (TrustStore).
         """
         paths = self._paths
         names = (APPROVED, SEALED_NAME)
@@ -232,7 +234,7 @@ class GatewayHost:
         )
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
-        """Return what entries ask for, of the vault and of approved commands (a Keyring)."""
+        """Return the source of secrets for entries: the vault and approved commands (a Keyring)."""
         from trayapp.backends.secret_commands import SecretSources  # with the first entry that asks for a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
@@ -250,7 +252,7 @@ class GatewayHost:
         return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
 
     def _keyring_changed(self) -> None:
-        """Show the vault's new state, and serve again the servers that waited for it."""
+        """Show the vault's new state, and reconnect the servers that waited for it."""
         self._gateway.services.changes.changed()
         if self._accounts.vault.state == "available" and self._gateway.state == "running":
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
@@ -265,7 +267,7 @@ class GatewayHost:
     def _take(self, outcome: Outcome) -> None:
         """Run a new configuration, or show the problem of an unusable one, which changes nothing."""
         if self._gateway.state == "stopping":
-            return  # no server starts any more
+            return  # no more servers are started
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._http_port.follow(outcome.settings.http)
@@ -274,7 +276,7 @@ class GatewayHost:
             self._gateway.take_problem(outcome)
 
     async def _reload(self) -> None:
-        """Read again what the user may have changed: servers.yaml, projects' files and their approvals."""
+        """Read again the files that the user may have changed: servers.yaml, projects' files and their approvals."""
         await self._file.reload()
         await self._gateway.projects.refresh()
 
@@ -286,7 +288,7 @@ class GatewayHost:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
-            from trayapp.gateway.control.server import Control  # loaded with its first use: no AI tool needs it
+            from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
 
             control = Control(self._gateway, self._account_requests, link, self._reload)
             self._tasks.start_soon(self._serve_link, link, control.run)
@@ -298,13 +300,13 @@ class GatewayHost:
 
     @cached_property
     def _account_requests(self) -> AccountRequests:
-        from trayapp.gateway.control.accounts import AccountRequests  # loaded with its first use, like Control
+        from trayapp.gateway.control.accounts import AccountRequests  # loaded on first use, like Control
 
         gateway = self._gateway
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
 
     def _panel_host(self) -> PanelHost:
-        """Return what the panel sees of the gateway: the control requests, without a connection."""
+        """Return the panel's access to the gateway: control requests without a connection."""
         from trayapp.gateway.control.server import Control
         from trayapp.panel.host import PanelHost
 
@@ -338,7 +340,7 @@ class GatewayHost:
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # must not be found again
+                return  # it must not be found any more
             if self._listener.is_found():
                 continue
             try:
@@ -415,7 +417,7 @@ def _find_home() -> Path:
 
 
 def _prefer_pidfd() -> None:
-    """Watch child processes by pidfd: Python 3.11 uses a thread for each; 3.12 prefers pidfd itself."""
+    """Watch child processes by pidfd: Python 3.11 would use a thread for each; 3.12 prefers pidfd by default."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         try:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

@@ -1,4 +1,4 @@
-"""Define what the parts of a gateway share, so that none of them needs the whole gateway."""
+"""Define the services that parts of a gateway share, so that none of them needs the whole gateway."""
 
 from __future__ import annotations
 

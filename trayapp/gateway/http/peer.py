@@ -1,6 +1,5 @@
-"""A client over HTTP as a ClientPeer.
-
-Messages about one of its requests go out on the stream of that request's answer, all others on the standing stream.
+"""Client over HTTP as a ClientPeer. Messages about one of its requests go out on that request's response stream, all
+others on the standing stream.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ GONE = {"reason": "the client disconnected"}
 
 
 class HttpPeer:
-    """A client's connection over HTTP (gateway.peer.ClientPeer).
-
-    `standing`: the stream for messages about no request. A client without one gets none, and cannot be asked.
+    """Client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to no
+    request. A client without one does not get them, and cannot be asked.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -88,7 +86,7 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Hand a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
+        """Pass a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
         assert self._on_request is not None
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")
@@ -97,14 +95,14 @@ class HttpPeer:
         self._open[request_id] = stream
         try:
             self._on_request(Request(request_id, method, params))
-        except Exception:  # the boundary at which one request's failure stops
+        except Exception:  # the boundary for one request's failure
             log.exception("Unexpected error in a request over HTTP")
             self.respond(
                 request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"))
             )
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
-        """Hand a notification to the session."""
+        """Pass a notification to the session."""
         if method == PROGRESS and self._is_progress_of_question(params or {}):
             return
         if self._on_notification is not None:
@@ -113,7 +111,7 @@ class HttpPeer:
             self._end_cancelled((params or {}).get("requestId"))
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Take the client's answer to a question."""
+        """Accept the client's answer to a question."""
         number = own_id(message.get("id"))
         asked = self._asked.pop(number, None) if number is not None else None
         if asked is not None:
@@ -156,7 +154,7 @@ class HttpPeer:
         )
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel these requests, unless they are answered: their client is gone."""
+        """Cancel the unanswered ones of these requests: their client is gone."""
         for request_id in requests & self.awaited:
             if self._on_notification is not None:
                 self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
@@ -188,7 +186,7 @@ class HttpPeer:
         return number
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """Take back a question."""
+        """Withdraw a question."""
         if (asked := self._asked.pop(request_id, None)) is not None:
             asked[2].put(_message(CANCELLED, {"requestId": request_id, "reason": reason}))
 

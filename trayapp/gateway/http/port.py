@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"  # never another: who can reach the port can use every server
-PORTS_TRIED = 20  # from the wanted one on, before any free one will do
+HOST = "127.0.0.1"  # never another address: whoever can reach the port can use every server
+PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
 
 
 class BoundPort(NamedTuple):
-    """A listening socket. `taken`: the ports before it that others hold, with the user where that is known."""
+    """Listening socket. `taken`: the ports tried before it that others hold, with the user if known."""
 
     sock: socket.socket
     taken: dict[int, int | None]
@@ -46,14 +46,13 @@ class BoundPort(NamedTuple):
 
     @property
     def exposed(self) -> list[int]:
-        """Return the ports whose holder is not known to be this user: others may know what is sent there."""
+        """Return the ports not known to be held by this user: others may have read what is sent there."""
         return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
 class HttpPort:
-    """At most one listening port. `changed` is told the URL, None when there is none.
-
-    `owner_token`: returns the one of the endpoint file.
+    """HTTP port, open or closed by the settings. `changed` gets the URL, None while it is closed. `owner_token`:
+    returns the endpoint file's token.
     """
 
     def __init__(
@@ -75,13 +74,13 @@ class HttpPort:
         self._news = anyio.Event()
 
     def follow(self, settings: HttpSettings) -> None:
-        """Open, move or close the port if the settings changed."""
+        """Open, move or close the port if the settings have changed."""
         if settings != self._wanted:
             self._wanted = settings
             self._news.set()
 
     async def serve(self) -> None:
-        """Keep the port open as the settings say, for as long as the gateway runs."""
+        """Keep the port as the settings say for as long as the gateway runs."""
         while True:
             settings, self._news = self._wanted, anyio.Event()
             async with anyio.create_task_group() as tasks:
@@ -114,7 +113,7 @@ class HttpPort:
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
-    """Tell the user who holds the wanted port, what that program may know, and what to do."""
+    """Return the problem of a port that another program holds: what that program may know, and what to do."""
     what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}; HTTP clients find the gateway at "
     what += f"{HOST}:{bound.port}, with the token in {place}"
     if wanted in bound.exposed:
@@ -124,14 +123,14 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
 
 
 def bind(wanted: int) -> BoundPort | None:
-    """Listen on the wanted port, else on the next free one; None when there is none at all."""
+    """Listen on the wanted port, or on the next free one; None if no port is free."""
     taken: dict[int, int | None] = {}
-    # The wanted one twice: a program that ends just now, an earlier gateway say, is no reason to move.
+    # Try the wanted port twice: a program that is just ending, such as an earlier gateway, is no reason to move.
     for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
         try:
             sock = _listening(port)
         except OSError as error:
-            if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # there it may be EACCES, too
+            if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # there it may also be EACCES
                 taken[port] = taken.get(port) or port_holder(port)
             elif error.errno != errno.EACCES or port == wanted:  # a port below 1,024 may be forbidden
                 log.warning("Cannot listen on %s:%d: %s", HOST, port, error.strerror)
@@ -144,10 +143,10 @@ def bind(wanted: int) -> BoundPort | None:
 
 def _listening(port: int) -> socket.socket:
     """Return a listening socket. Raises OSError."""
-    # With the protocol named, asyncio turns Nagle's algorithm off: else an answer in two writes takes 40 ms longer.
+    # With the protocol given, asyncio disables Nagle's algorithm: otherwise an answer in two writes takes 40 ms longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: else another program could take the port from us
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # Windows: otherwise another program could take over the port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from trayapp.gateway.http.manage import FileEdits
     from trayapp.panel.host import PanelHost
 
-LINGER_S = 1.0  # after a refusal: closed at once, with bytes unread, the connection takes the answer with it
-LAST_ANSWERS_S = 1.0  # at the end, for what is on its way
-LAST_WORDS_S = 0.2  # then, to tell who has got none
+LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
+LAST_ANSWERS_S = 1.0  # at the end, for requests in progress
+LAST_WORDS_S = 0.2  # then, to answer those that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
 
 
@@ -55,7 +55,7 @@ async def serve(
     idle_most: int = IDLE_MOST,
     panel: Callable[[], PanelHost] | None = None,
 ) -> None:
-    """Serve on a listening socket until cancelled. `idle_most`: sessions without an open request."""
+    """Serve on a listening socket until cancelled. `idle_most`: limit of sessions without an open request."""
     async with anyio.create_task_group() as tasks:
 
         def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
@@ -84,7 +84,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """The panel, loaded with the first request for it: nobody else pays for templates."""
+    """Panel, loaded by the first request for it, so that only its users pay for templates."""
 
     def __init__(self, host: Callable[[], PanelHost] | None) -> None:
         self._host = host
@@ -126,7 +126,7 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi
 
 
 class HttpConnection(H11Protocol):
-    """One TCP connection. It ends unless it identifies itself in time, and as this user's."""
+    """TCP connection. It is closed unless it identifies itself in time as this user's."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
@@ -140,7 +140,7 @@ class HttpConnection(H11Protocol):
         self._pending.add(self, transport.abort)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, and a head that is too long, then wait a moment for the client to read that."""
+        """Answer input that is not HTTP or has too long a head. Then give the client a moment to read the answer."""
         status = HTTPStatus(getattr(sys.exception(), "error_status_hint", HTTPStatus.BAD_REQUEST))
         words = LONG_HEADERS if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE else msg
         head = (
@@ -155,7 +155,7 @@ class HttpConnection(H11Protocol):
         self.loop.call_later(LINGER_S, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; what follows a refused head is not read."""
+        """Process received data, unless it follows a refused head."""
         if not self._is_refused:
             super().data_received(data)
 
@@ -187,7 +187,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[sock])
-    sock.listen(BACKLOG)  # startup has set it to what is accepted in one turn
+    sock.listen(BACKLOG)  # startup has set it to the number accepted in one turn
     try:
         await anyio.sleep_forever()
     finally:
@@ -205,7 +205,7 @@ async def _end(left: uvicorn.server.ServerState) -> None:
         task.cancel()
     if waiting:
         await asyncio.wait(waiting, timeout=LAST_WORDS_S)
-    for _ in range(2):  # who does not read; and who came at the last moment
+    for _ in range(2):  # clients that do not read, or came at the last moment
         await anyio.lowlevel.checkpoint()
         for connection in list(left.connections):
             connection.transport.abort()
@@ -215,9 +215,8 @@ async def _end(left: uvicorn.server.ServerState) -> None:
 
 
 def ended_in_order(app: Asgi) -> Asgi:
-    """Return the application with a proper end for requests that are cancelled, as they are when the port is closed.
-
-    A client whose stream just breaks off might wait for its answer without end.
+    """Return the application, extended to complete the responses of requests that are cancelled when the port closes. A
+    client whose stream breaks off might wait for its answer forever.
     """
 
     async def answered(scope: Any, receive: Any, send: Any) -> None:
@@ -231,12 +230,12 @@ def ended_in_order(app: Asgi) -> Asgi:
 
 
 class Exchange:
-    """One request and what was sent of its response."""
+    """Request, and the part of its response that was sent."""
 
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive
         self._send = send
-        self._body = b""  # of a request that is not large
+        self._body = b""  # of a small request
         self._begun: Any = None
         self._whole = False
 
@@ -248,7 +247,7 @@ class Exchange:
         return came
 
     async def send(self, said: Any) -> None:
-        """Send, and note how far the response is."""
+        """Send, and note the progress of the response."""
         if said["type"] == "http.response.start":
             self._begun = said
         else:
@@ -266,7 +265,7 @@ class Exchange:
 
 
 def _request_in(body: bytes) -> RequestId | None:
-    """Return the id of the request that a body is; None when it is none."""
+    """Return the id of the request in a body; None if it is not a request."""
     try:
         message = loads(body)
     except JsonError:

@@ -27,22 +27,22 @@ from trayapp.gateway.process.tasks import fenced
 
 log = logging.getLogger(__name__)
 
-GONE_S = 3.0  # without an open request; the SDKs' clients come again after 1 s, and 1.5 s after that
-IDLE_S = 1_800.0  # without an open request, as the SDK's server has it; a client that comes again begins a new session
-# Sessions without an open request; one takes some 30 KB. Real clients have a stream open or say goodbye: so many come
-# of scripts that begin one each time.
+GONE_S = 3.0  # without an open request; the SDKs' clients reconnect after 1 s, and again 1.5 s later
+IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a returning client begins a new session
+# Sessions without an open request; each takes some 30 KB. Real clients keep a stream open or end their session: only
+# scripts that begin one each time reach this.
 IDLE_MOST = 500
 
 
 class ServeClient(Protocol):
-    """The way to begin a session of the gateway."""
+    """Begins a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
         """Serve a client in a task. `options`: from its URL. `lasting`: it may send more than one request."""
 
 
 class HttpSession:
-    """A session in the sense of HTTP. The gateway's own, that of `peer`, ends sooner while the client is away."""
+    """Session in the sense of HTTP. The gateway's own session, that of `peer`, ends sooner while the client is away."""
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
@@ -51,16 +51,16 @@ class HttpSession:
         self.peer = HttpPeer(self.standing)
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
-        self.requests = 0  # of HTTP that are open
-        self.has_listened = False  # to the standing stream, since no request was open
+        self.requests = 0  # open HTTP requests
+        self.has_listened = False  # messages to the standing stream, while no request was open
         self.waking = anyio.Lock()
 
     def stream(self, *, expects: int | None = 1) -> EventStream:
-        """Return a new stream to the client, which can be resumed."""
+        """Return a new resumable stream to the client."""
         return EventStream(self._store, self.id, expects=expects)
 
     def kept(self, stream: int, number: int) -> list[bytes]:
-        """Return what was sent on that stream after that event, while it is kept."""
+        """Return the stored events of that stream after that event."""
         return self._store.after(self.id, stream, number)
 
 
@@ -81,7 +81,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the first ends first
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the longest idle one ends first
         self._some_idle = anyio.Event()
         self._is_crowded = False
 
@@ -150,7 +150,7 @@ class HttpSessions:
         if whole:
             peer.close()
             if session in self._idle:
-                self._idle.move_to_end(session, last=False)  # before any whose client is there
+                self._idle.move_to_end(session, last=False)  # before any whose client is connected
 
     def _rest(self, session: HttpSession) -> None:
         """Mark a session as idle; end the oldest if there are too many."""

@@ -1,6 +1,6 @@
 """Streamable HTTP of MCP 2026-07-28: each POST is a session of its own. The client cancels it by closing the response.
 
-Headers mirror parts of the message for intermediaries. A message that differs from its headers is refused.
+Headers repeat parts of the message for intermediaries. A message that differs from its headers is refused.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from trayapp.wire.revisions import (
 )
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
-# The status that goes with an error; 200 with any other
+# HTTP status by error code; 200 for any other
 STATUS = {
     **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, MISSING_CAPABILITY), 400),
     UNSUPPORTED_PROTOCOL_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-DEFERRED_S = 15.0  # an answer that takes longer is an event: a silent response looks dead
+DEFERRED_S = 15.0  # an answer that takes longer is sent as an event: a silent response looks dead
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body must be one request or notification of JSON-RPC 2.0")
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
@@ -90,7 +90,7 @@ class StatelessHttp:
             await request.refuse(400, unsupported_version_error(version))
 
     async def _pass_on(self, message: dict[str, Any], request: HttpRequest) -> None:
-        """Hand over a notification. The revision has none over HTTP, but extensions may."""
+        """Pass on a notification. The revision has none over HTTP, but extensions may."""
         peer = HttpPeer()
         self._serve(peer, request.options, lasting=False)
         try:
@@ -100,7 +100,7 @@ class StatelessHttp:
             peer.close()
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
-        """Return why a request is not taken: its envelope, or what headers say of it."""
+        """Return the error of a request whose envelope or headers are not valid."""
         params = message.get("params")
         try:
             compare_headers(headers, message)
@@ -172,7 +172,7 @@ def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
 
 
 def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) -> None:
-    """Raise RpcError if a call's arguments differ from the headers that its tool mirrors them in."""
+    """Raise RpcError if a call's arguments differ from the headers that repeat them for its tool."""
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
         told, value = headers.all(name.lower()), value_at(arguments, path)
@@ -188,7 +188,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
 
 
 def _is_same(told: str | None, text: str, value: Any, kind: Any) -> bool:
-    """True if a header has an argument's text, or the same whole number in other digits (42 and 42.0)."""
+    """True if a header equals an argument's text, or is the same whole number in another form (42 and 42.0)."""
     if told == text or told is None or kind != "integer" or isinstance(value, bool | str):
         return told == text
     if not (isinstance(value, int) or value.is_integer()) or _DECIMAL.fullmatch(told) is None:

@@ -1,7 +1,7 @@
 """Streamable HTTP of the revisions with a handshake (MCP 2025-11-25, transports): POST, GET, DELETE, batches.
 
-An answer is one JSON body if it comes soon and no message about its request comes first. Else it is the last event of a
-stream. The choice is the server's.
+An answer is one JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event
+of a stream. The choice is up to the server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from trayapp.wire.mirror_headers import VERSION_HEADER
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
 SESSION_HEADER = "mcp-session-id"
-AT_ONCE_S = 0.1  # what takes longer should be resumable, and only events are
-LISTED_S = 1.0  # a list has nothing to tell before; the first ones wait for servers that are being asked
-PRIMED = "2025-11-25"  # from this revision on clients take an event without data
-BATCHED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]  # later revisions know no batches
-MOST = 1_000  # messages of a batch; each takes some 12 KB while it waits, and half a million fit into one body
+AT_ONCE_S = 0.1  # a longer answer should be resumable, and only events are
+LISTED_S = 1.0  # no message precedes a list; the first lists wait for servers that are being asked
+PRIMED = "2025-11-25"  # from this revision on, clients accept an event without data
+BATCHED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]  # later revisions have no batches
+MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
 UNKNOWN_SESSION = RpcError(INVALID_REQUEST, "Session not found: it has ended. Send initialize again")
@@ -87,7 +87,7 @@ class StreamableHttp:
         stream, params = EventStream(), message.get("params") or {}
         session.peer.request(message["id"], "initialize", params, stream)
         reply = await stream.answered()
-        assert reply is not None  # a handshake has nothing to tell or to ask
+        assert reply is not None  # no message or question precedes a handshake's answer
         if "error" in reply.message:
             session.peer.close()
         else:
@@ -123,7 +123,7 @@ class StreamableHttp:
             await stream.carry(request, priming(stream, session))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Take the messages in order. All answers go out on one stream, each when it is ready."""
+        """Process the messages in order. All answers go out on one stream, each when it is ready."""
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or session.protocol not in BATCHED or version not in BATCHED:
             await request.refuse(400, NO_BATCH)
@@ -175,7 +175,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return what is wrong with a JSON value as a JSON-RPC message of a client's."""
+    """Return what is wrong with a JSON value as a client's JSON-RPC message."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")
@@ -193,7 +193,7 @@ def is_request(message: dict[str, Any]) -> bool:
 
 
 def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = None) -> None:
-    """Hand over a valid message; a request's answer goes to the stream."""
+    """Pass on a valid message; a request's answer goes to the stream."""
     if "method" not in message:
         peer.answered(message)
     elif stream is not None and message.get("id") is not None:
@@ -203,14 +203,14 @@ def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = N
 
 
 def event_in(event_id: str) -> tuple[int, int]:
-    """Return the stream and the number in an event's id; zeros, which no event has, if it is malformed."""
+    """Return the stream and the number in an event's id; zeros, which no event has, if the id is malformed."""
     stream, _, number = event_id.partition("-")
     known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
     return (int(stream), int(number)) if known else (0, 0)
 
 
 def priming(stream: EventStream, session: HttpSession) -> bytes:
-    """Return the priming event, if the client's revision has it."""
+    """Return the priming event if the client's revision has one."""
     return stream.priming() if session.protocol >= PRIMED else b""
 
 

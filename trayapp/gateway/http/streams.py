@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of an event: the client of a larger one that was cut off has to ask again
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event; the client of a larger one that was cut off has to ask again
 PING_S = 30.0  # no proxy is between us and our clients; they give up a silent stream after 60 s at the earliest
-BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client which does not read; then it is given up
-RETRY_MS = 1_000  # after which a client should come back for a stream that broke off
+BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; beyond that it is cut off
+RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
     CONNECTION_CLOSED, "The stream broke off during an answer that is too large to keep. Send the request again"
@@ -36,7 +36,7 @@ def event(frame: bytes, event_id: str = "") -> bytes:
 
 
 class EventStore:
-    """The most recent events of all streams. An event's id is `STREAM-NUMBER`."""
+    """Most recent events of all streams. An event's id is `STREAM-NUMBER`."""
 
     def __init__(self, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
@@ -67,7 +67,7 @@ class EventStore:
 
 
 class EventStream:
-    """Messages to one client in their order, carried by one HTTP response at a time.
+    """Ordered messages to one client, carried by one HTTP response at a time.
 
     - It ends with the last of `expects` answers; with None, by `end`.
     - With a store it can be resumed: after a response broke, new events wait in the store for the next response.
@@ -78,19 +78,19 @@ class EventStream:
         self._store, self._owner, self._expects = store, owner, expects
         self.number = store.number() if store is not None else 0
         self.ended = False
-        self._reply: Reply | None = None  # the only answer, while it may be JSON
-        self._events = expects != 1  # it will not be JSON
-        self._last = 0  # a number that no event has which was not put into `_waiting` yet
-        self._waiting: list[bytes] = []  # for the response that carries it, or for the first one to come
+        self._reply: Reply | None = None  # the only answer, while it may be sent as JSON
+        self._events = expects != 1  # it will not be sent as JSON
+        self._last = 0  # a number higher than that of any event put into `_waiting` so far
+        self._waiting: list[bytes] = []  # for the response that carries it, or the first one that will
         self._is_direct = store is None or expects is not None  # events are put there
         self._size = 0
         self._news = asyncio.Event()
         self._carrier: anyio.CancelScope | None = None  # of the response that carries it
-        self._lost = False  # that response's client does not read
+        self._lost = False  # that response's client has stopped reading
 
     @property
     def is_carried(self) -> bool:
-        """True if a response carries it now."""
+        """True if a response carries it at present."""
         return self._carrier is not None
 
     def put(self, frame: bytes) -> None:
@@ -139,7 +139,7 @@ class EventStream:
         self._news.set()
 
     def _hand_over(self, made: bytes, number: int) -> None:
-        before = self._size  # a single answer may be as long as that by itself
+        before = self._size  # a single answer alone may be that long
         self._waiting.append(made)
         self._size += len(made)
         self._last = number
@@ -149,9 +149,8 @@ class EventStream:
             self._carrier.cancel()
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
-        """Return the only answer to be sent as JSON; None if another message comes first, or none within `within_s`.
-
-        Uses the real clock: it only decides how the answer is written.
+        """Return the only answer, to be sent as JSON; None if another message comes first, or nothing within
+        `within_s`. Uses the real clock, because only the form of the answer depends on it.
         """
         if not self._news.is_set():
             timer = None

@@ -1,7 +1,7 @@
-"""The tokens by which HTTP clients come in: one for each port, in files beside servers.yaml.
+"""Access tokens of HTTP clients: one for each port, in files beside servers.yaml.
 
-An AI tool sends its token to whatever listens at the address in its file. Another user's program that took that port
-first has collected the token: it must be of no use anywhere else, nor later.
+An AI tool sends its token to whatever listens at the address in its file. If another user's program took that port
+first, it has the token, which must then be useless elsewhere and later.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from trayapp.wire.lock import FileLock, hold
 log = logging.getLogger(__name__)
 
 TOKEN_BYTES = 32
-TOKEN_NAME = "http-token"  # of the configured port; of another one with `-PORT` behind it
+TOKEN_NAME = "http-token"  # for the configured port; for another one with `-PORT` appended
 
 
 class ClientTokens:
-    """The token files of one folder. A token begins with the port that it was made for.
-
-    Gateways with runtime folders of their own may share the folder: each holds the file of its token while it listens.
+    """Token files in one folder. A token begins with the port that it was made for. Gateways with separate runtime
+    folders may share this folder: each locks its token's file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,15 +32,15 @@ class ClientTokens:
         self._held: int | None = None  # an open descriptor
 
     def name(self, port: int, wanted: int) -> str:
-        """Return the name of the file in which the token of a port stands. `wanted`: the configured port."""
+        """Return the name of the file with the token of a port. `wanted`: the configured port."""
         return TOKEN_NAME if wanted in (0, port) else f"{TOKEN_NAME}-{port}"
 
     def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
         """Return the token of the port at which the gateway listens now: the same after every start. Blocks.
 
-        `exposed`: ports at which another user's program may have collected a token; theirs end. So do those of ports
-        that the gateway has left, or another one that no longer runs. Where the token cannot be kept, a new one comes
-        with each start.
+        `exposed`: ports at which another user's program may have read a token; these tokens are revoked. So are the
+        tokens of ports that no running gateway uses any more. If the token cannot be stored, each start makes a new
+        one.
         """
         self.release()
         name = self.name(port, wanted)
@@ -58,14 +57,14 @@ class ClientTokens:
         return token
 
     def release(self) -> None:
-        """Let go of the token: the gateway no longer listens there."""
+        """Release the token: the gateway no longer listens there."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
 
 
 def _is_of_a_port(path: Path) -> bool:
-    """True if a gateway made it: a user may keep a copy beside it."""
+    """True if a gateway made the file: a user may keep a copy beside it."""
     return path.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()
 
 
@@ -73,14 +72,14 @@ def _known(path: Path, port: int) -> str | None:
     try:
         known = path.read_text(encoding="ascii").strip()
         if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
-            return known  # one that is linked, or another user's, is known to others
+            return known  # others know the token in a linked file or another user's
     except (OSError, ValueError):
         pass
     return None
 
 
 def is_for(token: str, port: int) -> bool:
-    """True if a token was made for that port, or before tokens said so."""
+    """True if a token was made for that port, or before tokens named their port."""
     made_for, dot, _ = token.partition(".")
     return made_for == str(port) if dot else True
 

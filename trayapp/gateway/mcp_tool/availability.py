@@ -1,4 +1,4 @@
-"""Describe how available a server is, in the words of a status line, and why it cannot serve."""
+"""Describe a server's availability in a status line, and why it cannot serve."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Availability:
 def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
-    """Return the first of these that is true:
+    """Return the first that applies:
 
     - disabled
     - connected
@@ -83,7 +83,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
 
 
 def backoff_left(connection: Connection, now: float, settings: Settings) -> float:
-    """Return the seconds in which calls fail at once; 0 when they are tried."""
+    """Return the seconds for which calls still fail at once; 0 if they are tried."""
     if connection.failed_at is None:
         return 0.0
     ago = now - connection.failed_at
@@ -99,5 +99,5 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
     if being_asked or connection.state is State.CONNECTING:
         return f"{name}: not known yet, it is still starting. Ask again later"
     why = shown(connection.error.title) if connection.error else "it has not been asked"
-    why = why.replace(connection.name, name)  # a project's server runs under a longer key
+    why = why.replace(connection.name, name)  # the key of a project's server is longer
     return f"{name}: not known: {why}"

@@ -19,11 +19,11 @@ from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFo
 from trayapp.wire.messages import RequestId
 
 SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # servers of the best hits that one search connects
+WARMED_HITS = 2  # servers of the best hits to connect after a search
 
 
 class ToolSession(Protocol):
-    """Client session, as the one tool needs it."""
+    """Client session, as seen by the one tool."""
 
     client: ClientInfo
     history: CallHistory
@@ -50,7 +50,7 @@ class ToolSession(Protocol):
 
 
 class Discovery:
-    """Tool discovery for one session. Connects servers that the model reads about (warm_up)."""
+    """Tool discovery for one session. Connects servers whose tools the model reads about (warm_up)."""
 
     def __init__(self, session: ToolSession, parts: ToolParts) -> None:
         self._session = session
@@ -74,9 +74,7 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Return the answer to a search that takes a moment; None for one that would hold up others. Raises
-        MultiMcpError.
-        """
+        """Return the answer to a quick search; None for one that would hold up others. Raises MultiMcpError."""
         finder = self._view.view.finder
         if not finder.answers_at_once(self._seen, regex=asked.regex):
             return None
@@ -89,7 +87,7 @@ class Discovery:
         )
 
     def _search_arguments(self, asked: ToolRequest) -> dict[str, Any]:
-        """Return the search's arguments for the finder. Raises ServerError."""
+        """Return the arguments of the search. Raises ServerError."""
         server = self.about(asked.server) if asked.server is not None else None
         limit = min(max(1, asked.limit or LIMIT), SEARCH_MOST)
         return {"words": asked.text, "server": server, "limit": limit, "regex": asked.regex}
@@ -125,15 +123,14 @@ class Discovery:
         self._parts.warm_up.warm(find(server))
 
     def availability(self, server: str) -> Availability:
-        """Return how available a server is, without starting it."""
+        """Return a server's availability, without starting it."""
         connection = self._session.present(server)
         now, settings = self._parts.services.clock.now(), self._view.view.config.settings
         return availability(server, connection, now, settings, self._view.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that a question is about. Raises ServerError.
-
-        An unknown one has the code `not_found` here; in a call, which is about a tool, `server_not_found`.
+        """Return the server that a request is about. Raises ServerError. The code for an unknown server is `not_found`;
+        in a call, which is about a tool, it is `server_not_found`.
         """
         try:
             return self.server(asked)

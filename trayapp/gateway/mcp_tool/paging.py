@@ -1,4 +1,4 @@
-"""Cut long lists and long results into pages, and keep the rest of a session's cut results."""
+"""Cut long lists and results into pages, and keep the rest of a session's cut results."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CutResults:
         return sum(len(kept.text) for kept in self._kept.values())
 
     def get(self, name: str, offset: int, limit: int) -> str:
-        """Return one page and the note after it. Raises ResultNotFoundError."""
+        """Return one page, followed by its note. Raises ResultNotFoundError."""
         kept = self._kept.get(name)
         if kept is None:
             raise ResultNotFoundError(name, list(self._kept))
@@ -136,7 +136,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     """Return `result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`.
 
     A short result is returned itself. The first text that does not fit is cut; later texts go to `store`. Parts that
-    are not text stay. Structured content that is too long becomes text, unless the text already says it.
+    are not text stay. Structured content that is too long becomes text, unless the text already contains it.
     """
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []
@@ -147,7 +147,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
         return result
     short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
-    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # only the structure was too long, and the text says it
+    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # only the structure was too long, and the text contains it
         return short
     kept = store.keep(text)
     end = cut_at(text, 0, page_bytes(limit, kept.file))

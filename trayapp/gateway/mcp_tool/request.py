@@ -1,4 +1,4 @@
-"""Read a call of the one tool: its fields give a mode, or an error that says which field belongs where."""
+"""Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEUTRAL: tuple[Any, ...] = (
     "{}",
     False,
     0,
-)  # values that models put into fields they do not need: ignored in a mode without that field
+)  # placeholders that models put into unneeded fields: ignored in a mode without that field
 
 
 class WrongFieldsError(MultiMcpError):
@@ -96,7 +96,7 @@ def _check_known(given: Mapping[str, Any]) -> None:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return the value in the field's type. Models write numbers and switches as text, too."""
+    """Return the value in the field's type. Models also write numbers and booleans as text."""
     if name == "args":
         return value
     if name in SWITCHES:

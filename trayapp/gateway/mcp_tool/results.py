@@ -1,6 +1,5 @@
-"""Fit the answer of a call through the one tool to its client: parts that it knows, and not too long.
-
-An answer that fits already is passed on unchanged.
+"""Adapt the answer of a call through the one tool to its client: with content types that it knows, and not too long. An
+answer that already fits is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply
 from trayapp.wire.revisions import KNOWN_PARTS
 
 Result = dict[str, Any]
-NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # how servers answer a call of a tool that they do not have
+NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # errors by which servers answer a call of a missing tool
 
 # Members that these kinds of parts must have, and their substitutes.
 _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
@@ -52,7 +51,7 @@ class ResultFitter:
         return reply if fit is result else Reply.of_result(fit)
 
     def _can_pass_unread(self, frame: bytes) -> bool:
-        """Return True if a large answer may pass unread."""
+        """Return True if a large answer may be passed on unread."""
         if self._reads or self._protocol not in KNOWN_PARTS:
             return False
         if len(KNOWN_PARTS[self._protocol]) < len(KNOWN_PARTS["2025-11-25"]):
@@ -70,7 +69,7 @@ def _says_no_such_tool(message: dict[str, Any]) -> bool:
 
 
 def is_task(result: Result) -> bool:
-    """Return True if a client that can have tasks got one for an answer: a call's result comes later."""
+    """Return True if the answer is a task, for a client that can have tasks: the call's result comes later."""
     return "content" not in result and any(
         isinstance(found, dict) and isinstance(found.get("taskId"), str) for found in (result, result.get("task"))
     )

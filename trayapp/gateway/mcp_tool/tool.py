@@ -26,7 +26,7 @@ from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-LISTS_S = 2.0  # the longest wait of a call for new lists of a server that has just started with old ones
+LISTS_S = 2.0  # the longest that a call waits for new lists of a server that has just started with cached ones
 
 
 class RequestSender(Protocol):
@@ -40,14 +40,14 @@ class RequestSender(Protocol):
         """Send a request to a connected server of the session. `fit` fits the answer to the client."""
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call of a tool the way of those before it. Return False if there is none."""
+        """Send a call over the known route of its tool. Return False if there is none."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
 
 
 class ToolGoneError(ToolNotFoundError):
-    """Raised when a server, once connected, no longer has a tool that it had."""
+    """Raised when a newly connected server no longer has a tool."""
 
     code = "tool_not_found_after_reconnect"
 
@@ -139,12 +139,12 @@ class McpTool:
             self._answer_text(request_id, self._text(asked))
 
     async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Connect or reconnect a server, unless calls of others are in progress there."""
+        """Connect or reconnect a server, unless calls of other sessions are in progress there."""
         server = self._discovery.about(asked.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._parts.services.pool.reconnect(connection)
-        if not self._parts.is_own(connection.key):  # its lists are those of the shared one
+        if not self._parts.is_own(connection.key):  # its lists are those of the shared connection
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
@@ -168,7 +168,7 @@ class McpTool:
         self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
-        """Make a call after starting its server, or even finding it."""
+        """Make a call after finding and starting its server as needed."""
         began, key = perf_counter(), None
         try:
             key = await self._find(request.id, asked.text, server)
@@ -177,7 +177,7 @@ class McpTool:
             gone = self._find_gone(key, asked.text)
             if gone is not None:
                 raise gone
-            # Meanwhile another connection may have become this session's.
+            # Meanwhile the session may have switched to another connection.
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             own, fit = self._prepare_call(request, asked, key)
             self._sending.send_to(key[0], own, connection, fit)
@@ -194,7 +194,7 @@ class McpTool:
         return await self._sending.find_tool(request_id, asked, server)
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, ResultFitter]:
-        """Return the request for the server, and what fits its answer to the client.
+        """Return the request for the server, and the adapter of its answer for the client.
 
         Members beside name and arguments are passed on unchanged.
         """
@@ -217,7 +217,7 @@ class McpTool:
         return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
 
     def _note_refused(self, request: Request, error: MultiMcpError) -> None:
-        """Note a call in the history that could not be sent; other modes are no calls."""
+        """Note a call that could not be sent in the history; the other modes are not calls."""
         arguments = request.params.get("arguments")
         if isinstance(arguments, dict) and arguments.get("tool"):
             called = {"name": arguments["tool"], "arguments": arguments.get("args")}

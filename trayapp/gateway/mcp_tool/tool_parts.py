@@ -1,6 +1,5 @@
-"""Define what the sessions share of the one tool: result files, and background connections to servers likely called.
-
-The tool itself is loaded when a session first uses it: no first list needs it.
+"""Define the parts of the one tool that sessions share: result files, and background connections to servers that are
+likely to be called. The tool itself is loaded on its first use: no first list needs it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # a search must not start a whole catalog; other servers start with their first call
+AT_ONCE = 4  # a search must not start all servers; the others start with their first call
 
 
 class WarmUp:
@@ -37,7 +36,7 @@ class WarmUp:
         self._under_way: set[Connection] = set()
 
     def warm(self, connection: Connection) -> None:
-        """Connect an idle server soon. A failed one waits for its next call and its backoff."""
+        """Connect an idle server soon. A failed one is left to its next call and its backoff."""
         if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
             self._under_way.add(connection)
             self._spawn(self._connect, connection)

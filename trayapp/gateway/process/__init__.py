@@ -1,4 +1,4 @@
-"""Being a process: servers.yaml, logs, garbage, permissions, tasks, and the change to a newer program.
+"""Run the gateway as a process: servers.yaml, logs, garbage, permissions, tasks, and the change to a newer program.
 
 Never here: routing, sessions.
 """

@@ -1,7 +1,6 @@
-"""Run the gateway's event loop: asyncio's own, but a single ready reader runs without a turn of the loop.
-
-A call with nothing beside it is two readers, one after the other. The loop's turns around them were a quarter of what
-the call cost the gateway: 25,000 of 158,000 instructions.
+"""Run the gateway's event loop: asyncio's own, but a single ready reader runs without a turn of the loop. A lone call
+is two readers, one after the other. The loop's turns around them were a quarter of what the call cost the gateway:
+25,000 of 158,000 instructions.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 RUNS_MOST = 64  # readers before the loop gets its turn, in which it removes cancelled timers
-EVENTS_MOST = 64  # of one wait; the system reports the others with the next one
+EVENTS_MOST = 64  # of one wait; the next one reports the others
 # Undocumented members in use, the same from Python 3.11 to 3.14. Without them the loop is asyncio's own.
 OF_LOOP = ("_ready", "_scheduled", "_stopping")
 OF_SELECTOR = ("_selector", "_fd_to_key")

@@ -36,9 +36,8 @@ class StderrFiles:
 
 
 class StderrSink:
-    """Sink that appends whole lines, without secrets. b"" ends the last line.
-
-    What cannot be written is dropped: a server must not fail because of its log.
+    """Sink that appends whole lines, without secrets. b"" ends the last line. Output that cannot be written is dropped:
+    a server must not fail because of its log.
     """
 
     def __init__(self, file: RotatedFile) -> None:
@@ -78,7 +77,7 @@ class RotatedFile:
     def _set_aside(self) -> None:
         try:
             self._path.replace(self._path.with_suffix(".log.1"))
-        except OSError:  # somebody reads it (Windows), or something is in the way: better lost than without bound
+        except OSError:  # it is being read (Windows), or something is in the way: losing it beats growing forever
             self._path.write_bytes(b"")
 
     def close(self) -> None:

@@ -24,10 +24,10 @@ from trayapp.model.servers import ToolSwitch
 
 log = logging.getLogger(__name__)
 
-WATCH_S = 0.5  # how often servers.yaml is checked if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 15.0  # a look takes a thread, which wakes the gateway three times
+WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
+LOOK_ANYWAY_S = 15.0  # a check takes a thread, which wakes the gateway three times
 SAVE_SETTLES_S = 0.05  # editors save in several steps
-SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack servers that run
+SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack running servers
 
 Outcome = Config | Problem
 
@@ -36,16 +36,16 @@ class Layers(Protocol):
     """Reader of the layers in `settings.imports` (clients/servers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return the layers. A problem with the names is one of `file`. Blocks; never raises."""
+        """Return the layers. A problem with the names is reported for `file`. Blocks; never raises."""
         ...
 
     def signature(self, names: Sequence[str]) -> object:
-        """Return a value that changes when one of their files is saved. Blocks for some stats."""
+        """Return a value that changes when a file of the layers is saved. Blocks for a few stat calls."""
         ...
 
 
 class NoLayers:
-    """Layers of a gateway that reads no other programs' files."""
+    """Layers of a gateway that does not read other programs' files."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return no layers."""
@@ -57,7 +57,7 @@ class NoLayers:
 
 
 class ServersFile:
-    """File servers.yaml at `path`. `take` gets what is read; `running` returns what was taken last.
+    """File servers.yaml at `path`. `take` gets each new configuration; `running` returns the last one taken.
 
     `sample`: the command of the bundled sample server. `layers`: makes the reader of the imports when there are any.
     Its code takes 30 ms to load, and most files have no imports.
@@ -81,7 +81,7 @@ class ServersFile:
         self._look_anyway_s = look_anyway_s
         self._imports: tuple[str, ...] = ()  # of the last settings read
         self._seen: object = None  # the signature of the last read
-        self._look_again = False  # soon, even with the same signature
+        self._look_again = False  # read again soon, even with the same signature
         self._emptied = False
         self._shown: Problem | None = None
         self._reading = anyio.Lock()
@@ -190,7 +190,7 @@ class ServersFile:
         return self._signature(), is_open_for_writing(self._path)
 
     async def _wait_for_change(self, watch: FolderWatch | None) -> None:
-        """Wait for a change in the folder. Return from time to time anyway: network folders report no changes."""
+        """Wait for a change in the folder. Also return from time to time: network folders report no changes."""
         if watch is None or self._look_again:
             await next_beat(WATCH_S)
             return

@@ -1,4 +1,4 @@
-"""Decide when a gateway whose program was replaced ends for the new program: once nobody would notice."""
+"""Decide when a gateway whose program was replaced makes room for the new one: once it is idle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 
 LOOK_S = 5.0  # checked with other regular work; a check costs one system call
-QUIET_S = 600.0  # without a call: idle servers are closed by then, and with them the state that they hold for clients
+QUIET_S = 600.0  # without a call: idle servers are closed by then, and their state for clients is gone anyway
 
 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
-    """Return once the program was replaced and nothing is in progress.
+    """Return once the program has been replaced and nothing is in progress.
 
     `is_asked`: returns True while a tray or a command is connected. With a tray, the tray hands over.
     """

@@ -1,4 +1,4 @@
-"""Name the connections of servers that have more than one: whom each serves, and which one a session uses.
+"""Name the connections of servers with more than one: whom each serves, and which one a session uses.
 
 For the user all connections of a server are one server. Never here: which one a session should use (sharing).
 """
@@ -17,15 +17,15 @@ from trayapp.gateway.client import ClientInfo
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-CALLS_MOST = 4  # connections of one server for single requests that its process works on; more requests wait
-PARKED_MOST = 12  # with those whose clients have been asked, and may never come back
+CALLS_MOST = 4  # connections of one server for single requests in progress; more requests wait
+PARKED_MOST = 12  # including those whose clients were asked something and may never come back
 
 
 class KeyedSession(Hashable, Protocol):
-    """Client session, as its servers see it."""
+    """Client session, as connections of servers see it."""
 
     lasting: bool  # False: it is a single request
-    apart: set[str]  # keys of servers of which it has a connection of its own
+    apart: set[str]  # keys of servers to which it has its own connection
 
     @property
     def client(self) -> ClientInfo:
@@ -33,11 +33,11 @@ class KeyedSession(Hashable, Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return what its client can do for servers, and the user outside of it."""
+        """Return the capabilities of its client for servers, and those of the user outside it."""
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which its client runs, as the shim said."""
+        """Return the folder in which its client runs, as the shim reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Purpose:
     server: str
     newer: bool | None = None
     session: KeyedSession | None = None
-    alone: bool = False  # for one session at a time, also while it has none
+    alone: bool = False  # for one session at a time, even while it has none
     kind: ClientKind | None = None  # to see what the server lists for a client of that kind
     requests: bool = False  # for sessions that are single requests, and can be asked
 
     @property
     def is_probe(self) -> bool:
-        """Return True if its lists are what another kind of client is shown."""
+        """Return True if it reads the lists for another kind of client."""
         return self.newer is not None
 
 
@@ -64,7 +64,7 @@ class _ConnectionKey:
 
 
 class ConnectionKeys:
-    """Keys of one gateway's connections: `NAME` of the one that serves the first session, others by a suffix."""
+    """Keys of one gateway's connections: `NAME` for the one that serves the first session, with a suffix for others."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -95,7 +95,7 @@ class ConnectionKeys:
         return key
 
     def of_kind(self, server: str, kind: ClientKind) -> str:
-        """Return the key of the connection that is told of a client of that kind, and of its era."""
+        """Return the key of the connection that announces a client of that kind and era."""
         key = "-".join((era_key(server, newer=kind.newer), *(sorted(kind.able) or ["weak"])))
         self._kinds[key] = server, kind
         return key
@@ -109,7 +109,7 @@ class ConnectionKeys:
     def of_call(self, session: KeyedSession, server: str, state: Callable[[str], str]) -> str | None:
         """Return the key of a connection that serves that single request alone; None while there is none.
 
-        `state` of a key: "free"; "parked" if all that is open there waits for clients; else "busy".
+        `state` returns for a key: "free"; "parked" if all its open calls wait for clients; else "busy".
         """
         parked = 0
         keys = [key for key, (of, _) in self._calls.items() if of == server]
@@ -145,7 +145,7 @@ class ConnectionKeys:
         return used.get(server, server) if used else server
 
     def purpose(self, key: str) -> Purpose:
-        """Return what the connection with that key is for."""
+        """Return the purpose of the connection with that key."""
         if key in self._owners:
             server, session = self._owners[key]
             return Purpose(server, session=session(), alone=True)
@@ -161,7 +161,9 @@ class ConnectionKeys:
         return Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
-        """Return the kind of client that a session's own connection serves; of any other one, none that matters."""
+        """Return the kind of client that a session's own connection serves; for any other connection it does not
+        matter.
+        """
         session = self.purpose(key).session
         return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
 
@@ -170,7 +172,7 @@ class ConnectionKeys:
         return self.purpose(key).server if "#" in key else key
 
     def is_own(self, key: str) -> bool:
-        """Return True if that is a further connection of a server, not its first."""
+        """Return True if the key is that of a further connection, not of a server's first."""
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: KeyedSession) -> bool:
@@ -224,9 +226,8 @@ def _own_form(server: ServerConfig, session: KeyedSession) -> ServerConfig:
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:
     """Return the folder of a per-session server: its entry's, or the session's; joined if the entry's is relative.
-
-    `said`: the folder in which the session's client runs. A root does not count: programs that the desktop starts run
-    there.
+    `said`: the folder in which the session's client runs. A root folder is ignored: it is where the desktop starts
+    programs.
     """
     folder = (
         said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None

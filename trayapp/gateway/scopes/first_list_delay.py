@@ -14,8 +14,8 @@ FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a
 
 
 class AskedServers(Protocol):
-    """Returns unknown servers of a view that are being asked and may still answer. `own`: only those of this view
-    alone.
+    """Returns unknown servers of a view that are being asked and may still answer. `own`: only those that run for this
+    view alone.
     """
 
     def __call__(self, *, own: bool = False) -> list[str]: ...

@@ -1,6 +1,5 @@
-"""Probe folders that may hang, in one thread that is abandoned if it does not return.
-
-A folder on a network that is gone can block a probe for minutes.
+"""Probe folders that may hang, in a thread that is abandoned if it does not return. A folder on an unreachable network
+can block a probe for minutes.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ T = TypeVar("T")
 
 
 class FolderProbes(Generic[T]):
-    """Probes of folders. They may overlap: each folder is probed once at a time. A failed probe gives `nothing`."""
+    """Probes of folders. Calls may overlap: each folder is probed once at a time. A failed probe gives `nothing`."""
 
     def __init__(self, nothing: T) -> None:
         self._nothing = nothing
         self.limit_s = LOOK_LIMIT_S
-        self._under_way: dict[Path, anyio.Event] = {}  # set when nobody waits for that thread any more
+        self._under_way: dict[Path, anyio.Event] = {}  # set when the thread has been abandoned
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
         """Return the result of `look` for each folder. Those that hang are missing."""
@@ -58,7 +57,7 @@ class FolderProbes(Generic[T]):
         return left if len(left) < len(folders) else []  # no thread is free: all hang
 
     def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
-        """Probe in the thread: the boundary that keeps our own mistakes from the other folders."""
+        """Probe in the thread: the boundary that keeps one folder's failure from the others."""
         with suppress(IndexError):
             while True:
                 folder = queue.popleft()

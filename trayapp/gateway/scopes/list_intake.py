@@ -73,19 +73,19 @@ class ListIntake:
         services.changes.changed()
 
     async def read_words(self) -> None:
-        """Look for orders in what servers list, once all of them are known: no client waits for that."""
+        """Search the servers' lists for orders once all of them are known. No client waits for that."""
         if self._reading:
             return
         self._reading = True
         try:
             await self._services.pool.settled()
             while await self.read_words_now():
-                pass  # others came meanwhile
+                pass  # other lists came meanwhile
         finally:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Look for orders in all that nobody has looked at yet, in a thread; return True if there was any."""
+        """Search all unsearched definitions for orders, in a thread; return True if there were any."""
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
             offer = self._services.listings.get(server)
@@ -107,7 +107,7 @@ class ListIntake:
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield every other server, as sessions see it, with the names of its tools; and the gateway itself."""
+        """Yield every other server, as sessions see it, and the gateway itself, each with the names of its tools."""
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)
         for other in self._servers.shared.servers:

@@ -1,6 +1,6 @@
 """Find the project of each session, and check its file when the session begins and from then on.
 
-An untrusted file gives a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
+An untrusted file yields a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
 TrustedFile.
 """
 
@@ -41,7 +41,7 @@ NOTHING = ProjectFinding()
 
 
 def no_projects(folder: Path, user: Config) -> ProjectFinding:
-    """Return no project: a Look for gateways without projects."""
+    """Return no project: the Look of gateways without projects."""
     return NOTHING
 
 
@@ -76,13 +76,15 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         if trusted is None:
             return ProjectFinding(problems=(untrusted_problem(file),))
         from trayapp.config.layers.overlay import (
-            overlay,  # in the thread that looks: a start without projects needs none of it
+            overlay,  # in the probing thread: a start without projects needs none of it
         )
 
         found = overlay(user, trusted)
         finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
-            if read_project(path) == file:  # otherwise it was saved meanwhile, and its mark is that of another content
+            if (
+                read_project(path) == file
+            ):  # otherwise it was saved meanwhile, and its signature belongs to other content
                 laid[path] = seen, file.watched, user, finding
         return finding
 
@@ -90,7 +92,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
 
 class ProjectSession(Protocol):
-    """Visitor of a project's servers: a session, or a control request."""
+    """User of a project's servers: a session, or a control request."""
 
     @property
     def cwd(self) -> Any:
@@ -131,7 +133,7 @@ class Projects:
         return tuple(dict.fromkeys(found))
 
     async def join(self, session: ProjectSession) -> None:
-        """Find the project of a new session. A session that did not report its folder has none."""
+        """Find the project of a new session. A session that has not reported its folder has none."""
         said = session.cwd
         if not isinstance(said, str) or not said or not Path(said).is_absolute():
             return
@@ -166,7 +168,7 @@ class Projects:
             await self.refresh()
 
     async def _look_at(self, *folders: Path) -> None:
-        """Check each folder. One that hangs keeps its finding."""
+        """Check each folder. A folder that hangs keeps its last finding."""
         user = self._user()
         found = await self.looks.at(folders, lambda folder: self._look(folder, user))
         wanted = set(self._folders.values())

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
-    """Client session, as its servers see it."""
+    """Client session, as connections of servers see it."""
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
@@ -51,7 +51,7 @@ class Servers:
         self.sharing = sharing
         self.user = Config()  # the user's own
         self.shared = self.user  # with all servers of projects, by key
-        self._whole = self.shared  # with the per-session ones, too
+        self._whole = self.shared  # including the per-session ones
         self.view = View(services)  # of sessions without a project
         self._views: dict[Path, View] = {}  # of sessions with a project, by its folder
 
@@ -64,9 +64,9 @@ class Servers:
         self._renew()
 
     def take_projects(self) -> None:
-        """Update the views of projects, and of their sessions, after projects came, went or changed."""
+        """Update the views of projects and of their sessions after projects were added, removed or changed."""
         if self._services.state() == "stopping":
-            return  # no server starts any more
+            return  # no more servers are started
         overlays = self._projects.overlays
         self._views = {folder: self._views.get(folder) or self._new_view(folder) for folder in overlays}
         for folder, overlay in overlays.items():
@@ -127,7 +127,7 @@ class Servers:
         while True:
             connection = self.connection_for(session, first, topic, alone=alone)
             if connection is None:
-                await self._wait(PROVE_S)  # for the end of a request that uses one alone
+                await self._wait(PROVE_S)  # for the end of a request that has a connection to itself
                 continue
             if not await self._up(session, connection):
                 continue
@@ -137,7 +137,7 @@ class Servers:
                 return connection
             left = began + PROVE_S - clock.now()
             if left <= 0 and (not session.lasting or connection.key in session.called_servers):
-                return connection  # elsewhere it would not meet what this client's calls before it have left
+                return connection  # elsewhere it would not find the state that this client's earlier calls have left
             alone = left <= 0
             if not alone:
                 await self._wait(left, connection)
@@ -166,25 +166,25 @@ class Servers:
             tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
 
     def drop(self, session: ConnectedSession) -> None:
-        """End the connections that a session had for itself: it has ended."""
+        """Close a session's own connections: it has ended."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:
-            self.sharing.tell()  # a request that waits may use what this one used alone
+            self.sharing.tell()  # a waiting request may use the connection that this one had to itself
 
     # -- views ---------------------------------------------------------------------------------------------------
 
     def view_of(self, session: ProjectSession) -> View:
-        """Return the view of a session's project, or the one for all."""
+        """Return the view of a session's project, or the common one."""
         overlay = self._projects.overlay_of(session)
         return self._views[overlay.folder] if overlay else self.view
 
     def view_with(self, key: str) -> View:
-        """Return the view that a server belongs to: a project's, or the one for all."""
+        """Return the view that a server belongs to: a project's, or the common one."""
         return next((view for view in self._views.values() if view.owns(key)), self.view)
 
     def plain_name(self, key: str) -> str:
-        """Return the name under which sessions see the server of that key."""
+        """Return the name under which sessions see the server with that key."""
         return self.view_with(key).name_of(key) or key
 
     def _new_view(self, folder: Path) -> View:
@@ -212,5 +212,5 @@ async def _then_cancel(wait: Callable[[], Awaitable[object]], scope: anyio.Cance
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return a server in its shared form. A per-session one is shared only for its lists."""
+    """Return a server in its shared form. A per-session server is shared only for its lists."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

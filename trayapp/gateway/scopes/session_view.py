@@ -1,4 +1,4 @@
-"""Show a view to sessions with the same options, and route their requests. One object for all of them, kept up to
+"""Show a view to sessions with the same options, and route their requests. They share one object, which is kept up to
 date.
 """
 
@@ -39,15 +39,15 @@ class Route(NamedTuple):
     """
 
     connection: Connection
-    live: Live  # a later one may be of the other era
-    tool: str  # the server's own name of it
+    live: Live  # a later connection may be of the other era
+    tool: str  # the server's own name for it
     timeout_s: float
     finish: Finishing | None
     gated: bool  # the user may have to allow its calls
 
 
 class SessionView:
-    """View with one set of options: what its sessions see now, and to which server their requests go.
+    """View with one set of options: what its sessions see now, and which server gets each request.
 
     It is broad because each kind of request has a route of its own.
     """
@@ -56,7 +56,7 @@ class SessionView:
         self.view = view
         self.options = options
         self.kind = kind  # None: what any client sees
-        self.read_at = -1  # the revision of the view at which all was read that servers list for that kind
+        self.read_at = -1  # the revision of the view at which the servers' lists for that kind had been read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str | Key, Route] = {}
@@ -152,7 +152,7 @@ class SessionView:
         return self._completion(params)
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of a call that was made before and whose server is connected; otherwise None.
+        """Return the route of an earlier call whose server is connected; otherwise None.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
@@ -162,7 +162,7 @@ class SessionView:
         return route
 
     def keep_route(self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None) -> None:
-        """Route later calls of the same to that tool, from all sessions of this view."""
+        """Send later calls under the same name to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         if connection.live is not None:
@@ -173,10 +173,9 @@ class SessionView:
     # -- the user's yes ------------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
-        """Return what the user is asked about before a call or a read, None if it needs no yes.
-
-        `key`: the connection's. `name`: the server's own name of the tool, or the URI. `listed`: the client called the
-        tool by its name, not through the one tool.
+        """Return the subject of the user's consent to a call or a read, None if it needs none. `key`: the connection's.
+        `name`: the server's own name for the tool, or the URI. `listed`: the client called the tool by its name, not
+        through the one tool.
         """
         if self._subjects_of != self.view.revision or len(self._subjects) >= ROUTES_MOST:
             self._subjects_of, self._subjects = self.view.revision, {}
@@ -186,7 +185,7 @@ class SessionView:
         return self._subjects[asked]
 
     def _find_subject(self, key: str, method: str, name: str, listed: bool) -> Subject | None:
-        """Decide on the server's own tool as it was approved and as it is listed now, never on the caller's words."""
+        """Decide by the server's own tool, as approved and as listed now, never by the caller's words."""
         shared = self.view.shared_key(key)
         server = self.view.name_of(shared) or shared
         config = self.view.config
@@ -215,7 +214,7 @@ class SessionView:
                 )
             return key
         if not uri.startswith(SCHEME):
-            # No list and no template has the URI. If only one server has resources, it is that server's.
+            # No list and no template has the URI. If only one server has resources, the URI is that server's.
             holders = self.exposure.resource_servers
             if len(holders) == 1:
                 return holders[0], uri
@@ -245,8 +244,8 @@ class SessionView:
     ) -> Key:
         """Find a tool as Exposure.find does, asking unknown servers that may have it, the likeliest first.
 
-        `starts` is called with each server before it is asked. A server that was asked stays connected for the call.
-        Raises MultiMcpError.
+        `starts` is called with each server that is about to be asked. A server that was asked stays connected for the
+        call. Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
         for name in (None, *self._likely_servers(asked, server)):
@@ -280,7 +279,7 @@ def _fold_name(name: str) -> str:
 
 
 class SessionViews:
-    """Session views of one gateway: one for all sessions of a view with the same options and kind of client."""
+    """Session views of one gateway: one per view, set of options and kind of client."""
 
     def __init__(self) -> None:
         self._views: WeakKeyDictionary[View, WeakValueDictionary[tuple[SessionOptions, ClientKind | None], SessionView]]

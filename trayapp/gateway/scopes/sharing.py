@@ -1,10 +1,10 @@
-"""Decide which connection of a server a session uses: whom it is shared with, and when it is not.
+"""Decide which connection of a server a session uses, and with which sessions it shares it.
 
 A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
 
-- A server has one connection for everybody unless something below splits it.
-- Era: a session of one era never uses the other era of a server that speaks its own. The first to come takes the
-  server's first connection, a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
+- A server has one connection for all sessions unless one of these rules splits it:
+- Era: a session of one era never uses the other era of a server that speaks its own. The first session takes the
+  server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
   bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
   HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
@@ -47,20 +47,20 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs a session that is new there a process
-Topic = tuple[str, Any]  # of a request: its method, and what it calls, reads or gets
+PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs a new session a process of its own
+Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
 
 
 class Sharing:
-    """Decisions of one gateway. `changed` is replaced and set when a server was found to ask, or a tool to be quiet."""
+    """Decisions of one gateway. `changed` is set and replaced when a server turns out to ask, or a tool to be quiet."""
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services
         self._keys = keys
         self._capabilities = capabilities
-        self._quiet: dict[str, set[Topic]] = {}  # by server: what has been answered without a question
-        self._asking: dict[str, set[Topic]] = {}  # by server: what was under way when it asked
-        self._failed: set[tuple[str, bool]] = set()  # servers, with an era that the bridge serves
+        self._quiet: dict[str, set[Topic]] = {}  # by server: topics that were answered without a question
+        self._asking: dict[str, set[Topic]] = {}  # by server: topics in progress when it asked
+        self._failed: set[tuple[str, bool]] = set()  # servers with an era that is bridged
         self.changed = anyio.Event()
 
     # -- which connection ----------------------------------------------------------------------------------------
@@ -68,9 +68,8 @@ class Sharing:
     def key_for(
         self, session: KeyedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
-        """Return the key of the connection that a session's requests use, None while none is free.
-
-        `first`: the server's first connection. `topic`: of a single request. `alone`: none that others use.
+        """Return the key of the connection that a session's requests use, None while none is free. `first`: the
+        server's first connection. `topic`: of a single request. `alone`: only one that no other session uses.
         """
         name = first.key
         if first.server.scope == "session":
@@ -109,21 +108,23 @@ class Sharing:
         return self._keys.of_era(name, newer=newer) if in_use or live is not None else name
 
     def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
-        """Return True if that connection is, or is going to be, of the newer era."""
+        """Return True if that connection is of the newer era, or will be."""
         if connection.live is not None:
             return connection.live.peer.modern
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
         return traits.newer is True and (newer or traits.older is False)
 
     def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
-        """Return True if the server asks, and that session can answer or the connection was told that somebody can."""
+        """Return True if the server asks questions, and either that session can answer or the connection announced that
+        it can.
+        """
         asks = self._services.listings.traits(name).asks
         if not asks:
             return False
         if not session.lasting and topic not in self._asking.get(name, ()):
             return False
         able = questions_of(session.capabilities)
-        beyond = asks - set(QUESTIONS.values())  # a method that nobody announces may be for any client
+        beyond = asks - set(QUESTIONS.values())  # an unannounced method may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
     def _alone(self, session: KeyedSession, name: str) -> str | None:
@@ -142,7 +143,9 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def may_join(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> bool:
-        """Return True if a request may be sent on that connection now: a question would belong to one session."""
+        """Return True if a request may be sent on that connection now: a question would belong to one session for
+        certain.
+        """
         live = connection.live
         if live is None or live.peer.modern or self._keys.purpose(connection.key).alone:
             return True
@@ -159,7 +162,9 @@ class Sharing:
         return not any(told & questions_of(client.capabilities) for client in clients)
 
     def is_settled(self, session: KeyedSession, connection: Connection, topic: Topic) -> bool:
-        """Return True if all calls of that topic by sessions like this one may use that connection unseen."""
+        """Return True if all calls of that topic by sessions like this one may use that connection without a further
+        check.
+        """
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return False
@@ -168,7 +173,7 @@ class Sharing:
     # -- what is learned -----------------------------------------------------------------------------------------
 
     def note_connected(self, connection: Connection) -> None:
-        """Keep which eras a server that has just connected speaks."""
+        """Record the eras of a server that has just connected."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return
@@ -181,7 +186,7 @@ class Sharing:
         self._services.listings.note_traits(name, known)
 
     def note_question(self, connection: Connection, method: str) -> bool:
-        """Keep that a server asks. Return True if that is news."""
+        """Record that a server asks questions. Return True if that was unknown."""
         name = self._keys.shared_key(connection.key)
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
         quiet = self._quiet.get(name, set())
@@ -197,7 +202,7 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request) -> None:
-        """Keep that a request was answered. A server that never asked answered it without a question."""
+        """Record that a request was answered, by a server that has never asked, without a question."""
         name = self._keys.shared_key(connection.key)
         quiet = self._quiet.setdefault(name, set())
         topic = topic_of(request)
@@ -206,7 +211,7 @@ class Sharing:
             self.tell()
 
     def note_failure(self, key: str) -> bool:
-        """Note that a connection could not be made. Return True if it was for an era: there is the bridge."""
+        """Note that a connection could not be made. Return True if it was for an era, which is then bridged."""
         purpose = self._keys.purpose(key)
         if purpose.newer is None:
             return False
@@ -218,23 +223,23 @@ class Sharing:
         self._capabilities.wanted_by(session, connection.key)
 
     def forget(self, servers: Mapping[str, Any]) -> None:
-        """Forget what was learned of servers that are not among these."""
+        """Forget what was learned about all other servers."""
         self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
         self._asking = {name: asking for name, asking in self._asking.items() if name in servers}
         self._failed = {failed for failed in self._failed if failed[0] in servers}
 
     def tell(self) -> None:
-        """Wake all that wait for a connection."""
+        """Wake all requests that wait for a connection."""
         self.changed.set()
         self.changed = anyio.Event()
 
 
 def topic_of(request: Request) -> Topic:
-    """Return what a request is about, under its server's own names."""
+    """Return the topic of a request, under its server's own names."""
     params = request.params or {}
     return request.method, params.get("name") or params.get("uri")
 
 
 def _asked_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that servers ask by."""
+    """Return the capabilities that allow servers to ask."""
     return {name: able for name, able in capabilities.items() if name in QUESTIONS.values()}

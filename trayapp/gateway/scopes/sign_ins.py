@@ -56,7 +56,7 @@ class SignIns:
         return status is not None and status.signed_in
 
     def state_of(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
-        """Return the state and error of a server. An idle one without the sign-in it needs is not ready.
+        """Return the state and error of a server. An idle server that lacks a required sign-in is not ready.
 
         `signed`: its lists were read with a sign-in.
         """
@@ -73,7 +73,7 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return the address of a server without asking the vault: by the environment, or as it was last opened."""
+        """Return the address of a server without reading the vault: from the environment, or as last opened."""
         if server.url is None or self.accounts is None:
             return None
         known = expand(server.url, self._environ.get, lambda name: None)
@@ -88,7 +88,7 @@ class SignIns:
     # -- sign-ins from the vault ---------------------------------------------------------------------------------
 
     async def read(self, launch: HttpLaunch) -> None:
-        """Read the user's sign-in at that address, unless that needs a dialog."""
+        """Read the user's sign-in at that address, unless that would open a dialog."""
         if self.accounts is not None:
             await self.accounts.look([account_key(launch.url, launch.client.account)])
 
@@ -111,7 +111,7 @@ class SignIns:
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
             if self._services.shared_key(connection.key) != connection.key:
-                await connection.close()  # its next request makes it again
+                await connection.close()  # its next request connects again
                 continue
             try:
                 await self._services.pool.reconnect(connection)
@@ -135,7 +135,7 @@ class SignIns:
 
 
 async def _connect(connection: Connection) -> None:
-    """Connect, in one attempt with all other callers."""
+    """Connect; concurrent callers share one attempt."""
     try:
         await connection.ensure(explicit=True)
     except ServerError as error:

@@ -1,15 +1,15 @@
-"""Read what servers list for other kinds of clients than the first reading was for.
+"""Read servers' lists for kinds of clients other than that of the first reading.
 
-The first reading is in the newest era that the server speaks, told that its client can do everything. A server that
-speaks both eras is read in the older one, too; one that asked while it was read, or changed its lists, is read
-for a client that can do nothing, and if that differs for each kind of client that comes. Any other server costs no
-second reading. What differs is kept in the catalog's cache.
+The first reading uses the newest era that the server speaks, and announces a client that can do everything. A server
+that speaks both eras is read in the older one, too; one that asked while it was read, or changed its lists, is read for
+a client that can do nothing, and if that differs for each kind of client that comes. Any other server costs no second
+reading. What differs is kept in the catalog's cache.
 
-This happens in the background, but for a client that lists: its list waits for what its own kind is shown, once, since
-many clients list once and ignore list_changed. A server that may be out of reach holds it up for REACHED_S only.
+This happens in the background, with one exception: a client's first list waits for the reading for its kind, since many
+clients list once and ignore list_changed. A server that may be out of reach delays it by REACHED_S only.
 
-Over HTTP, `initialize` is a fault to some servers of the newer era. So such a server is tried in the older one only
-once a client of that era is there.
+Over HTTP, some servers of the newer era treat `initialize` as an error. So such a server is tried in the older era only
+once a client of that era has connected.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that are started for this
-LIST_WAITS_S = 5.0  # as a client waits for the server's own start; then it gets what any client may see
+LIST_WAITS_S = 5.0  # as long as a client waits for the server's own start; then it gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
 
 
 class VariantProbes:
-    """Probes of one gateway. `once_calm`: does work that no client waits for."""
+    """Probes of one gateway. `once_calm`: runs background work."""
 
     def __init__(
         self, services: Services, servers: Servers, once_calm: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]
@@ -47,8 +47,8 @@ class VariantProbes:
         self._servers = servers
         self._once_calm = once_calm
         self._begun: set[str] = set()
-        self._hurried: dict[str, float] = {}  # since when a client waits for them, by the clock
-        self._done: set[str] = set()  # with those that failed, until the server's lists are read again
+        self._hurried: dict[str, float] = {}  # the time since which a client has been waiting for them
+        self._done: set[str] = set()  # including failed ones, until the server's lists are read again
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
     def consider(self, connection: Connection) -> None:
@@ -67,7 +67,7 @@ class VariantProbes:
                 self._services.spawn(self._once_calm, partial(self._probe_later, key))
 
     def _expected_kinds(self, connection: Connection) -> set[ClientKind]:
-        """Return the kinds of clients that are there, or may come."""
+        """Return the kinds of clients that are connected or may come."""
         clients = [session.client for session in self._services.sessions]
         found = {kind_of(client.capabilities, newer=client.modern) for client in clients if client.protocol}
         if connection.server.url is None:
@@ -77,7 +77,7 @@ class VariantProbes:
         return found
 
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
-        """Return the key of the connection that is to read a server's lists for that kind of client, None for none."""
+        """Return the key of the connection for reading a server's lists for that kind of client, None for none."""
         listings, own = self._services.listings, self._servers.own
         if listings.traits(name).speaks(newer=kind.newer) is False:
             return None
@@ -96,22 +96,22 @@ class VariantProbes:
         return key if key not in self._done else None
 
     def _may_depend(self, name: str) -> bool:
-        """Return True if a server of the older era may list by what its client can do."""
+        """Return True if the lists of a server of the older era may depend on its client's capabilities."""
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP says nothing while it is read, and costs no process.
+        # A server over HTTP sends nothing while it is read, and costs no process.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 
     # -- for a client that lists ---------------------------------------------------------------------------------
 
     def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
-        """Return the keys of the probes that show what that kind of client is listed."""
+        """Return the keys of the probes that read the lists for that kind of client."""
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
 
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
-        """Read what these servers list for that kind of client, for LIST_WAITS_S at most; then go on behind it."""
+        """Read these servers' lists for that kind of client. After LIST_WAITS_S, continue in the background."""
         while (left_s := max(map(self._left_s, self.unread(servers, kind)), default=0.0)) > 0:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._end_after, left_s, tasks.cancel_scope)
@@ -119,7 +119,7 @@ class VariantProbes:
                 tasks.cancel_scope.cancel()
 
     def _left_s(self, key: str) -> float:
-        """Return how long a list still waits for that probe, which begins if it has not yet."""
+        """Return how long a list still waits for that probe. Start it if it has not begun."""
         services = self._services
         now = services.clock.now()
         if key not in self._hurried:

@@ -1,4 +1,4 @@
-"""Combine servers into what one kind of session sees: the user's, or a trusted project's laid over the user's.
+"""Combine servers into the view of one kind of session: the user's servers, or a trusted project's laid over them.
 
 A project's own servers run beside the user's, under keys that no list shows.
 """
@@ -29,13 +29,12 @@ from trayapp.wire.capabilities import ClientKind
 # A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # of a digest of the project's folder: it tells servers of one name in two projects apart
+KEY_HEX = 8  # of a digest of the project's folder: it distinguishes servers with the same name in two projects
 
 
 class View:
-    """Configuration under its plain names. `folder`: the project's, None for sessions without a project.
-
-    It is broad because sessions ask nothing else about servers.
+    """Configuration under its plain names. `folder`: the project's, None for sessions without a project. It is broad
+    because it is all that sessions know about servers.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -45,7 +44,7 @@ class View:
         self._services = services
         self.first_list_delay = FirstListDelay(services, self.being_asked)
         self._keys: dict[str, str] = {}
-        self.revision = 0  # of its catalog: another number, another catalog
+        self.revision = 0  # changes with each new catalog
         self._catalog: Catalog | None = None
         self._noted: Catalog | None = None  # whose names are kept
         self._plain_exposure: Exposure | None = None
@@ -53,7 +52,7 @@ class View:
         self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
-        """Show `config` from now on. Servers in `own` are the project's and run for this view alone."""
+        """Show `config` from now on. Servers in `own` are the project's and run only for this view."""
         digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
         self._keys = {name: f"{name}@{digest}" for name in own}
         self.config = config
@@ -68,7 +67,7 @@ class View:
         return key in self._keys.values()
 
     def own_servers(self) -> dict[str, ServerConfig]:
-        """Return the servers that run for this view alone, by key and named by it."""
+        """Return the servers that run only for this view, by key and with their keys as names."""
         return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
 
     def name_of(self, key: str) -> str | None:
@@ -107,9 +106,8 @@ class View:
         self._catalog = None
 
     def exposure(self, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> Exposure:
-        """Return what sessions with these options and clients of that kind see now, one object for all of them.
-
-        `kind`: None for what any of them sees.
+        """Return the exposure for sessions with these options and clients of that kind, one object for all of them.
+        `kind`: None for what any client may see.
         """
         catalog, unseen = self.catalog, self._unseen(kind)
         older = kind is not None and not kind.newer and any(served.older for served in catalog.offers.values())
@@ -122,7 +120,7 @@ class View:
         return found
 
     def _unseen(self, kind: ClientKind | None) -> Unseen:
-        """Return what servers do not list for clients of that kind."""
+        """Return the items that servers do not list for clients of that kind."""
         if kind is None:
             return frozenset()
         found: set[tuple[str, str, str]] = set()
@@ -141,7 +139,7 @@ class View:
     def list_results(self, exposure: Exposure, *, newer: bool = False) -> ListResults:
         """Return the results of list requests for an exposure, one object for all its sessions.
 
-        `newer`: for clients of 2026-07-28, which have an object of their own only if their lists differ.
+        `newer`: for clients of 2026-07-28, which have a separate object only if their lists differ.
         """
         key = id(exposure), newer and exposure.has_other_outputs
         found = self._list_results.get(key)
@@ -154,7 +152,7 @@ class View:
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
-        """Return a tool's definitions: as each era is served it, and last as its server lists it now."""
+        """Return a tool's definitions: as served to each era, and last as its server lists it now."""
         served = (known.get((server, tool)) for known in (self.catalog.older_tools, self.catalog.tools))
         offer = self.offer(server)
         now = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
@@ -178,7 +176,9 @@ class View:
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:
-        """Return unknown servers that are being asked and may still answer. `own`: only those of this view alone."""
+        """Return unknown servers that are being asked and may still answer. `own`: only those that run for this view
+        alone.
+        """
         discovering = self._services.pool.discovering
         if not discovering:
             return []

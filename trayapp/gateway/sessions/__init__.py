@@ -1,4 +1,4 @@
-"""Conversation with one client: handshake, lists, subscriptions, waiting requests.
+"""Conversation with one client: handshake, lists, subscriptions, pending requests.
 
 Never here: sockets, starting servers.
 """

@@ -1,4 +1,4 @@
-"""Remember what one client has of each list, and which changes it has to be told."""
+"""Remember the lists that one client has, and decide which changes to report to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "templates",
 }
-LIST_KINDS = (*LISTS.values(), "events")  # whose changes are told
+LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
 NOTIFIED_AS = {
     **{kind: kind for kind in LIST_KINDS},
     "templates": "resources",
@@ -21,24 +21,24 @@ class ClientLists:
     """Lists of one client, by LIST_KINDS, each as JSON."""
 
     def __init__(self) -> None:
-        self._had: dict[str, bytes] = {}  # as the client had them, or was told that they changed
+        self._had: dict[str, bytes] = {}  # as the client last got them, or was notified of a change
         self._given: set[str] = set()  # kinds that it asked for
 
     def given(self, kind: str, listing: bytes) -> None:
-        """Note that the client gets that list."""
+        """Note that the client is given that list."""
         self._given.add(kind)
         self._had[kind] = listing
 
     def begin(self, listings: Mapping[str, bytes]) -> None:
-        """Report changes from these lists on, even of lists that the client never asked for."""
+        """Use these lists as the basis for changes, even of lists that the client never asked for."""
         self._had = {**listings, **self._had}
 
     def begin_again(self, listings: Mapping[str, bytes]) -> None:
-        """Report changes of lists that the client never asked for from these lists on."""
+        """Use these lists as the basis for changes of lists that the client never asked for."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
     def is_current(self, kind: str, listing: bytes) -> bool:
-        """Return True if the client has that list, or was told that it changed."""
+        """Return True if the client has that list, or was notified of its change."""
         return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:

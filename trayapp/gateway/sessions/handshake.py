@@ -35,7 +35,7 @@ Params = dict[str, Any]
 
 
 def take_handshake(client: ClientInfo, params: Params) -> None:
-    """Read what an older client says of itself in `initialize`."""
+    """Read an older client's description of itself in `initialize`."""
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
@@ -47,9 +47,9 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
 
-    It never waits for servers that are being read for the first time, or for its kind: the endpoint answers at once. So
-    their instructions and capabilities are not in the very first answer, or in another era's form. No message could
-    bring them later. To wait would take ten times as long, and a second for an address that is out of reach.
+    It never waits for servers whose lists are still being read: the endpoint answers at once. So their instructions and
+    capabilities may be missing from the very first answer, or be those for another era. No later message could deliver
+    them. Waiting would take ten times as long, and a second for an address that is out of reach.
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -69,10 +69,8 @@ def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
 
 
 def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
-    """Read the envelope of a request. Return True for the session's first one.
-
-    The first request decides the era of a session. `lasting`: see Session. Raises RpcError for a request of the other
-    era.
+    """Read the envelope of a request. Return True for the session's first request, which decides the session's era.
+    `lasting`: see Session. Raises RpcError for a request of the other era.
     """
     if method == "initialize":
         if not lasting:

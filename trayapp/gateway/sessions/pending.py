@@ -1,4 +1,4 @@
-"""Run a session's requests that wait, often for a server's start, each as a task that the client can cancel."""
+"""Run a session's requests that have to wait, often for a server's start, each as a task that the client can cancel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Refuse = Callable[[RequestId, MultiMcpError | RpcError], None]
 
 
 class PendingRequests:
-    """Waiting requests of one session. They run in its `tasks`; `refuse` answers a request with an error."""
+    """Pending requests of one session. They run in its `tasks`; `refuse` answers a request with an error."""
 
     def __init__(self, refuse: Refuse) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
@@ -45,7 +45,7 @@ class PendingRequests:
         self.tasks.start_soon(self._carry_out, request_id, scope, work)
 
     def cancel(self, request_id: RequestId) -> None:
-        """Cancel a request, if it waits: it gets no answer."""
+        """Cancel a request if it is pending: it gets no answer."""
         if scope := self.scopes.get(request_id):
             scope.cancel()
 
@@ -70,5 +70,5 @@ class PendingRequests:
 
 
 def already_under_way(request_id: RequestId) -> RpcError:
-    """Return the error of a request with the id of another one that has no answer yet."""
+    """Return the error of a request whose id is in use by an unanswered one."""
     return RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")

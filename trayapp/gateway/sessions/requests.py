@@ -1,4 +1,4 @@
-"""Handle each request of a client: answer it at once, pass it on to a server, or leave it to a task that waits.
+"""Handle each request of a client: answer it at once, pass it on to a server, or let a task wait for what it needs.
 
 The exception boundary of a session is its peer.
 """
@@ -43,9 +43,8 @@ MODERN = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class ClientRequests:
-    """Requests of one session, from the first to the last.
-
-    It is broad because all methods of MCP arrive here, each with its own way to an answer.
+    """Requests of one session, from the first to the last. It is broad because all methods of MCP arrive here, and each
+    is answered in its own way.
     """
 
     def __init__(self, session: Session, parts: SessionParts) -> None:
@@ -72,7 +71,7 @@ class ClientRequests:
 
     @cached_property
     def _extensions(self) -> ExtensionRequests:
-        from trayapp.gateway.extensions.requests import ExtensionRequests  # as McpTool
+        from trayapp.gateway.extensions.requests import ExtensionRequests  # like McpTool
 
         return ExtensionRequests(self, self._parts.streams, self._parts.services.spawn)
 
@@ -84,7 +83,7 @@ class ClientRequests:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
-        """Answer a request, or pass it on, at once if possible: a call of a connected server is."""
+        """Answer a request or pass it on, at once if possible, as for a call of a connected server."""
         session, method = self._session, request.method
         try:
             params = request.params
@@ -109,7 +108,7 @@ class ClientRequests:
     def _answer(self, request: Request) -> None:
         """Answer the methods of each era besides lists and calls.
 
-        Answers that need not wait come in the order of their requests: clients pipeline their handshake.
+        Immediate answers are sent in the order of their requests: clients pipeline their handshake.
         """
         session, params = self._session, request.params if isinstance(request.params, dict) else {}
         match request.method:
@@ -155,8 +154,8 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS.
 
-        On the very first run, wait until there is something to list; for the first client of a kind, until it is known
-        what servers list for that.
+        On the very first run, wait until there is something to list; for the first client of a kind, until the servers'
+        lists for that kind are known.
 
         Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
         """
@@ -199,7 +198,7 @@ class ClientRequests:
         if session.client.modern and self._parts.server_requests.resume(session, request):
             return
         if method == "tools/call":
-            # A repeated call of a server in use, as most calls are, takes this short way.
+            # A repeated call of a server in use, as most calls are, takes this shortcut.
             name = params.get("name") if isinstance(params, dict) else None
             route = session.seen.route(name) if type(name) is str else None
             if route is not None and route.connection.used_since_connected and not session.apart:
@@ -229,7 +228,7 @@ class ClientRequests:
             if connection is not None:
                 if method == "tools/call" and sharing.is_settled(session, connection, topic):
                     finish = finish_of(session.seen.exposure, server)
-                    if finish is None or not finish.tasks:  # a task's answer is another for each session
+                    if finish is None or not finish.tasks:  # a task's answer differs for each session
                         session.seen.keep_route(params["name"], connection, own_params["name"], finish)
                 self.send_to(server, own, connection)
                 return
@@ -238,7 +237,7 @@ class ClientRequests:
     def _route_unknown(self, request: Request) -> None:
         """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
-        settled = request.method in OLDER or request.method in MODERN  # no server's, in any era
+        settled = request.method in OLDER or request.method in MODERN  # not a server's method in any era
         if settled or request.id in session.pending.scopes or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
@@ -260,13 +259,13 @@ class ClientRequests:
         self.send_on(request, connection, chained(eyes, chained(finish, fit)), through_tool=fit is not None)
 
     def _keep_way(self, server: str, request: Request, connection: Connection, finish: Finishing | None) -> None:
-        """Keep how calls through the one tool reach a tool, once that is certain."""
+        """Keep the route of calls through the one tool, once it is certain."""
         tool = request.params["name"]
         if self._parts.servers.sharing.is_settled(self._session, connection, topic_of(request)):
             self._session.seen.keep_route((server, tool), connection, tool, finish)
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call through the one tool the way of those before it. Return False if there is none."""
+        """Send a call through the one tool over its tool's known route. Return False if there is none."""
         session = self._session
         route = session.seen.route(key)
         if route is None or not route.connection.used_since_connected or session.apart:
@@ -306,7 +305,7 @@ class ClientRequests:
         return request
 
     async def _route_later(self, request: Request) -> None:
-        """Make a call after starting its server, or even finding it."""
+        """Make a call after finding and starting its server as needed."""
         session, params = self._session, request.params
         began, server = perf_counter(), ""
         try:
@@ -322,7 +321,7 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client."""
+        """Find the tool of a call as SessionView.find_tool does. A server that is started for it may ask this client."""
         session = self._session
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
@@ -336,7 +335,7 @@ class ClientRequests:
         elif method == "notifications/initialized":
             session.client.ready = True
             session.tell_lists(session.listings())
-        elif method != "notifications/progress":  # the dispatcher passes progress on by itself
+        elif method != "notifications/progress":  # the dispatcher itself passes on progress
             self._parts.notifications.tell_servers(session, method, params)
 
     def _cancel(self, request_id: Any, reason: str) -> None:

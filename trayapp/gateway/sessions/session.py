@@ -1,4 +1,4 @@
-"""Hold one client session: what is known of its client, what it sees, and its peer. The same for shim and HTTP."""
+"""Hold one client session: its client's facts, its view and its peer. It is the same for shim and HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trayapp.wire.revisions import as_modern, error_as_modern, with_cache_member
 log = logging.getLogger(__name__)
 
 NO_HINTS = ListHints()
-_NUMBERS = itertools.count(1)  # tells sessions of one gateway apart in the history
+_NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,11 @@ class SessionParts:
 
 
 class Session:
-    """Client session. `options`: of its first line: cwd, expose, servers, profile.
+    """Client session. `options`: those in its first line: cwd, expose, servers, profile.
 
     `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
-    over HTTP. It is broad: calls, the one tool and the snapshot each see a few methods of it, by Protocols.
+    over HTTP. It is broad because calls, the one tool and the snapshot each use a few of its methods, through
+    Protocols.
     """
 
     def __init__(
@@ -72,13 +73,13 @@ class Session:
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
-        self._is_read = False  # all has been read that servers list for that kind
+        self._is_read = False  # the servers' lists for that kind have been read
         self._recognized: dict[str, Any] = {}  # the capabilities that `kind` is of
-        self.apart: set[str] = set()  # keys of servers of which it has a connection of its own
+        self.apart: set[str] = set()  # keys of servers to which it has its own connection
         self.options = session_options(options)
         self.view: View
-        self.seen: SessionView  # the same one for all sessions of its view with its options
-        self.follow(parts.servers.view)  # another one once its project is known
+        self.seen: SessionView  # shared by all sessions of its view with the same options
+        self.follow(parts.servers.view)  # replaced once its project is known
         self.cwd = options.get("cwd")
         self.transport = transport
         self.lasting: bool = lasting
@@ -86,8 +87,11 @@ class Session:
         self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
-        self.task_handles: dict[str, None] = {}  # of the tasks that its client knows, oldest first
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities, and with the user's
+        self.task_handles: dict[str, None] = {}  # of its client's tasks, oldest first
+        self._with_user: tuple[Any, dict[str, Any]] = (
+            None,
+            {},
+        )  # the client's capabilities, and the same with the user's
         self.history: CallHistory = parts.services.history
         self.number = next(_NUMBERS)
 
@@ -96,7 +100,7 @@ class Session:
         self.view, self.seen = view, self._parts.views.of(view, self.options, self.kind)
 
     def recognize(self) -> None:
-        """Show the client what its kind sees, after its era or its capabilities became known or changed."""
+        """Show the client the view for its kind, after its era or capabilities became known or changed."""
         client = self.client
         if client.capabilities != self._recognized or client.modern != self.kind.newer:
             self._recognized = client.capabilities
@@ -115,9 +119,9 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return what its client can do for servers, and the user outside of it."""
+        """Return the capabilities of its client for servers, and those of the user outside it."""
         own = self.client.capabilities
-        # A client of 2026-07-28 gets a newer server's questions as they are: it must be able to answer all of them.
+        # A client of 2026-07-28 gets a newer server's questions as they are: so it must be able to answer all of them.
         if self.client.modern or not self._parts.asks.someone_is_there:
             return own
         if self._with_user[0] is not own:
@@ -130,7 +134,7 @@ class Session:
         return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return what the user is asked about before that request, None if it needs no yes."""
+        """Return the subject of the user's consent to that request, None if it needs none."""
         name = request.params["name" if request.method == "tools/call" else "uri"]
         return self.seen.subject(connection.key, request.method, name, listed=listed)
 
@@ -243,7 +247,7 @@ class Session:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def unread(self) -> list[str]:
-        """Return what is still to be read of what servers list for its kind of client."""
+        """Return the probes that have yet to read servers' lists for its kind of client."""
         seen = self.seen
         if seen.read_at == seen.view.revision:
             return []
@@ -271,10 +275,8 @@ class Session:
         self._is_read = self._is_read or not self.unread()
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
-        """Send list_changed for each changed list of `listings`; nothing before the client is ready.
-
-        What its kind is listed may become known only after it came. To a list that it never asked for, that is no
-        change.
+        """Send list_changed for each changed list of `listings`; nothing before the client is ready. The lists for its
+        kind may become known after it connected. For a list that it never asked for, that is no change.
         """
         if not self.client.ready:
             return
@@ -287,7 +289,7 @@ class Session:
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway.
 
-        With the one tool the list of tools is no server's.
+        With the one tool, the list of tools belongs to no server.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
         if of_servers and self.lists.is_current(kind, self.seen.listing(kind)):

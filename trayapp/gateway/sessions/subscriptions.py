@@ -1,4 +1,4 @@
-"""Track subscriptions to resources, and the listening requests of 2026-07-28.
+"""Track subscriptions to resources, and the subscriptions/listen requests of 2026-07-28.
 
 An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Servers of both eras
 get the union of all subscriptions. A client gets its confirmation once the server has confirmed.
@@ -32,7 +32,9 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
 Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
-Connected = Callable[[str], Awaitable[Connection]]  # a server's connection that the session's requests use, connected
+Connected = Callable[
+    [str], Awaitable[Connection]
+]  # the connected connection of a server that the session's requests use
 
 
 class Follower(ClientSession, Protocol):
@@ -49,17 +51,17 @@ class _Listener:
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
-    waiting: list[tuple[str, dict[str, Any]]] | None = None  # what comes before the acknowledgment; None after it
+    waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
 
     def take(self, uri: str) -> list[Place]:
-        """Follow a resource no longer. Return where it was followed."""
+        """Stop following a resource. Return its places."""
         places = [place for place, known in self.places.items() if known == uri]
         for place in places:
             del self.places[place]
         return places
 
     def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
-        """Send the acknowledgment, `more` of extensions included, then what has come before it."""
+        """Send the acknowledgment with `more` of extensions, then the notifications that came before it."""
         kinds = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in self.kinds}
         waiting, self.waiting = self.waiting or [], None
         honored = {**kinds, **({"resourceSubscriptions": uris} if uris else {}), **more}
@@ -89,9 +91,8 @@ class Subscriptions:
     # -- older clients -------------------------------------------------------------------------------------------
 
     async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
-        """Follow a resource, where the session's calls go.
-
-        Raises MultiMcpError, RpcError if nobody knows the resource, or if its server cannot start, or refuses.
+        """Follow a resource on the connection of the session's calls. Raises MultiMcpError, RpcError if the resource is
+        unknown, or its server cannot start or refuses.
         """
         server, own = session.seen.resource(uri)
         place = (await connected(server)).key, own
@@ -105,7 +106,7 @@ class Subscriptions:
                 self._services.spawn(self._unsubscribe_unused, [place])
 
     async def unsubscribe(self, session: Follower, uri: str) -> None:
-        """End what `subscribe` began. Raises MultiMcpError, RpcError if nobody knows the resource."""
+        """End a subscription that `subscribe` began. Raises MultiMcpError, RpcError if the resource is unknown."""
         _ = session.seen.resource(uri)
         listener = self._listeners.get(session, {}).get(None)
         if listener is not None:
@@ -123,7 +124,7 @@ class Subscriptions:
     ) -> None:
         """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
-        `more`: what of extensions is honored, too. Raises RpcError.
+        `more`: the honored part of extensions. Raises RpcError.
         """
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
@@ -140,7 +141,7 @@ class Subscriptions:
             self._forget(listener)
 
     async def _begin_all(self, listener: _Listener, known: Mapping[str, Key], connected: Connected) -> set[str]:
-        """Follow the resources, all at once. Return those of whose updates their servers do not tell."""
+        """Follow the resources concurrently. Return those whose servers do not report updates."""
         refused: set[str] = set()
 
         async def begin(uri: str, server: str, own: str) -> None:
@@ -159,7 +160,7 @@ class Subscriptions:
     # -- all clients ---------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
-        """Return the URIs, as that server knows them, with any listener."""
+        """Return that server's URIs that have a listener."""
         return frozenset(uri for listener in self._all_listeners() for server, uri in listener.places if server == key)
 
     def drop(self, session: ClientSession) -> None:
@@ -182,7 +183,7 @@ class Subscriptions:
                 listener.send(UPDATED, {**_without_subscription(params), "uri": uri})
 
     def renew(self, connection: Connection) -> None:
-        """Subscribe again at a server that was connected again: it knows no subscriptions."""
+        """Subscribe again at a reconnected server, which has no subscriptions."""
         live = connection.live
         if live is not None and not live.peer.modern:
             for uri in self.wanted(connection.key):
@@ -193,14 +194,15 @@ class Subscriptions:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
     async def _begin(self, listener: _Listener, place: Place, uri: str) -> None:
-        """Follow the resource at `place`, once its server tells of it. Raises MultiMcpError, RpcError.
+        """Follow the resource at `place`, once its server has agreed. Raises MultiMcpError, RpcError.
 
-        An older server is subscribed to once for all. A newer one learns of it by its connection's listening request.
+        An older server gets one subscription for all listeners, a newer one gets it through its connection's listen
+        request.
         """
         connection = self._services.pool.find(place[0])
         live = await connection.ensure()
         listener.session.called_servers.add(place[0])
-        listener.places[place] = uri  # before the server confirms: what it tells from then on is for this listener
+        listener.places[place] = uri  # before the server confirms: its reports from then on are for this listener
         self._follow_places([place])
         if live.peer.modern:
             await connection.follows(place[1])
@@ -211,7 +213,7 @@ class Subscriptions:
                 self._subscribed[place] = live
 
     def _lock(self, place: Place) -> anyio.Lock:
-        """Return the lock of what an older server is told about a resource."""
+        """Return the lock of an older server's subscription to a resource."""
         lock = self._locks.get(place)
         if lock is None:
             lock = self._locks[place] = anyio.Lock()
@@ -250,7 +252,9 @@ class Subscriptions:
 
 
 def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
-    """Return the servers and original URIs of resources. An unknown one is never updated (as the revision requires)."""
+    """Return the servers and original URIs of resources. An unknown resource is never updated (as the revision
+    requires).
+    """
     known: dict[str, Key] = {}
     for uri in uris:
         try:
