@@ -75,16 +75,12 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         trusted = trust.check(file)
         if trusted is None:
             return ProjectFinding(problems=(untrusted_problem(file),))
-        from trayapp.config.layers.overlay import (
-            overlay,  # in the probing thread: a start without projects needs none of it
-        )
+        from trayapp.config.layers.overlay import overlay  # here: a start without projects needs none of it
 
         found = overlay(user, trusted)
         finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
-            if (
-                read_project(path) == file
-            ):  # otherwise it was saved meanwhile, and its signature belongs to other content
+            if read_project(path) == file:  # else it was saved meanwhile: the signature is of other content
                 laid[path] = seen, file.watched, user, finding
         return finding
 

@@ -321,7 +321,7 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call as SessionView.find_tool does. A server that is started for it may ask this client."""
+        """Find the tool of a call as SessionView.find_tool does. A server started for it may ask this client."""
         session = self._session
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 

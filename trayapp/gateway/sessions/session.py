@@ -88,10 +88,7 @@ class Session:
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
         self.task_handles: dict[str, None] = {}  # of its client's tasks, oldest first
-        self._with_user: tuple[Any, dict[str, Any]] = (
-            None,
-            {},
-        )  # the client's capabilities, and the same with the user's
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
         self.history: CallHistory = parts.services.history
         self.number = next(_NUMBERS)
 

@@ -32,9 +32,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
 Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
-Connected = Callable[
-    [str], Awaitable[Connection]
-]  # the connected connection of a server that the session's requests use
+Connected = Callable[[str], Awaitable[Connection]]  # connects the server's connection that the session uses
 
 
 class Follower(ClientSession, Protocol):
