@@ -48,14 +48,12 @@ _DEEPEST = 16  # levels of a member beside PINNED; deeper values count unchanged
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One tool as it was approved or, with `approved` false, as it was when it was held back for `findings`.
+    """Definition of one tool as approved or, with `approved` false, as held back for `findings`. An approved tool with
+    `findings` is served, and reported until the user has approved it.
 
-    An approved one with `findings` is served, and reported until the user has approved it.
-
-    `text`: its definition as JSON, parsed only when the server sends another definition. `beside`: the members beside
-    PINNED count, too; in files of earlier versions they did not. `unread`: not yet inspected for orders. `seen`: False
-    if it was pinned without inspection, which was switched off. `declined`: hash of a later definition that the user
-    declined.
+    `text`: its definition as JSON, parsed only when the server sends a different one. `beside`: members beside PINNED
+    are compared, too; earlier versions did not do so. `unread`: not yet inspected for orders. `seen`: False if it was
+    pinned without inspection, which was switched off. `declined`: hash of a later definition that the user declined.
     """
 
     hash: str
@@ -79,10 +77,9 @@ class Pin:
 
 @dataclass(slots=True)
 class ServerPins:
-    """All pins of a server by tool name.
-
-    `known`: the server was seen before. `listed`: what it lists now. `dirty`: not on disk yet. `lost`: why the previous
-    file could not be read. `allowed`: what the user always allows.
+    """All pins of a server by tool name. `known`: the server was seen before. `listed`: the tools it lists now.
+    `dirty`: not on disk yet. `lost`: why the previous file could not be read. `allowed`: the calls that the user always
+    allows.
     """
 
     server: str
@@ -99,7 +96,7 @@ class ServerPins:
         self.dirty = True
 
     def forget_apart(self, names: Iterable[str]) -> None:
-        """Delete the pins of unlisted subjects that are no tools: thousands of such names may come and go."""
+        """Delete the pins of unlisted subjects that are not tools: thousands of such names may come and go."""
         for name in list(names):
             del self.tools[name]
             self.dirty = True

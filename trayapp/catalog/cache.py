@@ -195,7 +195,7 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
     facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
-    facts["signed"] = raw.get("signed") is True  # earlier versions did not write it, nor what the older era has
+    facts["signed"] = raw.get("signed") is True  # earlier versions wrote neither it nor the older era's definitions
     facts["older"] = {name: _items(older, name) for name in LISTS if name in (older := raw.get("older") or {})}
     facts["older_instructions"] = said if isinstance(said := raw.get("older_instructions"), str) else None
     facts["older_capabilities"] = able if isinstance(able := raw.get("older_capabilities"), dict) else None

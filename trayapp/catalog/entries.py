@@ -1,4 +1,4 @@
-"""Prompts, resources and templates as a client gets them: each member has the type that MCP gives it.
+"""Prompts, resources and templates as clients get them, with each member of the type that MCP requires.
 
 A client gets the lists of all servers as one list, and drops all of it for one entry that its schema rejects.
 Never here: tools (see schema), choosing names.

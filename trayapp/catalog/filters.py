@@ -57,7 +57,7 @@ def passes(
 
 @dataclass(frozen=True, slots=True)
 class ToolsChange:
-    """The original names of the tools that a refresh added, missed for the first time, or found again."""
+    """Original names of the tools that a refresh added, missed for the first time, or found again."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()

@@ -1,6 +1,5 @@
-"""The names under which clients have seen tools, kept on disk: the first tool that had a name keeps it.
-
-One file beside the approvals, since it has to outlive the cache. Never here: assigning names (catalog/names).
+"""Exposed names of tools, kept on disk: the first tool that had a name keeps it. They are in a file beside the
+approvals, since they have to outlive the cache. Never here: assigning names (catalog/names).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
 VERSION = 1
 NAMES_MOST = 20_000  # per prefix mode; beyond that, names of tools that are gone are forgotten
 
-Names = dict[str, list[Key]]  # by name: the tools that have it, each in other views, by the key of its server
+Names = dict[str, list[Key]]  # by name: the tools that have it, each in different views, by the key of its server
 
 
 class GivenNames:
-    """The given names of one gateway. A view sees those of its own servers, under their plain names."""
+    """Given names of one gateway. A view sees those of its own servers, under their plain names."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME

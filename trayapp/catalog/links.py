@@ -1,4 +1,4 @@
-"""Addresses inside what a server sends: where they are, so that they can be rewritten to lead back to that server.
+"""Rewriting of the addresses in what a server sends, so that they lead back to that server.
 
 Each function returns its argument itself if nothing in it changes. Pure. Never here: the mapping of addresses.
 """
@@ -16,7 +16,7 @@ UI, UI_MEMBER = "ui", "resourceUri"
 
 
 def linked_definition(item: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
-    """Return a tool, or anything else with `_meta`, with the address of its user interface rewritten."""
+    """Return a tool, or another object with `_meta`, with the address of its user interface rewritten."""
     meta = item.get("_meta")
     if not isinstance(meta, dict):
         return item

@@ -1,4 +1,4 @@
-"""Lookup of the tool that a client means by a name: an index that is built once per change of the catalog.
+"""Lookup of the tool that a client names, by an index that is built once per change of the catalog.
 
 Never here: splitting names (they are looked up), connecting to a server whose tools are not known yet, I/O.
 """
@@ -29,7 +29,7 @@ from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
 
 class HiddenReason(NamedTuple):
-    """Why a tool may not be called: for people, with what to do, and for models, who leave that to their user."""
+    """Reason why a tool may not be called: for people, with what to do, and for models, without it."""
 
     person: str
     model: str
@@ -98,7 +98,7 @@ class Lookup:
         return {server for server, start in starts if caseless(asked).startswith(caseless(start))}
 
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
-        """Yield the tools that each reading of `asked` leads to, the most literal reading first."""
+        """Yield the tools that each interpretation of `asked` means, the most literal one first."""
         yield self._exposed.shared.get(asked, ())
         yield self._originals.get(asked)
         folded = fold(asked)
@@ -109,9 +109,9 @@ class Lookup:
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """Return the one tool that may be called.
 
-        A hidden tool gives way to another server's tool, never to one of its own server: a name that is switched off
-        must not run something else of that server. It does not give way either where `asked` names its server and the
-        other tool merely has that text as its own name.
+        A hidden tool yields to another server's tool, never to one of its own server: the name of a disabled tool must
+        not run another tool there. Nor does it yield if `asked` names its server, and the other tool merely has that
+        text as its own name.
         """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
@@ -202,7 +202,7 @@ def _prefixes(server: str, mode: PrefixMode) -> list[str]:
 
 
 class _Forms:
-    """The tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
+    """Tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
 
     def __init__(self, pairs: Iterable[tuple[str, Key]]) -> None:
         self._first: dict[str, Key] = {}

@@ -1,4 +1,4 @@
-"""The names under which clients see tools: at most 64 safe characters, unique, independent of the order of servers.
+"""Exposed names of tools: at most 64 safe characters, unique, independent of the order of servers.
 
 Never here: finding the tool that a name means (lookup does), I/O, state.
 """
@@ -21,7 +21,7 @@ Wish = tuple[str, bool]  # the wanted name, and whether it is the original spell
 NAME_LENGTH = 64  # characters; the limit that every model provider accepts
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
 CLASH_SHOWN = 5  # tools of one clash that its reason names
-UNNAMED = "tool"  # stands for the name of a tool that has none
+UNNAMED = "tool"  # replaces an empty name
 SUFFIX_LONGEST = 32  # base32 characters of a 20 byte digest
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
@@ -30,7 +30,7 @@ _MCP_SUFFIX = re.compile(r"-?mcp\Z", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class NameClash:
-    """A tool that could not keep the name it would have alone. `reason` is one line for people."""
+    """Tool that could not get the name that it would have by itself. `reason` is one line for people."""
 
     server: str
     tool: str
@@ -40,7 +40,7 @@ class NameClash:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeenNames:
-    """The names that clients have seen before, each with the tool that has it. Instances compare by identity."""
+    """Names that clients have seen before, each with its tool. Instances compare by identity."""
 
     names: Mapping[str, Key] = field(default_factory=dict)
 
@@ -50,9 +50,8 @@ NONE_GIVEN = SeenNames()
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """The names of one catalog, both ways.
-
-    `shared` holds the names that several tools wanted and none got, each with all of them, sorted.
+    """Names of one catalog, in both directions. `shared` holds the names that several tools wanted and none got, each
+    with all those tools, sorted.
     """
 
     mode: PrefixMode
@@ -73,7 +72,7 @@ def clean(tool: str) -> str:
 
 
 def caseless(name: str) -> str:
-    """Return the same text for names that differ only in hyphens, underscores and case: models mix them up."""
+    """Return equal texts for names that differ only in hyphens, underscores and case: models mix these up."""
     return name.replace("-", "_").lower()
 
 
@@ -115,7 +114,7 @@ def expose_names(
     """Return the exposed name of each (server, tool); names in `taken` are not given.
 
     Pass every known tool, switched on or not: then no switch renames another tool. `held`: the tools that wait for an
-    approval. `servers`: all servers, including those of which nothing is known.
+    approval. `servers`: all servers, including unknown ones.
     """
     keys = list(entries)
     others = _others_of(keys, mode, servers)
@@ -130,7 +129,7 @@ def expose(
     held: Set[Key] = frozenset(),
     others: Callable[[Key, str], Key | None] = lambda key, wish: None,
 ) -> Exposed:
-    """Fulfill the wishes that are short enough and unambiguous, and add a hash to the other names.
+    """Grant the wishes that are short enough and unambiguous, and add a hash to the other names.
 
     - A name in `taken` is never given.
     - A name that was `given` stays with its tool or, while that tool is gone, with its server.
@@ -143,7 +142,7 @@ def expose(
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
     names: dict[Key, str] = {}
-    rivals = dict[str, list[Key]]()  # by wish: all that it could mean, where that is more than its holder
+    rivals = dict[str, list[Key]]()  # by wish: all tools that it could mean, if there are more than its holder
     for wish, keys in groups.items():
         first = given.names.get(wish)
         alike = [first] if first is not None and first not in keys else []
@@ -217,8 +216,8 @@ class Spellings:
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
     """Return a function that finds another server's tool that a name means by rule, even if a third has it in `mode`.
 
-    `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. The spellings
-    that begin with a server's name alone count in mode none, where names have no prefix of their own server.
+    `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
+    begin with only a server's name count in mode none, where names have no prefix.
     """
 
     def starts(server: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The names and URIs under which clients see resources, templates and prompts; the templates that a URI matches.
+"""Exposed names and URIs of resources, templates and prompts, and the templates that a URI matches.
 
 Never here: reading a resource, asking a server, matching search words.
 """
@@ -41,7 +41,7 @@ Part = tuple[str, str | None]  # a literal and None, or how an expansion begins 
 
 
 class AmbiguousResourceError(MultiMcpError):
-    """More than one server has the resource. `candidates` are unambiguous URIs, sorted."""
+    """Raised when more than one server has the resource. `candidates` are unambiguous URIs, sorted."""
 
     code = "ambiguous_resource"
 
@@ -113,7 +113,7 @@ def _joined(server: str, name: str, mode: PrefixMode) -> str:
 
 
 class ResourceMap:
-    """The URIs (and URI templates) of all servers, both ways. Keys are (server, original)."""
+    """URIs (and URI templates) of all servers, in both directions. Keys are (server, original)."""
 
     def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
         self._skills = _owners_of_authorities(skills)
@@ -135,7 +135,7 @@ class ResourceMap:
         return server in owners and len(owners) > 1
 
     def renames(self, server: str) -> bool:
-        """Return True if clients know any resource of this server by another URI than its own."""
+        """Return True if clients know any resource of this server by a URI other than its own."""
         return server in self._renamed
 
     @cached_property
@@ -211,7 +211,7 @@ class ResourceMap:
 def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
     """Return the exposed URI of each key: unchanged, unless another server has it, too, or it looks like one of ours.
 
-    In those cases all of them get the prefix. The original stays readable after it, so that a template's variables can
+    In these cases all of them get the prefix. The original stays readable after it, so that a template's variables can
     still be filled in.
     """
     known = list(dict.fromkeys(keys))

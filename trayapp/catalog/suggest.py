@@ -20,7 +20,7 @@ EDITS_MOST = 3  # in a whole name
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
-# Whose edits are counted, the likeliest first: keeps the work bounded, since it is done between two messages
+# Candidates whose edits are counted, the likeliest first: this bounds the work, which is done between two messages
 NAMES_COMPARED = 100
 WORDS_COMPARED = 240  # for all asked words together
 
@@ -85,7 +85,7 @@ class _NameIndex:
         return met
 
     def _by_edits(self, asked: str) -> dict[int, float]:
-        """Return how much (0 to 1) of each name, by index, is right, for names that a few typing errors away."""
+        """Return how much (0 to 1) of each name, by index, is right, for names that are a few typing errors away."""
         allowed = min(EDITS_MOST, len(asked) // 3)
         edits = _close(asked, self._wholes, allowed, NAMES_COMPARED) if allowed else {}
         if not edits:

@@ -1,7 +1,7 @@
-"""Lists of a server per kind of client: a server may list less for a client of another era or with fewer capabilities.
+"""Lists of a server by kind of client: a server may list less for a client of another era or with fewer capabilities.
 
-Its offer is the union of all variants. A list that could not be read changes nothing that is known of it, and a list
-that came in another order keeps the known one. Never here: reading lists, deciding which kinds to read them for.
+Its offer is the union of all variants. A list that could not be read leaves the known one unchanged, and a list in a
+different order keeps the known order. Never here: reading lists, deciding which kinds to read them for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The names of what a server listed for one kind of client, and how it described itself to that kind."""
+    """Names that a server listed for one kind of client, and its description of itself for that kind."""
 
     kind: ClientKind
     names: Names
@@ -53,7 +53,7 @@ def with_variant(
 ) -> tuple[Variant, ...]:
     """Return the variants after the lists were read for that kind.
 
-    What appeared or disappeared since the last time is applied to the variants that listed the same before.
+    Additions and removals since the last time also apply to the variants that listed the same before.
     """
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]
@@ -86,11 +86,11 @@ def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant 
 def with_eras(
     offer: Offer, known: Offer | None, before: tuple[Variant, ...], after: tuple[Variant, ...], *, newer: bool
 ) -> Offer:
-    """Return an offer that was read in one era, with the other era's definitions as they are known.
+    """Return an offer that was read in one era, with the known definitions of the other era.
 
-    Its lists hold the newer era's definition of each item, `older` the older era's where that differs. What was the
-    same in both and changes in the newer one has changed in both, until the older one is read. `before`, `after`: the
-    variants before and after this reading.
+    Its lists hold the newer era's definition of each item, `older` the older era's where that differs. An item that was
+    equal in both eras and changes in the newer one counts as changed in both, until the older one is read. `before`,
+    `after`: the variants before and after this reading.
     """
     if known is None or all(one.kind.newer == newer for one in before):
         return offer
@@ -127,15 +127,15 @@ def _by_name(items: Iterable[Item], member: str) -> dict[str, Item]:
 
 
 def listed(variants: tuple[Variant, ...], kind: str, *, newer: bool) -> frozenset[str]:
-    """Return the names of a list's items that clients of that era were listed."""
+    """Return the names of a list's items, as listed for clients of that era."""
     return frozenset[str]().union(*(one.names[kind] for one in variants if one.kind.newer == newer))
 
 
 def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...], *, probed: bool) -> Offer:
     """Return an offer with the items that only other variants have, in the known order.
 
-    `probed`: it was read for another kind of client only, so known items do not change, but for those that `with_eras`
-    has sorted by era.
+    `probed`: it was only read for another kind of client, so known items do not change, except those that `with_eras`
+    assigned to eras.
     """
     if known is None or len(variants) < 2:
         return offer

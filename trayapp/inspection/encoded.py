@@ -1,4 +1,4 @@
-"""Runs of base64, hex and escapes in a text that decode to words: a model reads them and a person does not.
+"""Decoding of base64, hex and escapes in a text: a model can read the words in them, and a person does not.
 
 Pure. Never here: judging the words (rules).
 """
@@ -42,8 +42,8 @@ def _kinds(**members: str) -> bytes:
     return bytes(table)
 
 
-# Patterns that some part of each run matches, and prose hardly ever does. A search in a translated text takes a tenth
-# of the time of a pattern that has to visit every character.
+# Patterns that match a part of each run, and hardly ever match prose. A search in a translated text takes a tenth of
+# the time of a pattern that visits every character.
 _CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
 _LONG = b"w" * RUN_SHORTEST
 _CODED_ALONE = bytes(byte if kind != ord(".") else ord(" ") for byte, kind in enumerate(_CODED))
@@ -91,8 +91,8 @@ _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if it has a word of orders more often than the text itself: none of these forms leaves the
-    trace of an encoding.
+    A form is yielded only if it has more words of orders than the text itself: there is no other sign that one of these
+    forms was used.
     """
     text = text[:READ_MOST].lower()
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
@@ -122,7 +122,7 @@ def may_be_coded(text: bytes) -> bool:
 
 
 def _signs(text: bytes) -> set[str]:
-    """Return the kinds of encoding for which a text shows signs."""
+    """Return the kinds of encoding that a text shows signs of."""
     signs = set[str]()
     if b"\\" in text and (b"\\x" in text or b"\\u" in text):
         signs.add("escapes")
@@ -174,12 +174,12 @@ _UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"
 _KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
-_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # in the midst of a spaced-out word
+_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 
 _WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED, _SPACED_TOO = (  # a long word that is written so; any word, where there is a long one
+_SPACED, _SPACED_TOO = (  # a long word in that form; any word, if there is a long one
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
 

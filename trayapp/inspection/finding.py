@@ -1,4 +1,4 @@
-"""One finding: what was found in a definition, where, and the text that a person sees."""
+"""Finding of an inspection: what was found in a definition, where, and the text that a person sees."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence, some of which may
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
-
-    `code` is stable. `where` is the place in the definition. `evidence` is the sentence as the server wrote it, on one
-    line; `marked` is the part of it that was found, or empty. `reason` is a sentence for a person.
+    """Finding in a definition. `code` is stable. `where` is the place in the definition. `evidence` is the sentence as
+    the server wrote it, on one line; `marked` is the part of it that was found, or empty. `reason` is a sentence for a
+    person.
     """
 
     code: str
@@ -32,7 +31,7 @@ class Finding:
 
 
 def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:
-    """Return a finding with every text from a server cleaned and shortened."""
+    """Return a finding, with every text from a server cleaned and shortened."""
     said, part = _plain(evidence[:CLEANED_MOST]), _plain(marked)
     if len(said) > EVIDENCE_LONGEST and part in said:  # keep the found part in view
         said = said[max(0, said.index(part) - EVIDENCE_LONGEST // 3) :]

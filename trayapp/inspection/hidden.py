@@ -15,8 +15,8 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
-FAR_AWAY = 120  # blanks in a row after which nobody expects more text
-FAR_BELOW = 30  # the same of lines
+FAR_AWAY = 120  # consecutive blanks after which nobody expects more text
+FAR_BELOW = 30  # the same for lines
 
 _TAG = "\U000e0000-\U000e007f"
 _ZERO = (
@@ -41,7 +41,7 @@ _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
-# Each is tried where a stretch begins, and not in the midst of it
+# Each is tried only at the beginning of a run
 _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
     rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
@@ -75,7 +75,7 @@ _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) 
 
 
 class Hidden(NamedTuple):
-    """One way in which a text hides something. `serious`: it has no honest use there."""
+    """Way in which a text hides something. `serious`: it has no honest use there."""
 
     code: str
     serious: bool
@@ -144,7 +144,7 @@ def _invisible(text: str) -> Iterator[Hidden]:
         yield Hidden("hidden.zero-width", serious, f"It has {sum(map(len, runs))} invisible characters: {kinds}")
 
 
-@lru_cache(maxsize=2)  # a definition's longest text is read twice: for what hides in it, and for orders
+@lru_cache(maxsize=2)  # a definition's longest text is read twice: for hidden content and for orders
 def bared(text: str) -> str:
     """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
     if text.isascii():
@@ -181,14 +181,14 @@ def is_mostly_ascii(text: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """Return a text with look-alikes as the ASCII letters for which they pass."""
+    """Return a text with look-alikes replaced by the ASCII letters that they resemble."""
     for letter in _ALIKE.keys() & set(_ASCII.sub("", text)):  # much faster than str.translate: few texts have any
         text = text.replace(letter, _ALIKE[letter])
     return text
 
 
 def ascii_twin(name: str) -> str | None:
-    """Return the ASCII name for which this one passes; None if it is ASCII itself or passes for none."""
+    """Return the ASCII name that this one looks like; None if it is ASCII itself or looks like none."""
     if name.isascii():
         return None
     twin = folded(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))

@@ -1,4 +1,4 @@
-"""Fast choice of the rules that may apply to a sentence, by their hints: few sentences hold any.
+"""Fast selection of the rules that may apply to a sentence, by their hints: few sentences contain any.
 
 Never here: the rules themselves (rules).
 """
@@ -16,13 +16,14 @@ from trayapp.model.late import late
 
 WORDS_KEPT = 4096  # words whose hints are cached: texts repeat most of their words
 WORD_LONGEST = 40  # characters of a cached word
-END = "\n"  # of a word: behind it, a hint of several words goes on
+END = "\n"  # end of a word, after which a hint of several words continues
 
-# Rules are bits of a number: several are joined in one step. The second half is for what stands beside the hints.
+# Rules are bits of a number, so that several are combined in one step. The upper half is for the words beside the
+# hints.
 _HALF = len(RULES)
 EVERY = (1 << _HALF) - 1
 _BITS: dict[str, int] = {}  # of the rules with a hint
-_ALONE = 0  # rules that want nothing beside their hints
+_ALONE = 0  # rules without words beside their hints
 for _at, _rule in enumerate(RULES):
     _bit = 1 << _at
     for _hint in _rule.hints:
@@ -31,7 +32,7 @@ for _at, _rule in enumerate(RULES):
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
     if not _rule.beside:
         _ALONE |= _bit
-_PHRASES: dict[str, list[tuple[str, int]]] = {}  # hints of several words, by the first of them and its end
+_PHRASES: dict[str, list[tuple[str, int]]] = {}  # hints of several words, by their first word and END
 for _hint in _BITS:
     if " " in _hint:
         _PHRASES.setdefault(_hint.partition(" ")[0] + END, []).append((_hint, _BITS[_hint]))
@@ -39,7 +40,7 @@ _WORDS = [hint for hint in _BITS if " " not in hint]
 
 
 def _one_of(words: Iterable[str]) -> str:
-    """Return a pattern for the longest of these words: it looks at each character once."""
+    """Return a pattern for the longest of these words, which visits each character once."""
     tree: dict[str, Any] = {}
     for word in words:
         node = tree
@@ -62,7 +63,7 @@ _KNOWN: dict[str, Hints] = {}
 
 
 def hopeful_rules(low: str, wanted: int = EVERY) -> list[tuple[int, Rule]]:
-    """Return those of the rules with these bits that may match a lower-case text: it holds their hints."""
+    """Return the rules with these bits that may match a lower-case text, because it contains their hints."""
     missing = wanted | wanted << _HALF
     for word in set(low.split()):
         others, phrases = _KNOWN.get(word) or _known(word)
@@ -101,7 +102,7 @@ def _hints_in(word: str) -> Hints:
 
 @cache
 def _within(part: str) -> Hints:
-    """Return the same for the longest hint or first word at one place: shorter ones begin it."""
+    """Return the same for the longest hint or first word at one place, which shorter ones begin."""
     beginnings = [part[:end] for end in range(1, len(part) + 1)]
     there = reduce(or_, (_BITS.get(hint, 0) for hint in beginnings))
     return ~there, tuple(phrase for first in beginnings for phrase in _PHRASES.get(first, ()))

@@ -32,17 +32,17 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
-# Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts that
-# are heaps of words of orders need six times as much.
+# Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts
+# stuffed with words of orders need six times as much.
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # more for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
-LOOKED_CONCEALED = 3_000  # in texts that were decoded or turned
-LOOKED_PLAIN = 6_000  # for orders that a text with a turned one holds anyway
+LOOKED_CONCEALED = 3_000  # in decoded or transformed texts
+LOOKED_PLAIN = 6_000  # for orders that the original of a transformed text contains anyway
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
-QUOTED_MOST = 8  # quoted orders of one kind in a sentence that are ignored; the next one counts
-QUOTE_NEAR = 50  # characters before a quotation in which an honest text announces it
+QUOTED_MOST = 8  # ignored quoted orders of one kind in a sentence; the next one counts
+QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
 _QUOTED = late(
     r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
     r"strings?|finds?|blocks?|matches|says?)\b)[^\n]*[\"'`“‘(][^\"'`”’)]*$"
@@ -65,7 +65,7 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
 
 
 def may_conceal(item: Item) -> bool:
-    """Return True if something could hide in a definition. In most of them nothing can, as their JSON shows."""
+    """Return True if a definition could hide something. The JSON of most definitions rules that out."""
     from trayapp.inspection import encoded  # loaded with the first check: no cached first list needs it
 
     if not str(item.get("name", "")).isascii():
@@ -127,9 +127,8 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 
 class _Search:
-    """A search for orders. Its work is limited: heaps of words of orders are not searched to their end.
-
-    Texts that were decoded or turned share the limit of the definition that holds them.
+    """Search for orders. Its work is limited: texts stuffed with words of orders are not searched to their end. Decoded
+    and transformed texts share the limit of their definition.
     """
 
     def __init__(self, most: int) -> None:
@@ -156,7 +155,7 @@ class _Search:
 
 
 def _hopeful(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]:
-    """Yield the sentences of those passages in which rules may find something: short ones are tried together."""
+    """Yield the sentences of the passages in which rules may find something; short passages are tried together."""
     from trayapp.inspection import hints
 
     for some in together((place, passage) for place, text in texts for passage in passages(text)):
@@ -167,14 +166,14 @@ def _hopeful(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
-    begin, end = max(_start(match) - 1, 0), match.end() - 1  # the search was in the sentence after a blank
+    begin, end = max(_start(match) - 1, 0), match.end() - 1  # the searched sentence had a blank before it
     end += len(_REST_OF_WORD.match(low, end)[0])  # type: ignore[index]  # it matches nothing, too
     marked = (said if len(low) == len(said) else low)[begin:end]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
 
 
 def _start(match: re.Match[str]) -> int:
-    """Return where a match begins: behind the character before a word, which a rule's search consumes."""
+    """Return where a match begins: after the character before a word, which a rule's search consumes."""
     return match.start(match.lastindex or 0)
 
 
@@ -202,7 +201,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
 
 
 def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
-    """Yield a finding for the first text that holds an order in a turned form."""
+    """Yield a finding for the first text that contains an order in a transformed form."""
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_turned):
@@ -212,14 +211,14 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 
 
 def _suspected(texts: list[tuple[str, str]], suspects: Callable[[bytes], bool]) -> Iterator[tuple[str, str]]:
-    """Yield the texts of which a quick check suspects something: short ones are looked at together first."""
+    """Yield the texts that a quick check suspects; short ones are first checked together."""
     for some in together(texts):
         if len(some) == 1 or suspects("\n\n".join(text for _, text in some).encode("utf-8", "replace")):
             yield from some
 
 
 def _turned(text: str, search: _Search) -> Iterator[Finding]:
-    """Yield the orders that a text holds only in a turned form."""
+    """Yield the orders that a text contains only in a transformed form."""
     from trayapp.inspection import encoded
 
     bare = hidden.bared(text)

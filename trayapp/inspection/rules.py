@@ -145,7 +145,7 @@ def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, 
 
 
 def _at_words(pattern: str) -> str:
-    """Return the pattern with one look for the beginning of a word before all alternatives that want one.
+    """Return the pattern with a single check for the beginning of a word before all alternatives that need one.
 
     It consumes the character before the word, so that a search passes over the inside of words in a fraction of the
     time. The empty group is where the match itself begins.

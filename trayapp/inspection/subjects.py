@@ -24,7 +24,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
-OLDER = "(older) "  # prefix of the subject name of what the older era defines otherwise, before any other prefix
+OLDER = "(older) "  # prefix, before any other, of the subject name of what the older era defines differently
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
@@ -45,7 +45,7 @@ def is_tool(name: str) -> bool:
 
 
 def subject_name(kind: str, item: Item) -> str | None:
-    """Return the subject name of an item of a list; None if it has no name or URI by which clients could ask for it."""
+    """Return the subject name of a list's item; None if it has no name or URI by which clients could request it."""
     beginning, member = (SKILL, "uri") if kind == "skills" else KINDS[kind]
     own = item.get(member)
     return f"{beginning}{own}" if isinstance(own, str) else None
@@ -58,7 +58,7 @@ def subjects_of(offer: Offer) -> dict[str, Item]:
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """Return the tools by name. Of equal names the first counts; a name reserved for another subject is left out."""
+    """Return the tools by name. The first of equal names counts; a name reserved for another subject is left out."""
     tools: dict[str, Item] = {}
     for item in offer.tools:
         if isinstance(name := item.get("name"), str) and is_tool(name):

@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
 
 
 def passages(text: str) -> list[str]:
-    """Return a text that was bared of what hides in it, in parts of whole sentences, each on one line."""
+    """Return a text without its hidden content in parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
         return [text]  # a name or a value, of which some definitions have hundreds
     lines = text[:READ_MOST].splitlines()
@@ -36,7 +36,7 @@ def passages(text: str) -> list[str]:
 
 
 def _in_passages(line: str) -> Iterator[str]:
-    """Yield a line, cut behind a sentence wherever it becomes long."""
+    """Yield a line in parts, cut after a sentence wherever it becomes long."""
     begin = 0
     while len(line) - begin > TOGETHER and (end := _END.search(line, begin + TOGETHER)) is not None:
         yield line[begin : end.start() + 1]
@@ -57,12 +57,12 @@ def is_one_sentence(line: str) -> bool:
 
 
 def lowered(said: str) -> str:
-    """Return a text in the form in which rules and hints are searched in it."""
+    """Return a text in the form in which rules and hints search it."""
     return said.lower().replace("’", "'")
 
 
 def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield passages with their places, short ones together."""
+    """Yield passages with their places; short ones are grouped."""
     some, size = list[tuple[str, str]](), 0
     for part in parts:
         some.append(part)

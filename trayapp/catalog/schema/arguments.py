@@ -31,7 +31,7 @@ _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"
 
 
 class InvalidArgumentsError(MultiMcpError):
-    """The arguments are no object, and no JSON text of one."""
+    """Raised for arguments that are neither an object nor the JSON text of one."""
 
     code = "invalid_arguments"
 
@@ -65,7 +65,7 @@ def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> 
 
 
 def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
-    """Return all that is wrong with `args`, one sentence each that names the parameter; empty if they may be sent."""
+    """Return every problem of `args`, in one sentence each that names the parameter; empty if they may be sent."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
     return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
 
@@ -111,11 +111,11 @@ def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
 
 
 class _TooLongError(Exception):
-    """The check takes too long: schemas can be made so that each level doubles the work."""
+    """Raised when the check takes too long: in some schemas each level doubles the work."""
 
 
 class _Check:
-    """Compares values with parts of one schema."""
+    """Check of values against parts of one schema."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
@@ -193,7 +193,7 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """Yield what is wrong by the nearest choice; whether more than one fits is left to the server."""
+        """Yield the problems of the closest alternative; whether more than one fits is left to the server."""
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]

@@ -1,4 +1,4 @@
-"""Repair of JSON Schemas as servers really send them: each repair allows all that was allowed before, and maybe more.
+"""Repair of the JSON Schemas that servers really send: each repair allows all that was allowed before, and maybe more.
 
 A part that cannot be interpreted allows anything in its place, and the server decides. Never here: what a tool's
 arguments as a whole must be (see tool).
@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 
 
 class Mender:
-    """Repairs one schema with all its parts. `notes` say what was repaired, each repair once."""
+    """Repair of one schema with all its parts. `notes` describe the repairs, each once."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -43,7 +43,7 @@ class Mender:
         return schema if _is_same(schema, found) else found
 
     def resolve(self, reference: str) -> Any:
-        """Return the target of a local reference, through further ones; None if it leads nowhere."""
+        """Return the target of a local reference, through further ones; None if there is none."""
         seen: set[str] = set()
         while reference not in seen:
             seen.add(reference)

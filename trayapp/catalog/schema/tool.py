@@ -1,4 +1,4 @@
-"""A tool as a client gets it: its exposed name, and schemas that any client accepts.
+"""Tool as a client gets it: its exposed name, and schemas that any client accepts.
 
 Never here: choosing names, deciding who sees the tool, repairing the inside of a schema (mending).
 """
@@ -25,7 +25,7 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 @dataclass(frozen=True, slots=True)
 class RepairedTool:
-    """A schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
+    """Schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def is_sound(item: Item) -> bool:
 
 
 def repaired(schema: Any) -> Schema:
-    """Return the schema that clients get; if it cannot be repaired, an object without constraints."""
+    """Return the schema for clients; if it cannot be repaired, an object without constraints."""
     found = repair(schema)
     return found.schema if isinstance(found, RepairedTool) else _anything()
 
@@ -183,7 +183,9 @@ def _all_of(parts: list[Schema]) -> Schema:
 
 
 def _any_of(parts: list[Schema]) -> Schema:
-    """Return one schema that allows what any of `parts` allows, and maybe more; required is what all require."""
+    """Return one schema that allows what any of `parts` allows, and maybe more; a parameter is required if all require
+    it.
+    """
     common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
     return _merged(parts, "anyOf", common)
 

@@ -29,7 +29,7 @@ _VERBS = {
     """,
 }
 _ACTIONS = {stem(verb): action for action, verbs in _VERBS.items() for verb in verbs.split()}
-# A clause that begins with one of these is a question: somebody wants to read something.
+# A clause that begins with one of these is a question, which asks to read something.
 _QUESTIONS = frozenset(
     "what which who whom whose how where when why is are was were does did do has have can".split()  # noqa: SIM905
 )

@@ -50,7 +50,7 @@ def server_stems(server: str, title: str) -> list[str]:
 
 
 def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
-    """Return the words, as written, that a misspelled one is likely to mean."""
+    """Return the words, as written, that a misspelled word may stand for."""
     return split(f"{text(tool, 'name')} {text(tool, 'description')[:HEAD_CHARS]} {server}")
 
 
@@ -77,7 +77,7 @@ def _names(key: str, server: str, tool: str) -> bool:
 
 
 def _compounds(name: str) -> list[str]:
-    """Return each two neighbors of a name as one word (people write mindmap and mind map), and the whole name."""
+    """Return each two adjacent words of a name as one word (people write mindmap and mind map), and the whole name."""
     words = split(name)
     pairs = [left + right for left, right in pairwise(words)]
     return [*pairs, "".join(words)] if len(words) > 2 else pairs

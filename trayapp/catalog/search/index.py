@@ -26,13 +26,13 @@ SURE = 5  # hits that are returned however weak they are
 RELEVANT = 0.04  # of the best score: further hits that are weaker than this only cost tokens
 FIRST_CHARS = 200  # of a description: where word forms are compared, and whose first line patterns match
 REFINED = 12  # best hits that are reordered by exact word forms
-SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
+SCORE_DIGITS = 6  # the other digits depend on the order in which sets are summed, which differs at each start
 WRITTEN_MET = 0.15  # added to the factor 1 if all words are there in the form in which they are asked for
 ALIKE = 0.5  # the share of words that two descriptions must have in common
 
 
 class EmptyQueryError(MultiMcpError):
-    """A search without words and without a server."""
+    """Raised for a search without words and without a server."""
 
     code = "empty_query"
 
@@ -75,10 +75,8 @@ class Hit:
 
 
 class SearchIndex:
-    """Finds tools by words or a pattern.
-
-    `synonyms`, as in settings, maps a word to words that mean the same. A key may also be a tool's name, or a pattern
-    like `search_*` or `SERVER/GLOB`: its words describe those tools.
+    """Index to find tools by words or a pattern. `synonyms`, as in settings, maps a word to words that mean the same. A
+    key may also be a tool's name, or a pattern like `search_*` or `SERVER/GLOB`: its words describe those tools.
     """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:

@@ -1,6 +1,5 @@
-"""Removal of what a tool is to work on from a query: URLs, paths, file names, e-mail addresses, quoted text.
-
-None of it says what the tool does. Never here: words, ranking.
+"""Removal of literals from a query: URLs, paths, file names, e-mail addresses, quoted text. None of them says what the
+tool does. Never here: words, ranking.
 """
 
 from __future__ import annotations

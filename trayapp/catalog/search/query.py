@@ -1,4 +1,4 @@
-"""A query as terms: each word with the stems that may stand for it, and how much each is worth.
+"""Query as terms: each word with the stems that may stand for it, and how much each is worth.
 
 Never here: documents, scores.
 """
@@ -56,7 +56,7 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """All weighted terms, the pairs of adjacent stems, and the action that is asked for ("" if unclear).
+    """Weighted terms of a query, the pairs of adjacent stems, and the requested action ("" if unclear).
 
     `servers`: the words that a server is named after, with how much each says (0 to 1). The other fields are computed
     once for all documents. `gains`: those of all terms, by stem, with the term's place. `worths`: how well each stem
@@ -80,7 +80,7 @@ class Query:
 
 
 class UserSynonyms:
-    """The word synonyms of `settings.synonyms`: words and phrases that mean the same, both ways."""
+    """Word synonyms of `settings.synonyms`: words and phrases that mean the same, in both directions."""
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]]) -> None:
         phrases = [

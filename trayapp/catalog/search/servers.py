@@ -30,7 +30,7 @@ class ServerNames:
     def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
         """Return the stems that are in a server's name, each with how much it says (0 to 1).
 
-        A stem that no other server's tools have gets 1. `having` counts the servers whose tools have a stem.
+        A stem that no other server's tools contain gets 1. `having` counts the servers whose tools have a stem.
         """
         named = [stem for stem in asked if any(stem in stems for stems in self._stems.values())]
         for stem in named:

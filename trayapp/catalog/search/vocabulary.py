@@ -20,7 +20,9 @@ HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """Return how much a word in `count` documents says: BM25's inverse document frequency, as Lucene bounds it at 0."""
+    """Return how informative a word in `count` documents is: BM25's inverse document frequency, bounded at 0 as in
+    Lucene.
+    """
     return math.log(1 + (among - count + 0.5) / (count + 0.5))
 
 
@@ -58,7 +60,7 @@ class Vocabulary:
         return self._count[stemmed]
 
     def rarity(self, stemmed: str) -> float:
-        """Return the rarity of a stem: how much it says."""
+        """Return the rarity of a stem, that is, how informative it is."""
         known = self._rarities.get(stemmed)
         if known is None:
             known = self._rarities[stemmed] = rarity(self._count[stemmed], self.documents)

@@ -1,4 +1,4 @@
-"""A text as the words that a search compares: split, in lower case, without accents and stop words.
+"""Words of a text, as a search compares them: split, in lower case, without accents and stop words.
 
 Never here: synonyms, ranking, indexes.
 """
