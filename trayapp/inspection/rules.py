@@ -1,4 +1,4 @@
-r"""Rules for text that reads like an order to a model. Each has what it finds, the reason, its source, and examples.
+r"""Rules for text that reads like an order to a model. Each has patterns, a reason, its source, and examples.
 
 A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. It never holds a tool back by
 itself, because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not.
