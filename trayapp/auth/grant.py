@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
 KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
 RENEW_AHEAD_S = 60.0  # before expiry: the most that a request and two wrong clocks should take
-RENEW_AHEAD_PART = 0.2  # of a short lifetime, where a minute would be most of it
+RENEW_AHEAD_PART = 0.2  # share of a lifetime so short that a minute would be most of it
 FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999

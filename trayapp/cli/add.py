@@ -171,7 +171,9 @@ def _add(
 
 
 def _working_folder(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
-    """Return the current folder as `cwd`. In a project it is relative to the project's folder; None for that itself."""
+    """Return the current folder as `cwd`. In a project it is relative to the project's folder; None for the project's
+    folder itself.
+    """
     if scope == "global":
         return shown_path(folder, home)
     below = folder.resolve()

@@ -382,7 +382,7 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
     try:
         taken = set(secret_names())
     except MultiMcpError:
-        taken = set()  # then nothing can be kept either, which keep_all reports
+        taken = set()  # nothing can be stored then, either, which keep_all reports
     found: list[tuple[ImportOffer, set[str]]] = []
     secrets: list[Secret] = []
     for offer in new:  # servers of two folders may have the same name: each secret gets an unused name

@@ -135,7 +135,9 @@ class _Search:
         self.left = most
 
     def orders(self, texts: Iterable[tuple[str, str]], known: Iterable[str] = ()) -> Iterator[Finding]:
-        """Yield the first finding of each rule in bared texts. A known or repeated sentence is skipped."""
+        """Yield the first finding of each rule in texts without hidden content. A known or repeated sentence is
+        skipped.
+        """
         from trayapp.inspection import hints  # loads the rules: as above
 
         wanted, seen = hints.EVERY, set(known)

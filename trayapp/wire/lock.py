@@ -135,7 +135,7 @@ def _lock_now(descriptor: int) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # beyond the text, which must stay readable for others
+            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # after the text, which others must be able to read
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl

@@ -212,7 +212,7 @@ def choice(options: Iterable[str]) -> Reader:
 
 
 def ask_mode(node: Node) -> AskMode:
-    """Read when the user is asked: a word, true (before every call) or false (never)."""
+    """Read the setting for when to ask the user: a word, true (before every call) or false (never)."""
     if isinstance(node, Scalar) and kind(node) == "bool" and node.text.lower() != "off":
         return "all" if switch(node) else "off"
     mode: AskMode = _ask_word(node)

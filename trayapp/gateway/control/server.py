@@ -54,7 +54,7 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """Return True if it is closed for lack of use, and starts with its next call."""
+    """Return True if the connection was closed because it was idle. Its next call starts it."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 

@@ -80,7 +80,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         found = overlay(user, trusted)
         finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
-            if read_project(path) == file:  # else it was saved meanwhile: the signature is of other content
+            if read_project(path) == file:  # else the file was saved meanwhile, and its signature is out of date
                 laid[path] = seen, file.watched, user, finding
         return finding
 

@@ -194,8 +194,8 @@ class Subscriptions:
     async def _begin(self, listener: _Listener, place: Place, uri: str) -> None:
         """Follow the resource at `place`, once its server has agreed. Raises MultiMcpError, RpcError.
 
-        An older server gets one subscription for all listeners, a newer one gets it through its connection's listen
-        request.
+        An older server gets one subscription for all listeners. A newer one learns of the resource from its
+        connection's listen request.
         """
         connection = self._services.pool.find(place[0])
         live = await connection.ensure()
