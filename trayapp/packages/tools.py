@@ -44,7 +44,7 @@ class Tools:
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def find(self, name: str) -> str | None:
-        """Return the path of a tool, None where there is none."""
+        """Return the path of a tool, None if it is not installed."""
         return shutil.which(name, path=self.env.get("PATH"))
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:

@@ -17,7 +17,7 @@ from trayapp.panel.pages import Context, Page
 from trayapp.service.guide import page as text_of
 from trayapp.service.guide import topics
 
-READER = MarkdownIt("commonmark").enable("table")  # with HTML: the pages are the program's own
+READER = MarkdownIt("commonmark").enable("table")  # HTML is allowed: the pages are the program's own
 
 
 async def guide_page(page: Page) -> Context:

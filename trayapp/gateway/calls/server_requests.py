@@ -395,7 +395,7 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers of a client that came back, and ask again what it left out."""
+        """Take the answers of a client that came back, and ask the questions again that it left out."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict):

@@ -225,7 +225,7 @@ class Catalog:
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
-        """Return the digests of skills' files by (server, URI), of held-back skills, too; None of a dynamic one."""
+        """Return the digests of skills' files by (server, URI), including held-back skills; None for a dynamic file."""
         files: dict[Key, str | None] = {}
         for server, prepared in self.offers.items():
             if not self.config.servers[server].disabled:

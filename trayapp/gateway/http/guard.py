@@ -71,7 +71,7 @@ class Guard:
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        panel = is_of_panel(scope["path"])  # it has a cookie, and pages of our own origin alone may come in
+        panel = is_of_panel(scope["path"])  # the panel has its own cookie, and only pages of our own origin are let in
         refusal = of_another_page(values, scope["server"][1] if panel or not self._access.client else None)
         refusal = refusal or (None if panel else self._without_token(values, scope))
         connection = scope.get("state", {}).get(CONNECTION)
