@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from trayapp.packages.locks import Locks
 
 
-async def _no_review(name: str, offer: Offer) -> None:
-    """Skip the review of an offer (default)."""
+async def _no_inspection(name: str, offer: Offer) -> None:
+    """Skip the inspection of an offer (default)."""
 
 
 async def _no_sign_in(launch: HttpLaunch) -> None:
@@ -53,7 +53,7 @@ class BackendContext:
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
-    look_over: Callable[[str, Offer], Awaitable[None]] = _no_review  # key, offer; before observers get it
+    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _no_inspection  # key, offer; before observers get it
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ class Maintenance:
 
     async def _read(self, current: _Round) -> None:
         async def tell(offer: Offer) -> None:
-            await self._context.look_over(self._connection.key, offer)
+            await self._context.inspect_offer(self._connection.key, offer)
             self._connection.tell_offer(offer)
             current.offer = offer
             if offer.failed.get("tools") != UNREAD:

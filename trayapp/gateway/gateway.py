@@ -176,7 +176,7 @@ class Gateway:
             subscribed=lambda name: self.session_parts.subscriptions.wanted(name),
             input_schema=lambda key, tool: self.intake.input_schema(key, tool),
             route=partial(await_route, parts.clock),
-            look_over=lambda key, offer: self.intake.look_over(key, offer),
+            inspect_offer=lambda key, offer: self.intake.inspect_offer(key, offer),
             sign_in=lambda launch: self.sign_ins.read(launch),
             confinements=confinements,
             locks=self.locks,
