@@ -27,8 +27,7 @@ from trayapp.catalog.search import query as queries
 from trayapp.catalog.search import ranking, store
 from trayapp.catalog.search.documents import document
 from trayapp.catalog.search.index import Entry, SearchIndex
-from trayapp.catalog.search.query import UserSynonyms, read_query
-from trayapp.catalog.search.synonyms import synonyms
+from trayapp.catalog.search.query import UserSynonyms, read_query, synonyms
 from trayapp.catalog.search.vocabulary import Vocabulary
 
 WRITTEN = Path(__file__).with_name("queries")

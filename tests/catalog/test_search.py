@@ -16,11 +16,9 @@ from trayapp.catalog.patterns import InvalidPatternError
 from trayapp.catalog.search.actions import DELETE, READ, WRITE, of_tool
 from trayapp.catalog.search.documents import keywords_of
 from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
-from trayapp.catalog.search.literals import without_literals
-from trayapp.catalog.search.query import UserSynonyms, read_query
-from trayapp.catalog.search.servers import ServerNames
+from trayapp.catalog.search.query import UserSynonyms, read_query, without_literals
 from trayapp.catalog.search.stem import stem
-from trayapp.catalog.search.vocabulary import Vocabulary
+from trayapp.catalog.search.vocabulary import ServerNames, Vocabulary
 from trayapp.catalog.search.words import split
 
 CATALOGUE = [

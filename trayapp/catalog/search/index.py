@@ -15,8 +15,8 @@ from trayapp.catalog.patterns import Pattern
 from trayapp.catalog.search.documents import document, keywords_of, raw_words, server_stems, text
 from trayapp.catalog.search.query import UserSynonyms, clauses_of, read_query
 from trayapp.catalog.search.ranking import only_own, score
-from trayapp.catalog.search.servers import ServerNames
 from trayapp.catalog.search.store import Store
+from trayapp.catalog.search.vocabulary import ServerNames
 from trayapp.catalog.search.words import split
 from trayapp.model.errors import MultiMcpError
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, count, pairwise
+from pathlib import Path
 
 from trayapp.catalog.search.actions import of_query
 from trayapp.catalog.search.documents import is_pattern
-from trayapp.catalog.search.literals import without_literals
 from trayapp.catalog.search.stem import stem
-from trayapp.catalog.search.synonyms import synonyms
 from trayapp.catalog.search.vocabulary import Vocabulary
 from trayapp.catalog.search.words import STOP_WORDS, meaningful, split
 from trayapp.model.late import late
@@ -164,3 +164,71 @@ def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
 
 def _phrase(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in meaningful(split(text)))
+
+
+# --- literals, which do not say what a tool does: URLs, paths, file names, e-mail addresses, quoted text
+
+# A quotation mark opens before a word and closes after one; the mark in `user's` is an apostrophe.
+_QUOTED = late(
+    r"""`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|(?<![\w'])'[^'\n]+'(?![\w'])|‘[^’\n]+’(?!\w)"""
+)
+_AROUND = "()[]{}<>,;:!?\"'*"
+_LITERAL = late(
+    r"(?:[a-z][a-z0-9+.-]*://|www\.|mailto:).+"  # a URL
+    r"|[\w-]+(?:\.[\w-]+)+(?::\d+)?/.*"  # a URL without its scheme
+    r"|localhost(?::\d+)?(?:/.*)?"
+    r"|[^@\s]+@[^@\s]+\.\w+"  # an e-mail address
+    r"|(?:~|\.{1,2})?/.+|~|[a-z]:[\\/].*|\\\\.+"  # an absolute path, or one from home or from the current folder
+    r"|(?:[^/\\]+[/\\])+(?:[^/\\]*\.\w{1,5})?"  # a relative path, which ends with a file or a separator
+    r"|[\w.-]*\w\.(?:"
+    r"txt|md|rst|log|csv|tsv|jsonl?|ya?ml|toml|xml|html?|ini|cfg|conf|env|lock|pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|"
+    r"epub|ipynb|py|tsx?|jsx|mjs|css|scss|java|kt|go|rs|c|h|cpp|hpp|cs|rb|php|swift|sh|ps1|bat|sql|db|sqlite3?|parquet|"
+    r"png|jpe?g|gif|svg|webp|bmp|tiff?|ico|heic|psd|mp3|wav|flac|ogg|m4a|mp4|mov|mkv|avi|webm|zip|tar|gz|tgz|7z|rar|"
+    r"exe|dmg|iso|bak|tmp|pem|key|crt|tf|proto|stl|glb|obj|ttf|eml|ics|vcf)"  # a file name
+)
+
+
+def without_literals(query: str) -> str:
+    """Return `query` without its literal content."""
+    kept = (word for word in _QUOTED.sub(" , ", query).split() if not _is_literal(word))
+    return " ".join(kept)
+
+
+def _is_literal(word: str) -> bool:
+    return _LITERAL.fullmatch(word.strip(_AROUND).rstrip(".").lower()) is not None
+
+
+# --- synonyms, as stems: the general English of synonyms.txt
+
+WORDS = Path(__file__).with_name("synonyms.txt")
+VERBS = "[verbs]"  # the section of groups that apply to a word used as a verb
+
+Groups = dict[str, tuple[str, ...]]  # stem -> the stems that may stand for it
+
+
+def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
+    """Return the stems that may stand for a stem: those of the noun and, if it is used as a verb, those of the verb.
+
+    A word that is never a noun always counts as a verb.
+    """
+    verbs, others = _groups()
+    named = others.get(word)
+    if named is None or not is_verb:
+        return verbs.get(word, ()) if named is None else named
+    return tuple(dict.fromkeys((*verbs.get(word, ()), *named)))
+
+
+@lru_cache(maxsize=1)
+def _groups() -> tuple[Groups, Groups]:
+    """Return the groups of verbs and of other words. Raises OSError if the file is missing."""
+    verbs: dict[str, dict[str, None]] = {}
+    others: dict[str, dict[str, None]] = {}
+    section = others
+    for line in WORDS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            section = verbs if line == VERBS else others
+        elif line and not line.startswith("#"):
+            group = [stem(word) for word in line.split()]
+            for word in group:
+                section.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
+    return tuple({word: tuple(found) for word, found in one.items()} for one in (verbs, others))  # type: ignore[return-value]

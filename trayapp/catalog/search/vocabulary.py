@@ -1,5 +1,7 @@
 """The words of all documents: how many documents have each, and which of them an unknown word may mean.
 
+Also the words of servers' names: a query with such a word is most likely about that server's tools.
+
 Never here: documents themselves, synonyms, ranking.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trayapp.catalog.search.stem import stem
 from trayapp.catalog.suggest import edits_between
@@ -98,3 +100,33 @@ class Vocabulary:
         for first in dict.fromkeys(word[:2]):
             for length in range(len(word) - allowed, len(word) + allowed + 1):
                 yield from self._spellings.get((first, length), ())
+
+
+class ServerNames:
+    """The stems of each server's name, and how much each of them says."""
+
+    def __init__(self) -> None:
+        self._stems: dict[str, frozenset[str]] = {}
+        self._shares: dict[str, float] = {}  # valid until the next change
+
+    def add(self, server: str, stems: Iterable[str]) -> None:
+        """Add a server's name. Call it also if only the server's tools have changed."""
+        self._stems[server] = frozenset(stems)
+        self._shares.clear()
+
+    def remove(self, server: str) -> None:
+        """Remove a server, if it is known."""
+        self._stems.pop(server, None)
+        self._shares.clear()
+
+    def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
+        """Return the stems that are in a server's name, each with how much it says (0 to 1).
+
+        A stem that no other server's tools contain gets 1. `having` counts the servers whose tools have a stem.
+        """
+        named = [one for one in asked if any(one in stems for stems in self._stems.values())]
+        for one in named:
+            if one not in self._shares:
+                most = rarity(1, len(self._stems))
+                self._shares[one] = min(1.0, rarity(having(one), len(self._stems)) / most)
+        return {one: self._shares[one] for one in named}
