@@ -1,27 +1,28 @@
 """Decide which connection of a server a session uses, and with which sessions it shares it.
 
 A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
+A server has one connection for all sessions unless one of these rules splits it:
 
-- A server has one connection for all sessions unless one of these rules splits it:
 - Era: a session of one era never uses the other era of a server that speaks its own. The first session takes the
   server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
   bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
   HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
-  session that can answer, `NAME#N`, told exactly what its client can do. Sessions that can answer nothing share one
-  that is told so. A session that is a single request uses a connection alone until its answer, `NAME#call-N`, if
-  what it calls has asked. Else it uses the server's first connection, or `NAME#requests` if that was told less than its
-  client can do: there it meets what its client's requests before it have left.
-- Before a server has asked, nobody knows whether it will. A tool that has answered without asking counts as quiet, and
-  all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
-  `PROVE_S`. Then a session that has not used the server yet gets a connection of its own, and keeps it: it has left
-  something there. One that has used the shared connection joins, and so does a session that is a single request. A
-  process of its own would not know what its client did before, an open page or a change of folder; a call that
-  works direct would fail. So the first question of a server nearly always belongs to one session for certain. What
-  remains is a tool that was quiet before, or for `PROVE_S`, and asks while others are under way: its question is held
-  until one session is left (calls/server_requests).
-- Capabilities: a connection is told what its sessions can do together when it is made. A session that can be asked
-  more than that gets a connection of its own, or the connection is made again if nobody has used it.
+  session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions that can answer nothing
+  share a connection that announces nothing.
+- Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
+  the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
+  announces less than the client can do. There it finds the state that its client's earlier requests have left.
+- Before a server has asked, it is unknown whether it will. A tool that has answered without asking counts as quiet,
+  and all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
+  `PROVE_S`. Then a session that has not used the server yet gets a connection of its own, and keeps it, because its
+  calls leave state there. A session that has used the shared connection joins it, and so does a single request. A
+  process of its own would not have the state of the client's earlier calls, such as an open page or a changed folder,
+  and a call that works directly would fail. So a server's first question nearly always belongs to one session for
+  certain. One case remains: a tool that was quiet before, or for `PROVE_S`, and asks while others are in progress. Its
+  question is held until one session is left (calls/server_requests).
+- Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
+  that gets a connection of its own, or the connection is made again if it has not been used.
 
 Never here: making connections, passing on questions.
 """
