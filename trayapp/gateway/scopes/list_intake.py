@@ -34,7 +34,7 @@ class ListIntake:
         self._sign_ins = sign_ins
         self._reading = False
 
-    async def look_over(self, key: str, offer: Offer) -> None:
+    async def inspect_offer(self, key: str, offer: Offer) -> None:
         """Inspect an offer before it is taken: at once what is quickly done, the rest in a thread."""
         shared = self._services.shared_key(key)
         if shared in self._servers.shared.servers:
