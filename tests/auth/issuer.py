@@ -36,6 +36,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from tests.contract.http_servers import HttpServer, SupervisorView
+from tests.patience import stretched
 
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource"
@@ -292,7 +293,7 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
     server = _Quiet(uvicorn.Config(app, log_level=logging.CRITICAL, lifespan="off", timeout_graceful_shutdown=0))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [listener])
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             while not server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
                 await anyio.sleep(0.005)
         try:

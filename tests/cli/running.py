@@ -16,6 +16,7 @@ from typing import Any, Self
 import anyio
 import anyio.abc
 
+from tests.patience import stretched
 from trayapp.gateway.calls.errors import to_rpc
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
@@ -109,7 +110,7 @@ class FakeGateway:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(stretched(10.0))
         return self
 
     def __exit__(

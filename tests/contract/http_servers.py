@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tests.fixtures.behaviour import MODERN, Behaviour
+from tests.patience import stretched
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 
 POST_PATH = "/messages/"
@@ -200,7 +201,7 @@ class HttpServer(Behaviour):
         self._uvicorn = server = _Quiet(config)
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(server.serve, [listener])
-            with anyio.fail_after(10):
+            with anyio.fail_after(stretched(10.0)):
                 while not server.started:  # noqa: ASYNC110 (uvicorn has no event for it)
                     await anyio.sleep(0.005)
             try:

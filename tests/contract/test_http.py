@@ -19,6 +19,7 @@ from tests.backends.world import Ear
 from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
+from tests.patience import stretched
 from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
@@ -45,7 +46,7 @@ class Case:
     clock: FakeClock
 
     async def call(self, tool: str = "echo", **arguments: Any) -> dict[str, Any]:
-        with anyio.fail_after(20):
+        with anyio.fail_after(stretched(20.0)):
             return await self.connection.request("tools/call", {"name": tool, "arguments": arguments})
 
 
@@ -185,7 +186,7 @@ async def test_401_later_wants_a_sign_in_too() -> None:
         server.refusal = refusing(401)
         with pytest.raises(RpcError):
             await case.call()
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             while case.connection.state is not State.NEEDS_AUTH:  # noqa: ASYNC110
                 await anyio.sleep(0.01)
 
@@ -238,7 +239,7 @@ async def test_the_entry_s_headers_go_out_with_every_request(way: Any) -> None:
 
 
 async def wait_for(condition: Callable[[], Any]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(stretched(10.0)):
         while not condition():  # noqa: ASYNC110 (uvicorn tells nobody)
             await anyio.sleep(0.01)
 
@@ -558,7 +559,7 @@ async def test_a_server_that_takes_no_leave_does_not_hold_up_the_close() -> None
     async with server.running(), connecting(server.url()) as case:
         await case.call()
         server.hang_on = "DELETE"
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             await case.connection.close()
         assert case.connection.state is State.IDLE
 

@@ -15,6 +15,7 @@ import anyio
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.fake_transport import FakeNet
 from tests.fixtures.odd import Odd, until
+from tests.patience import stretched
 from trayapp.backends.connect import open_transport
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
@@ -48,7 +49,7 @@ class Ear:
 
     async def heard(self, method: str) -> dict[str, Any]:
         """Wait for that notification; its params."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             while not (found := [params for heard, params in self.told if heard == method]):
                 await self.news.wait()
         return found[0]
@@ -67,7 +68,7 @@ class Opened:
 
     async def request(self, method: str, params: Params = None) -> dict[str, Any]:
         """Ask and await."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             return await self.transport.channel.send_raw_request(method, params)
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:

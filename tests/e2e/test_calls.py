@@ -16,6 +16,7 @@ import yaml
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway, entry, serving
 from tests.fixtures.odd import Odd, alive, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +46,7 @@ async def test_a_second_start_lists_from_the_cache_and_the_first_calls_start_one
         assert [len(odd.pids) for odd in odds] == starts
         assert gateway.children() == []
         futures = [client.ask("tools/call", {"name": "odd3_whoami", "arguments": {"n": n}}) for n in range(20)]
-        with anyio.fail_after(20):
+        with anyio.fail_after(stretched(20.0)):
             answers = [await future for future in futures]
         pids = {said(answer["result"])["pid"] for answer in answers}
         assert [said(answer["result"])["arguments"]["n"] for answer in answers] == list(range(20))
@@ -90,12 +91,12 @@ async def test_a_server_that_hangs_delays_nobody_s_list(gateway: Gateway, tmp_pa
     bad = [Odd(tmp_path, point, ("--hang", point)) for point in ("spawn", "initialize", "list")]
     async with serving(gateway, *good, *bad, known=False, connect_timeout=60) as client:
         began = time.monotonic()
-        with anyio.fail_after(20):
+        with anyio.fail_after(stretched(20.0)):
             while len(names := await client.tools()) < 3 * 14:
                 await client.heard("notifications/tools/list_changed", len(client.told) + 1)
         took = time.monotonic() - began
         assert {name.split("_")[0] for name in names} == {"good0", "good1", "good2"}
-        assert took < 5  # generous: the promise of 1 s is the benchmark's; what hangs here hangs for 60
+        assert took < stretched(5.0)  # generous: the promise of 1 s is the benchmark's; what hangs here hangs for 60
         assert said(await client.call("good1_whoami"))["name"] == "good1"
         assert gateway.server("initialize")["state"] == "connecting"
 
@@ -117,7 +118,7 @@ async def test_two_clients_share_a_process_and_each_gets_its_own(gateway: Gatewa
         for key in ("c", "b", "a"):
             await two.call("odd_release", key=key)
         for key, (_, number, future) in held.items():
-            with anyio.fail_after(10):
+            with anyio.fail_after(stretched(10.0)):
                 message = await future
             assert message["result"]["content"][0]["text"] == f"released {key}"
             assert (message["id"], type(message["id"])) == (number, type(number))
@@ -225,17 +226,15 @@ async def test_a_kill_during_calls_is_one_error_each_within_a_second(gateway: Ga
         elsewhere = client.ask("tools/call", {"name": "other_hold", "arguments": {"key": "k"}})
         calls = [client.ask("tools/call", hold(str(n), n)) for n in range(3)]
         await until(lambda: len(odd.events("held")) == 3)
-        began = time.monotonic()
         os.kill(odd.pids[-1], signal.SIGKILL)
-        with anyio.fail_after(1):
+        with anyio.fail_after(stretched(1.0)):
             errors = [(await call)["error"] for call in calls]
-        assert time.monotonic() - began < 1
         assert [("odd" in e["message"], "SIGKILL" in e["message"], e["data"]["server"]) for e in errors] == [
             (True, True, "odd")
         ] * 3
         assert said(await client.call("odd_whoami"))["pid"] == odd.pids[-1]
         await client.call("other_release", key="k")
-        with anyio.fail_after(5):
+        with anyio.fail_after(stretched(5.0)):
             assert (await elsewhere)["result"]
         assert said(await client.call("other_whoami"))["pid"] == other_pid
         assert len([e for e in odd.received("tools/call") if e["params"]["name"] == "hold"]) == 3
@@ -341,7 +340,7 @@ async def test_a_killed_gateway_leaves_no_server_and_the_session_goes_on(gateway
         assert gateway.process is not None
         gateway.process.kill()
         gateway.process.wait()
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             await until(lambda: not any(alive(pid) for pid in below))
         again = said(await client.call("odd_whoami"))
         assert again["pid"] not in below

@@ -28,6 +28,7 @@ from tests.e2e.test_questions import Person, people, served
 from tests.e2e.test_sdk_clients import MODULES, PATIENCE_S, headers_of, printed, url_of
 from tests.faults.world import LONG
 from tests.fixtures.odd import until
+from tests.patience import stretched
 from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.service.command_line import own_command
@@ -210,7 +211,7 @@ async def test_a_client_that_changes_what_it_follows_hears_of_it_whoever_came_fi
             for person in everybody:
                 before = len(_updates(person))
                 await person.client.request("tools/call", params(person.modern, "s_touch"))
-                with anyio.fail_after(PATIENCE_S):
+                with anyio.fail_after(stretched(PATIENCE_S)):
                     await until(lambda person=person, before=before: len(_updates(person)) > before)
 
 

@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.cell import META, MODERN, PATIENCE_S, REVISIONS, SINCE, Cell, capabilities, impossible
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway, gateway_in
+from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("matrix")]
 
@@ -56,7 +57,7 @@ async def subscribe(cell: Cell) -> None:
         await cell.client.heard("notifications/subscriptions/acknowledged")
     else:
         await cell.request("resources/subscribe", {"uri": uri})
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(stretched(PATIENCE_S)):
         while not [m for m in cell.client.told if m["method"] == "notifications/resources/updated"]:
             await cell.call("touch")  # until the server has heard of the subscription, too
     told = (await cell.client.heard("notifications/resources/updated"))[0]
@@ -133,7 +134,7 @@ async def list_changed(cell: Cell) -> None:
         cell.client.ask("subscriptions/listen", cell.params({"notifications": {"toolsListChanged": True}}), "mine")
         await cell.client.heard("notifications/subscriptions/acknowledged")
     await cell.request("tools/list")
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(stretched(PATIENCE_S)):
         while not [m for m in cell.client.told if m["method"] == "notifications/tools/list_changed"]:
             await cell.call("grow")  # until the gateway listens to a newer server
             await anyio.sleep(0.05)

@@ -17,6 +17,7 @@ from tests import servers
 from tests.e2e.client import RawClient, RpcFailure, client_of
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import until
+from tests.patience import stretched
 from tests.tools import require
 from trayapp.gateway.exposure.exposure import INDEX_URI
 
@@ -247,7 +248,7 @@ async def test_server_everything_over_http_and_sse_is_the_same_as_over_stdio(gat
                     lists[server][name] = {**tool, "name": name}
                 return lists["http"] == lists["sse"] == lists["stdio"]
 
-            with anyio.fail_after(20):
+            with anyio.fail_after(stretched(20.0)):
                 while not await are_equal():  # noqa: ASYNC110 (they are other processes)
                     await anyio.sleep(0.1)
             assert len(lists["stdio"]) > 5
@@ -276,6 +277,6 @@ async def test_a_killed_http_server_is_one_error_and_its_return_is_noticed(gatew
         async with gateway.client() as client:
             assert "hi" in str(await client.call("web_echo", message="hi"))
     async with gateway.client() as client:
-        with anyio.fail_after(5), pytest.raises(RpcFailure):
+        with anyio.fail_after(stretched(5.0)), pytest.raises(RpcFailure):
             await client.call("web_echo", message="hi")
         assert "web_echo" in await client.tools()

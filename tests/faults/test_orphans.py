@@ -29,6 +29,7 @@ from tests.faults.world import (
     wait_until,
 )
 from tests.fixtures.odd import alive
+from tests.patience import stretched
 from tests.tools import require
 from trayapp.backends.stdio.guardian import start_time
 
@@ -141,7 +142,7 @@ def test_a_gateway_told_by_a_signal_stops_in_order(gateway: Gateway, tmp_path: P
     below = serving(gateway, Counting(tmp_path))
     assert gateway.process is not None
     gateway.process.send_signal(number)
-    assert gateway.process.wait(20) == 0
+    assert gateway.process.wait(stretched(20.0)) == 0
     assert [pid for pid in below if alive(pid)] == []
     nothing_left(gateway)
 

@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.gateway import Gateway
 from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of, shim_client, wait_until
 from tests.fixtures.odd import alive
+from tests.patience import stretched
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import RUNS_ALREADY
@@ -66,7 +67,7 @@ def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends
         assert loser.returncode == RUNS_ALREADY
         wait_until(lambda pid=winner.pid: answers_as(gateway, pid))  # type: ignore[misc]
         gateway.control("stop")
-        assert winner.wait(PATIENCE_S) == 0
+        assert winner.wait(stretched(PATIENCE_S)) == 0
 
 
 def answers_as(gateway: Gateway, pid: int) -> bool:

@@ -116,7 +116,7 @@ def kill_gateway(gateway: Gateway, number: int = signal.SIGKILL) -> int:
     pid = gateway_pid(gateway)
     os.kill(pid, number)
     if gateway.process is not None and gateway.process.pid == pid:
-        gateway.process.wait(PATIENCE_S)
+        gateway.process.wait(stretched(PATIENCE_S))
     wait_until(lambda: threads_of(pid) == 0)
     return pid
 
@@ -147,7 +147,7 @@ def stop_all(gateway: Gateway) -> None:
             os.kill(pid, signal.SIGKILL)
         raise AssertionError(f"left behind: {left}") from None
     if gateway.process is not None:
-        gateway.process.wait(PATIENCE_S)
+        gateway.process.wait(stretched(PATIENCE_S))
 
 
 def still_runs(gateway: Gateway) -> bool:
@@ -261,7 +261,7 @@ class ShimClient:
         while self._read(PATIENCE_S):
             pass
         assert self._rest == b""
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(stretched(PATIENCE_S))
         self._out.close()
         return code
 
@@ -269,7 +269,7 @@ class ShimClient:
         """As if the client was killed: both ends are gone at once."""
         self._in.close()
         self._out.close()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(stretched(PATIENCE_S))
 
 
 def frame(request_id: Any, method: str, params: Message) -> bytes:

@@ -14,6 +14,7 @@ import anyio.to_thread
 import pytest
 
 from tests.fixtures.fake_transport import FakeNet
+from tests.patience import stretched
 from trayapp.config.layers.project import read_project
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
@@ -68,7 +69,7 @@ async def running(home: Path, linger: bool = False) -> AsyncIterator[Running]:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(main)
-        with anyio.fail_after(30):
+        with anyio.fail_after(stretched(30.0)):
             await ready.wait()
             yield made
             if not made.ended.is_set():

@@ -15,6 +15,7 @@ import anyio.abc
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet, FakeServer
+from tests.patience import stretched
 from trayapp.backends.clock import Clock
 from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
@@ -120,7 +121,7 @@ class Wire:
 
     async def answer(self, number: int | str) -> Message:
         """Wait for the answer with that id."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(stretched(10.0)):
             while not self.answers(number):
                 await settle()
         return self.answers(number)[0]

@@ -12,6 +12,7 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import House, Wire, house, offer, server
+from tests.patience import stretched
 from trayapp.backends.pool import AT_ONCE
 from trayapp.gateway.control.server import BEAT_SHORTEST_S
 from trayapp.gateway.control.snapshot import snapshot_of
@@ -424,7 +425,7 @@ async def test_stop_is_answered_before_the_gateway_ends(tmp_path: Path) -> None:
 
         made.tasks.start_soon(note_the_end)
         assert await wire.result(control.STOP) == {}
-        with anyio.fail_after(5):
+        with anyio.fail_after(stretched(5.0)):
             await made.gateway.stop_wanted.wait()
         await settle()
         assert answers == [True]

@@ -16,6 +16,7 @@ import pytest
 from tests.gateway.catalogue import refused
 from tests.gateway.world import House, house, offer, server
 from tests.inspection.labeled import POISONED, tags, tool
+from tests.patience import stretched
 from trayapp.catalog import approval_store
 from trayapp.catalog.cache import CacheEntry, file_name, save
 from trayapp.gateway.exposure import approvals
@@ -490,7 +491,7 @@ async def test_poisoned_instructions_reach_nobody_until_they_are_approved(tmp_pa
 async def test_an_inspection_names_each_finding_and_holds_up_nobody(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await with_servers(made, evil=[HONEST, HIDING])
-        with anyio.fail_after(5):
+        with anyio.fail_after(stretched(5.0)):
             found = await asked(made, control.INSPECT)
         assert found["tools"] == 2
         assert {(row["server"], row["tool"], row["severity"]) for row in found["rows"]} >= {("evil", "t", "high")}

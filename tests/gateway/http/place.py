@@ -15,6 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.world import House, house
+from tests.patience import stretched
 from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import TOKEN_NAME, ClientTokens
 from trayapp.model.settings import HttpSettings
@@ -72,7 +73,7 @@ class Place:
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait for something that real sockets bring about."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(stretched(10.0)):
         while not true():  # noqa: ASYNC110  # there is no event for what the other end sees
             await anyio.sleep(0.01)
 
