@@ -140,6 +140,25 @@ def test_each_era_keeps_what_the_server_says_of_itself_whichever_is_read_last(
     assert (getattr(known, member), getattr(known, f"older_{member}") or None) == (says[NEWER], says[ABLE])
 
 
+@pytest.mark.requirement("lists-steady")
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("order", [(NEWER, ABLE), (ABLE, NEWER)], ids=["newer first", "older first"])
+def test_what_the_newer_era_says_beside_its_lists_stays_whichever_is_read_last(
+    order: tuple[ClientKind, ...], probed: bool
+) -> None:
+    beside: dict[ClientKind, Any] = {
+        NEWER: {"ttl_ms": 0, "results": {"tools": {"x": 1}}}, ABLE: {"ttl_ms": None, "results": {}},
+    }  # fmt: skip
+    known, variants = None, tuple[Variant, ...]()
+    for kind in (*order, *order, *reversed(order)):
+        found = replace(offer("a"), **beside[kind])
+        after = with_variant(variants, kind, names_of(found))
+        found = with_eras(found, known, variants, after, newer=kind.newer)
+        known, variants = union_offer(found, known, after, probed=probed and known is not None), after
+        if len(variants) > 1:
+            assert (known.ttl_ms, known.results) == (0, {"tools": {"x": 1}})
+
+
 def test_what_the_server_says_of_itself_in_both_eras_is_kept_once() -> None:
     found = replace(offer("a"), instructions="same", capabilities={"tools": {}})
     newer = with_variant((), NEWER, names_of(found))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests import servers
 from tests.e2e.cell import META, MODERN
-from tests.e2e.client import client_of
+from tests.e2e.client import RpcFailure, client_of
 from tests.e2e.gateway import Gateway
-from tests.e2e.test_questions import OLDER, served
+from tests.e2e.test_one_name import params
+from tests.e2e.test_questions import EVERY_WAY, OLDER, Person, people, served
 from tests.fixtures.era_server import TOOLS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
@@ -158,3 +163,74 @@ async def test_a_tool_that_each_era_defines_otherwise_is_defined_to_each_client_
         for each in order:
             assert await definitions(gateway, each) == both[each]
             assert f"Written in {each[:4]}" in await instructions(gateway, each)
+
+
+CALLS = 1_000
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+
+
+async def lists(person: Person) -> list[str]:
+    """The answers to all list requests, members in the order in which they came."""
+    meta = {key: value for key, value in params(person.modern, "").items() if key == "_meta"}
+    return [json.dumps(await person.client.request(method, meta)) for method in LISTS]
+
+
+async def call_at_random(person: Person, some: random.Random, tools: tuple[str, ...]) -> None:
+    """A call by name or by the one tool, a question, a search, a read, a prompt; right or wrong."""
+    given = {"arguments": {"who": "you"}}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("tools/call", params(person.modern, some.choice(tools), message="x")),
+        ("tools/call", params(person.modern, "mcp", tool=some.choice(tools), args={})),
+        ("tools/call", params(person.modern, "mcp", **some.choice(({"search": "echo"}, {"describe": "e_echo"}, {})))),
+        ("resources/read", {**params(person.modern, ""), "uri": some.choice(("multi-mcp://one/era://x", "era://y"))}),
+        ("prompts/get", {**params(person.modern, some.choice(("one_greet", "none"))), **given}),
+    ]
+    if some.random() < 0.2:
+        await person.call(some.choice(("one", "two")))
+        return
+    with suppress(RpcFailure):
+        await person.client.request(*some.choice(requests))
+        person.answered += 1
+
+
+@pytest.mark.requirement("lists-steady")
+@pytest.mark.timeout(300)
+async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_of_each_as_they_were(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    """Of servers that have other lists for each era, and for what a client can do."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    with served("stdio both", tmp_path / "one") as one, served("http both", tmp_path / "two") as two:
+        entries = {"one": one, "two": two, "e": {"command": servers.everything()}}
+        gateway.write(entries, http={"port": 0}, expose="tools")
+        gateway.start()
+        await gateway.known()
+        async with people(gateway, EVERY_WAY, len(EVERY_WAY)) as everybody, gateway.client(OLDER) as unable:
+            everybody.append(Person("unable", unable, OLDER))
+            before = [await lists(person) for person in everybody]
+            assert len({tuple(found) for found in before}) == 3  # each era's, and of the one that can do nothing
+            async with anyio.create_task_group() as tasks:
+                for person in everybody:
+                    tasks.start_soon(person.answer_questions)
+                await _call_often(everybody, CALLS, ("one_echo", "two_echo", "echo", "none"))
+                assert sum(person.answered for person in everybody) > CALLS / 2  # they are no thousand refusals
+                told = [one["method"] for person in everybody for one in person.client.told]
+                assert [method for method in told if method.endswith("/list_changed")] == []
+                assert [await lists(person) for person in everybody] == before
+                # At its start, server-everything itself says that its tools have changed.
+                await _call_often(everybody, CALLS // 10, ("e_echo",))
+                assert [await lists(person) for person in everybody] == before
+                tasks.cancel_scope.cancel()
+
+
+async def _call_often(everybody: list[Person], number: int, tools: tuple[str, ...]) -> None:
+    """So many random calls in all, everybody's at once."""
+
+    async def call(person: Person, some: random.Random) -> None:
+        for _ in range(number // len(everybody) + 1):
+            await call_at_random(person, some, tools)
+
+    async with anyio.create_task_group() as calls:
+        for place, person in enumerate(everybody):
+            calls.start_soon(call, person, random.Random(place))

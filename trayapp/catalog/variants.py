@@ -29,6 +29,7 @@ ITEM_KEYS = {
 
 # What a server says of itself in each era -> a value for nothing, unlike None, which means the same in both
 ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
+OF_NEWER = ("ttl_ms", "results")  # what is said beside the lists: the newer era's, whichever was read last
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def with_eras(
     if known is None or all(one.kind.newer == newer for one in before):
         return offer
     first_newer = all(one.kind.newer != newer for one in before)
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {member: getattr(offer if newer else known, member) for member in OF_NEWER}
     for member, nothing in ABOUT.items():
         main, old = getattr(offer, member) or nothing, getattr(known, f"older_{member}")
         if not newer:
@@ -153,7 +154,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
             lists[kind] = (*old, *fresh.values())
     if probed:
         source = known if keeps else offer
-        said = {member: getattr(source, member) for member in ABOUT}
+        said = {member: getattr(source, member) for member in (*ABOUT, *OF_NEWER)}
         older_said = {f"older_{member}": getattr(offer, f"older_{member}") for member in ABOUT}
         return replace(known, **lists, older=offer.older, **said, **older_said)
     return replace(offer, **lists) if lists else offer
