@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"  # never another address: whoever can reach the port can use every server
+HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
 PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
 
 
