@@ -49,7 +49,8 @@ def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
 
     It never waits for servers whose lists are still being read: the endpoint answers at once. So their instructions and
     capabilities may be missing from the very first answer, or be those for another era. No later message could deliver
-    them. Waiting would take ten times as long, and a second for an address that is out of reach.
+    them. Waiting would take five times as long with a server on the same machine, and a second for an address that is
+    out of reach (guide, connections).
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
