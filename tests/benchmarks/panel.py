@@ -46,9 +46,10 @@ FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures"
 SEARCHES = {"one letter": "q=s", "two words": "q=create+invoice", "nothing": "q=zzzz"}
 # Milliseconds from the request until the page was painted first; the link's redirect counts.
 PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
+  const painted = list.getEntriesByName("first-contentful-paint")[0];
+  if (!painted) return;  // a background alone
   one.disconnect();
   const asked = performance.getEntriesByType("navigation")[0];
-  const painted = list.getEntriesByName("first-contentful-paint")[0];
   done(painted.startTime - (asked.redirectStart || asked.requestStart));
 }).observe({type: "paint", buffered: true}))"""
 # Milliseconds until the page has what it asked for.
@@ -99,6 +100,7 @@ def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[
             with settled(home), opened(browser, home) as page:
                 painted.add(f"{OURS}, a gateway's first page", page.evaluate(PAINTED))
                 for name, path in PAGES.items():
+                    time.sleep(STREAM_OPEN_S)  # nobody clicks while the page before is still loading its scripts
                     page.goto(f"{root(page)}/{path}")
                     painted.add(f"{OURS}, {name}", page.evaluate(PAINTED))
         yield painted
