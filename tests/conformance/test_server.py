@@ -22,7 +22,7 @@ import pytest
 
 from devtools.places import ROOT
 from tests.conformance.suite import NEUTRAL, PASSED, WHOLE_RUN_S, Run, run_server
-from tests.e2e.gateway import gateway_in
+from tests.e2e.gateway import Gateway, gateway_in
 
 REFERENCE = [sys.executable, "-m", "tests.conformance.reference.server"]
 START = Path(__file__).parent / "reference" / "start.py"
@@ -134,12 +134,7 @@ def test_what_passes_direct_passes_through_us(
 ) -> None:
     edition, *selection = SETS[name]
     baseline = direct(name)
-    with gateway_in(home) as gateway:
-        http = {"enabled": not way.shim, "port": 0, "token": False}
-        gateway.write({"reference": entry(way.backend, reference, quick)}, http=http, tool_prefix="none")
-        gateway.env["SHELL"] = QUICK_SHELL
-        gateway.start()
-        gateway.control("settle")
+    with gateway_for_suite(home, entry(way.backend, reference, quick), http=not way.shim) as gateway:
         if way.shim:
             with listening(ADAPTER, MULTI_MCP_HOME=str(home)) as url:
                 run = run_server(edition, url, tmp_path, *selection)
@@ -149,20 +144,47 @@ def test_what_passes_direct_passes_through_us(
     assert worse(baseline, run) == []
 
 
+@pytest.fixture(scope="module")
+def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """The newer era's set through a gateway that has had no session yet; once for each backend."""
+
+    @cache
+    def run(backend: str) -> Run:
+        edition, *selection = SETS["2026-07-28"]
+        with gateway_for_suite(tmp_path_factory.mktemp("home"), entry(backend, reference, quick)) as gateway:
+            url = str(gateway.snapshot()["gateway"]["http_url"])
+            return run_server(edition, url, tmp_path_factory.mktemp("fresh"), *selection)
+
+    return run
+
+
+@contextmanager
+def gateway_for_suite(home: Path, server: dict[str, Any], *, http: bool = True) -> Iterator[Gateway]:
+    """A gateway that knows the reference server."""
+    with gateway_in(home) as gateway:
+        gateway.write({"reference": server}, http={"enabled": http, "port": 0, "token": False}, tool_prefix="none")
+        gateway.env["SHELL"] = QUICK_SHELL
+        gateway.start()
+        gateway.control("settle")
+        yield gateway
+
+
 @pytest.mark.requirement("conformance-through")
 @pytest.mark.parametrize("idle", [False, True], ids=["gone", "idle"])
 @pytest.mark.parametrize("backend", ["stdio", "http"])
 def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
-    direct: Callable[[str], Run], reference: str, quick: list[str], home: Path, tmp_path: Path, backend: str, idle: bool
+    direct: Callable[[str], Run],
+    fresh: Callable[[str], Run],
+    reference: str,
+    quick: list[str],
+    home: Path,
+    tmp_path: Path,
+    backend: str,
+    idle: bool,
 ) -> None:
     """They have used the server, which speaks both eras; and they are gone, or there is one that says nothing."""
     edition, *selection = SETS["2026-07-28"]
-    with gateway_in(home) as gateway:
-        http = {"enabled": True, "port": 0, "token": False}
-        gateway.write({"reference": entry(backend, reference, quick)}, http=http, tool_prefix="none")
-        gateway.env["SHELL"] = QUICK_SHELL
-        gateway.start()
-        gateway.control("settle")
+    with gateway_for_suite(home, entry(backend, reference, quick)) as gateway:
 
         async def after_older_sessions() -> Run:
             for _ in range(2):
@@ -177,6 +199,10 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
 
         run = anyio.run(after_older_sessions)
     assert worse(direct("2026-07-28"), run) == []
+    before = fresh(backend)
+    assert {key: verdict.status for key, verdict in run.verdicts.items()} == {
+        key: verdict.status for key, verdict in before.verdicts.items()
+    }
 
 
 def worse(baseline: Run, run: Run) -> list[str]:
