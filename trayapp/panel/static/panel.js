@@ -40,7 +40,8 @@ const load = () => {
 for (const name of ["click", "submit"]) document.addEventListener(name, keep);
 // htmx wants a page that is complete. A hidden page is never painted, and not every browser tells when it paints.
 window.addEventListener("load", () => {
-  new PerformanceObserver(load).observe({ type: "paint", buffered: true });
+  const painted = (list) => { if (list.getEntriesByName("first-contentful-paint").length) load(); };
+  new PerformanceObserver(painted).observe({ type: "paint", buffered: true });
   setTimeout(load, document.hidden ? 0 : UNPAINTED_MS);
 });
 document.addEventListener("htmx:configRequest", (event) => {
