@@ -16,6 +16,10 @@ EXCLUDED = (
     *("gi", "tkinter", "_tkinter", "numpy", "curses", "_curses", "readline", "lib2to3", "ensurepip", "idlelib"),
     *("pip", "setuptools", "wheel", "pkg_resources", "hatchling", "pytest", "_pytest", "mypy", "hypothesis"),
     *("matplotlib", "tzdata"),  # the second comes with the first, for benchmarks
+    *("requests", "urllib3", "certifi", "chardet", "charset_normalizer", "defusedxml"),  # come with tools of the tests
+    # Formats of JSON Schema, which are not checked: they come with a tool of the tests, too
+    *("arrow", "dateutil", "fqdn", "isoduration", "jsonpointer", "lark", "uri_template", "webcolors"),
+    *("rfc3339_validator", "rfc3986_validator", "rfc3987_syntax"),
     *("PIL._avif", "PIL._webp", "PIL._imagingft", "PIL._imagingcms", "PIL._imagingtk", "PIL._imagingmath"),
     *("PIL.ImageQt", "PIL.ImageTk", "PIL.AvifImagePlugin", "PIL.WebPImagePlugin"),
     *("pystray._appindicator", "pystray._gtk"),  # Linux's icon is our own (tray/linux/sni)

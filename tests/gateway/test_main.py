@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -172,6 +174,18 @@ async def test_sessions_on_the_socket_are_served_and_one_that_speaks_junk_ends_n
             }
 
 
+@pytest.fixture
+def child_watcher() -> Iterator[None]:
+    """Give later tests their watcher of child processes back: a gateway sets its own, for its whole process."""
+    if sys.version_info >= (3, 12):
+        yield  # there each event loop has its own
+        return
+    before = asyncio.get_child_watcher()
+    yield
+    asyncio.set_child_watcher(before)
+
+
+@pytest.mark.usefixtures("child_watcher")
 def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Path) -> None:
     made = Running(home)
     (Path(made.run) / "gateway.sock" / "in the way").mkdir(parents=True)
@@ -186,6 +200,7 @@ def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Pa
     lock.release()
 
 
+@pytest.mark.usefixtures("child_watcher")
 def test_a_second_one_does_not_start(home: Path) -> None:
     made = Running(home)
     lock = GatewayLock(made.run)
