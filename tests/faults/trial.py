@@ -86,7 +86,7 @@ async def trial(
         assert await client.request("ping") == {}
         assert client.stray == []  # no second answer to anything
         assert all(answer.done() for answer in made.open)
-        assert len(others) > 2
+        await until(lambda: len(others) > 2)  # some faults last but milliseconds
     assert gateway.process is not None
     assert gateway.process.poll() is None
     assert set(good.executed().values()) == {1}

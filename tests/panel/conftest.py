@@ -10,14 +10,15 @@ from playwright.async_api import Browser
 from tests.panel.scene import browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One event loop for all tests here: a browser belongs to the loop that started it."""
+    """One event loop for a module's tests: a browser belongs to the loop that started it, and tests of other modules
+    look at what runs in theirs."""
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    """Started once for each worker: that takes longer than most tests. Each scene has sessions of its own in it."""
+    """Started once for each module: that takes longer than most tests. Each scene has sessions of its own in it."""
     async with browser() as started:
         yield started

@@ -172,6 +172,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
+            self._stop_on_signals(gateway)  # whoever can connect may also end it
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
@@ -185,7 +186,6 @@ class GatewayHost:
                 tasks.start_soon(fenced, gateway.once_calm, once)
             if linger:
                 tasks.start_soon(kept_up, self._end_when_unused, anyio.sleep)
-            self._stop_on_signals(gateway)
             log.info("Gateway %s ready", __version__)
             on_ready()
             await gateway.stop_wanted.wait()
