@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract.ways import WAYS, opened
 from tests.fixtures.fake_transport import Awaiting
+from trayapp.backends.http.channel import SENT_FOR
 from trayapp.backends.listing import fetch_offer
 from trayapp.model.offer import Offer
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
@@ -150,6 +151,17 @@ async def test_a_ping_of_the_server_is_answered_and_another_request_refused(way:
             answer = error.message  # the server passes our refusal on
         assert "not supported" in str(answer)
         assert await server.call("echo")
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_connection_that_is_opened_for_a_call_takes_no_later_question_for_one_of_that_call(
+    way: str, tmp_path: Path
+) -> None:
+    """A call whose server is gone is sent again by the task that has read so, on a new connection."""
+    SENT_FOR.set(Awaiting())
+    async with opened(way, tmp_path) as server:
+        await server.call("ask", method="ping", params={"of": "nobody"})
+        assert server.ear.asked == [({"of": "nobody"}, None)]
 
 
 @pytest.mark.requirement("bridge-who")

@@ -16,7 +16,7 @@ import httpx2
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.http.auth import signer_for
-from trayapp.backends.http.channel import EVENTS, HttpChannel, response_to
+from trayapp.backends.http.channel import EVENTS, SENT_FOR, HttpChannel, response_to
 from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
 from trayapp.backends.http.sse import SseChannel
 from trayapp.backends.http.transport import SESSION, SESSION_LOST, HttpTransport, is_json, retry_after_s, trust_for
@@ -187,6 +187,7 @@ class StreamableChannel(HttpChannel):
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
     refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
+    SENT_FOR.set(None)  # a call is sent again by the task that read its failure, and that task opens this connection
     trust = await trust_for(launch.url)
     wire = HttpTransport(launch, refusal, gone, signed=signer_for(launch, accounts, refusal), trust=trust)
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
