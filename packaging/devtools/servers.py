@@ -17,6 +17,8 @@ from devtools.places import (
     NPM_MANIFEST,
     NPM_SERVERS,
     NPM_SUITE,
+    OLD_PYPI_SERVERS,
+    OLD_SERVER_REQUIREMENTS,
     PYPI_SERVERS,
     SERVER_REQUIREMENTS,
     SUITE_LOCK,
@@ -75,13 +77,18 @@ def _ensure_npm(folder: Path, manifest: Path, lock: Path) -> None:
 
 
 def _ensure_pypi_servers() -> None:
-    wanted = fingerprint(interpreter_mark(), str(PYPI_SERVERS), SERVER_REQUIREMENTS)
-    if is_stamped(PYPI_SERVERS, "pypi", wanted):
+    for folder, lock in ((PYPI_SERVERS, SERVER_REQUIREMENTS), (OLD_PYPI_SERVERS, OLD_SERVER_REQUIREMENTS)):
+        _ensure_pypi(folder, lock)
+
+
+def _ensure_pypi(folder: Path, lock: Path) -> None:
+    wanted = fingerprint(interpreter_mark(), str(folder), lock)
+    if is_stamped(folder, "pypi", wanted):
         return
     with installing():
-        if is_stamped(PYPI_SERVERS, "pypi", wanted):
+        if is_stamped(folder, "pypi", wanted):
             return
-        say("installing the PyPI test servers into .cache/pypi-servers")
-        with stamping(PYPI_SERVERS, "pypi", wanted):
-            make_venv(PYPI_SERVERS)
-            install_locked(PYPI_SERVERS, SERVER_REQUIREMENTS)
+        say(f"installing PyPI test servers into .cache/{folder.name}")
+        with stamping(folder, "pypi", wanted):
+            make_venv(folder)
+            install_locked(folder, lock)

@@ -8,15 +8,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests import servers
 from tests.cli.persons import Person
+from tests.confinement.test_hostile import needs
+from tests.e2e.confined_servers import BROWSERS, SERVERS
 from trayapp.confinement import landlock
+from trayapp.model.settings import Confine
 from trayapp.samples import server as sample
 
 pytestmark = [
     pytest.mark.requirement("confine-verb"),
     pytest.mark.skipif(landlock.abi() < landlock.LEAST_ABI, reason="needs Landlock 6"),
     pytest.mark.timeout(120),
+]
+ENTITY = 'entities=[{"name": "a", "entityType": "t", "observations": []}]'
+# A server, a call of it with words of the answer, and what its entry then lacks: the data of three lie elsewhere.
+NEEDY = [
+    ("playwright", "browser_navigate", ["url=about:blank"], "Page URL: about:blank", "confine: {sockets: true}"),
+    ("chrome-devtools", "list_pages", [], "about:blank", "confine: {sockets: true}"),
+    ("git-mcp-server", "git_init", ["path=made"], '"success": true', "confine: {sockets: true}"),
+    ("memory", "create_entities", [ENTITY], '"entityType": "t"', "confine: {write: [~/data]}"),
+    ("taskmanager", "request_planning", ["originalRequest=r", "tasks=[]"], "req-1", "confine: {write: [~/Documents]}"),
+    ("sqlite", "list_tables", [], "[]", "confine: {write: [~/data]}"),
 ]
 
 
@@ -43,14 +58,19 @@ def needy(person: Person) -> Iterator[Person]:
     person.says("stop")
 
 
+def written(needy: Person) -> object:
+    """The `confine` of its entry."""
+    return yaml.safe_load(needy.servers.read_text())["servers"]["needy"].get("confine")
+
+
 def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_needs(needy: Person) -> None:
     done = needy.says("confine", "needy", "--try")
     assert done.returncode == 0, done.stderr
     assert "needy: 3 tools, confined by landlock" in done.stdout
     assert "Its entry: confine: {read: [~/notes/n.txt]}" in done.stdout
     assert "~/src/shop/made" in done.stdout
-    assert "Refused: read ~/.ssh/id (a secret: do not allow it only because the server asks)" in done.stdout
-    assert "confine" not in (needy.home / "servers.yaml").read_text()
+    assert "Refused: read ~/.ssh/id (protected: do not allow it only because the server asks)" in done.stdout
+    assert written(needy) is None
     told = json.loads(needy.says("confine", "needy", "--try", "--json").stdout)
     assert told["tools"] == ["echo", "add", "clock"]
     assert told["confine"] == {"read": ["~/notes/n.txt"]}
@@ -86,15 +106,46 @@ def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
     assert "Its entry: confine: {sockets: true}" in done.stdout
 
 
+@pytest.mark.requirement("confine-real", "confine-refused")
+@pytest.mark.parametrize(("name", "tool", "arguments", "says", "line"), NEEDY, ids=[row[0] for row in NEEDY])
+def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
+    person: Person, name: str, tool: str, arguments: list[str], says: str, line: str
+) -> None:
+    needs(Confine(sockets=True))
+    person.env["MULTI_MCP_UNATTENDED"] = "1"
+    for folder in ("data", "Documents"):
+        (person.mine / folder).mkdir()
+    place, server = str(person.mine), (SERVERS | BROWSERS)[name]
+    argv = [*servers.pypi_sdk1("mcp-server-sqlite"), "--db-path", f"{place}/data/x.db"]
+    entry = {
+        "command": argv if name == "sqlite" else server.argv(person.folder), "cwd": str(person.folder),
+        "env": {"MEMORY_FILE_PATH": f"{place}/data/memory.json", "GIT_SIGN_COMMITS": "false"},
+        "confine": True, "connect_timeout": 60,
+    }  # fmt: skip
+    person.servers.write_text(json.dumps({"servers": {name: entry}}))
+    try:
+        if name != "sqlite":  # the others can list their tools without more
+            assert "Its entry: confine: true\n" in person.says("confine", name, "--try").stdout
+        refused = person.says("call", f"{name}/{tool}", *arguments)
+        assert says not in refused.stdout
+        proposed = person.says("confine", name, "--yes")
+        assert f"Its entry: {line}\n" in proposed.stdout, refused.stdout + proposed.stdout
+        called = person.says("call", f"{name}/{tool}", *arguments)
+    finally:
+        person.says("stop")
+    assert says in called.stdout, called.stdout + called.stderr
+    assert called.returncode == 0
+
+
 def test_the_entry_is_written_after_a_persons_yes_alone(needy: Person) -> None:
     needy.env.pop("MULTI_MCP_UNATTENDED", None)
     refused = needy.says("confine", "needy", "--yes")
     assert refused.returncode == 2
     assert "Only the user can change what a server may reach" in refused.stderr
-    assert "confine" not in (needy.home / "servers.yaml").read_text()
+    assert written(needy) is None
     needy.env["MULTI_MCP_UNATTENDED"] = "1"
     assert needy.says("confine", "needy", "--yes").returncode == 0
-    assert "notes/n.txt" in (needy.home / "servers.yaml").read_text()
+    assert written(needy) == {"read": ["~/notes/n.txt"]}
     called = needy.says("call", "needy_echo", "text=hi")
     assert "hi" in called.stdout, called.stderr
     status = json.loads(needy.says("status", "--json").stdout)["servers"][0]["confinement"]
@@ -107,3 +158,14 @@ def test_a_server_at_an_address_is_not_confined(person: Person) -> None:
     person.says("stop")
     assert done.returncode == 2
     assert "it runs elsewhere" in done.stderr
+
+
+def test_a_server_that_a_shell_starts_is_not_said_to_want_a_terminal(person: Person) -> None:
+    program = person.folder / "sample.py"
+    program.write_text(Path(sample.__file__).read_text(encoding="utf-8"))
+    argv = ["bash", "-c", f"exec /usr/bin/python3 -I -S {program}"]
+    person.servers.write_text(json.dumps({"servers": {"odd": {"command": argv, "cwd": str(person.folder)}}}))
+    done = person.says("confine", "odd", "--try")
+    person.says("stop")
+    assert "Its entry: confine: true" in done.stdout, done.stdout + done.stderr
+    assert "tty" not in done.stdout

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from trayapp.config.paths import find_paths
 from trayapp.confinement import policy as making
-from trayapp.confinement.places import cache_environment
+from trayapp.confinement.places import cache_environment, own_folders
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.model.settings import Confine
 
@@ -130,6 +131,33 @@ def test_a_link_to_an_interpreter_is_followed_where_the_server_cannot_have_made_
     assert may(made(project), base / "lib/x") == ""  # there it could have made the link
 
 
+@pytest.mark.requirement("confine-links", "confine-policy")
+def test_the_interpreter_of_a_script_is_read_where_the_server_cannot_have_named_it(home: Path, tmp_path: Path) -> None:
+    base = tmp_path / "pythons/3.12"
+    for folder in (base / "bin", base / "lib", home / "tools"):
+        folder.mkdir(parents=True)
+    (base / "bin/python3").write_text("")
+    (base / "bin/python3").chmod(0o755)
+    for line in (f"#!{base}/bin/python3 -u", "#!/usr/bin/env -S python3 -u"):
+        for script, seen in ((home / "tools/server", "read"), (home / "src/mine/server", "")):
+            script.write_text(f"{line}\n")
+            env = {"HOME": str(home), "PATH": str(base / "bin")}
+            program = Program("s", (str(script),), str(home / "src/mine"), env, (), ())
+            assert may(make_policy(Confine(), program), base / "lib/x") == seen, (line, script)
+
+
+@pytest.mark.requirement("confine-links", "confine-policy")
+def test_an_interpreter_that_the_server_put_into_its_path_grants_nothing(home: Path) -> None:
+    (home / "src/.git").mkdir()
+    (home / "tools").mkdir()
+    (home / "tools/server").write_text("#!/usr/bin/env tool\n")
+    (home / "src/mine/tool").write_text("")
+    (home / "src/mine/tool").chmod(0o755)
+    env = {"HOME": str(home), "PATH": str(home / "src/mine")}
+    program = Program("s", (str(home / "tools/server"),), str(home / "src/mine"), env, (), ())
+    assert may(make_policy(Confine(), program), home / "src/other/x") == ""
+
+
 @pytest.mark.requirement("confine-links")
 def test_a_secret_with_a_second_name_in_reach_refuses_the_start(home: Path) -> None:
     (home / "src/other/key").hardlink_to(home / ".ssh/id_rsa")
@@ -159,3 +187,17 @@ def test_npx_uvx_and_pip_fetch_into_the_servers_own_cache() -> None:
     names = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR", "PIP_CACHE_DIR")
     assert own.keys() == set(names)
     assert all(f"{path}/".startswith("/cache/s/") for path in own.values())
+
+
+@pytest.mark.requirement("confine-policy")
+def test_our_own_folders_are_all_of_them_and_a_locked_package_is_read_alone(home: Path) -> None:
+    paths = find_paths({})
+    ours = (paths.config_file.parent, paths.cache_dir, paths.log_dir, paths.state_dir)
+    assert set(map(str, ours)) <= set(own_folders({}))
+    package, other = (home / "ours" / "packages" / name for name in ("mine", "other"))
+    for folder in (package / "data", other):
+        folder.mkdir(parents=True)
+    argv = ("/usr/bin/env", str(package / "data"))
+    program = Program("s", argv, str(package), {"HOME": str(home)}, (str(home / "ours"),), (), str(package))
+    made = make_policy(Confine(), program)
+    assert [may(made, place) for place in (package, package / "data", other)] == ["read", "read", ""]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.tools import require_file
-from trayapp.confinement import bubblewrap, landlock, seccomp, ways
+from trayapp.confinement import bubblewrap, landlock, mechanisms, seccomp
 from trayapp.confinement.bubblewrap import command_line
+from trayapp.confinement.mechanisms import NoMechanismError, choose_mechanism
 from trayapp.confinement.policy import Policy, Program
 from trayapp.confinement.seatbelt import profile
-from trayapp.confinement.ways import NoWayError, choose
 
 POLICY = Policy(
     read=("/usr", "/Users/me/.nvm"),
@@ -126,28 +126,28 @@ def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
 @pytest.mark.requirement("confine-or-not")
 def test_each_system_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(NoWayError, match="this system offers no way"):
-        choose(True, False)
+    with pytest.raises(NoMechanismError, match="this system offers no way"):
+        choose_mechanism(True, False)
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(ways, "SANDBOX_EXEC", str(tmp_path / "none"))
-    with pytest.raises(NoWayError, match="is missing"):
-        choose(True, False)
-    monkeypatch.setattr(ways, "SANDBOX_EXEC", sys.executable)
-    assert choose(True, False) == "sandbox-exec"
+    monkeypatch.setattr(mechanisms, "SANDBOX_EXEC", str(tmp_path / "none"))
+    with pytest.raises(NoMechanismError, match="is missing"):
+        choose_mechanism(True, False)
+    monkeypatch.setattr(mechanisms, "SANDBOX_EXEC", sys.executable)
+    assert choose_mechanism(True, False) == "sandbox-exec"
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(seccomp, "machine", lambda: "x86_64")
     monkeypatch.setattr(landlock, "abi", lambda: 7)
     monkeypatch.setattr(bubblewrap, "fault", lambda: "")
-    assert choose(("example.com",), False) == "landlock"
-    assert choose(True, True) == "bubblewrap"
-    with pytest.raises(NoWayError, match="cannot be combined"):
-        choose(("example.com",), True)
+    assert choose_mechanism(("example.com",), False) == "landlock"
+    assert choose_mechanism(True, True) == "bubblewrap"
+    with pytest.raises(NoMechanismError, match="cannot be combined"):
+        choose_mechanism(("example.com",), True)
     monkeypatch.setattr(landlock, "abi", lambda: 0)
-    assert choose(True, False) == "bubblewrap"
-    assert choose(False, True) == "bubblewrap"
-    assert choose(("example.com",), False) == "bubblewrap"
-    with pytest.raises(NoWayError, match="this kernel has no Landlock"):
-        choose(True, True)
+    assert choose_mechanism(True, False) == "bubblewrap"
+    assert choose_mechanism(False, True) == "bubblewrap"
+    assert choose_mechanism(("example.com",), False) == "bubblewrap"
+    with pytest.raises(NoMechanismError, match="this kernel has no Landlock"):
+        choose_mechanism(True, True)
     monkeypatch.setattr(seccomp, "machine", lambda: "")
-    with pytest.raises(NoWayError, match="does not know the system calls"):
-        choose(True, False)
+    with pytest.raises(NoMechanismError, match="does not know the system calls"):
+        choose_mechanism(True, False)

@@ -114,6 +114,34 @@ async def test_a_program_that_is_not_there_is_told_as_ever(tmp_path: Path) -> No
             await one.request("tools/call", CALL)
 
 
+@pytest.mark.requirement("confine-refused", "confine-links")
+async def test_a_script_that_names_an_interpreter_out_of_reach_is_refused_with_the_line_that_allows_it(
+    tmp_path: Path,
+) -> None:
+    needs(ALONE)
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    for folder in (home / "src", tools):
+        folder.mkdir(parents=True)
+    shutil.copy("/bin/sh", tools / "own-sh")
+    script = home / "src" / "server"  # the server may write it, and the interpreter's name in it
+    script.write_text(f"#!{tools}/own-sh\nexit 3\n")
+    script.chmod(0o755)
+    kept, environ = Confinements(), {**os.environ, "HOME": str(home)}
+    server = ServerConfig("s", command=str(script), cwd=str(home / "src"), confine=Confine())
+    async with real_connection(server, confinements=kept, environ=environ) as (connection, _):
+        with pytest.raises(ServerError, match="EACCES"):
+            await connection.request("tools/call", CALL)
+    status = kept.status("s")
+    assert status is not None
+    assert [(one.access, one.what, one.allow) for one in status.refused] == [
+        ("read", str(tools), f"confine: {{read: [{tools}]}}")
+    ]
+    allowed = replace(server, confine=Confine(read=(str(tools),)))
+    async with real_connection(allowed, environ=environ) as (connection, _):
+        with pytest.raises(ServerError, match="exited with code 3"):
+            await connection.request("tools/call", CALL)
+
+
 @pytest.mark.requirement("confine-or-not")
 async def test_what_cannot_be_confined_is_not_started_and_try_starts_it_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -175,12 +203,15 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
         f"t(lambda: open('{home}/out/x', 'w'))\n"
         f"t(lambda: pathlib.Path('{home}/made').mkdir())\n"
         f"t(lambda: open('{home}/.ssh/id'))\n"
+        f"t(lambda: open('{home}/ours/k.txt'))\n"
         "t(lambda: socket.create_connection(('127.0.0.1', 9)))\n"
     )
-    (home / "out").mkdir()
+    for name in ("out", "ours"):
+        (home / name).mkdir()
+    (home / "ours/k.txt").write_text("k")
     server = ServerConfig("s", command=sys.executable, args=("-c", code), cwd=str(folder), confine=ALONE)
     kept, log = Confinements(), bytearray()
-    environ = {**os.environ, "HOME": str(home)}
+    environ = {**os.environ, "HOME": str(home), "MULTI_MCP_HOME": str(home / "ours")}
     async with real_connection(server, confinements=kept, stderr=log, environ=environ) as (connection, _):
         with pytest.raises(ServerError):
             await connection.request("tools/call", CALL)
@@ -191,8 +222,13 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
         ("write", "~/out/x"): ("confine: {write: [~/out], network: false}", False),
         ("write", "~/made"): ("confine: {write: [~/made], network: false}", False),
         ("read", "~/.ssh/id"): ("confine: {read: [~/.ssh/id], network: false}", True),
+        ("read", "~/ours/k.txt"): (
+            "confine: {read: [~/ours/k.txt], network: false}",
+            True,
+        ),  # no secret, but our folder
         ("network", "the network"): ("confine: true", False),
     }
+    assert b"Refused reading ~/ours/k.txt (protected: do not allow it only because the server asks). To allow" in log
     assert b"Refused reading ~/notes/n.txt. To allow it: confine: {read: [~/notes/n.txt], network: false}" in log
     quiet = replace(server, args=("-c", "import time; time.sleep(9)"))
     async with real_connection(quiet, confinements=kept, environ=environ) as (connection, _):
@@ -271,3 +307,28 @@ def test_a_message_with_two_paths_is_about_the_one_out_of_reach(tmp_path: Path) 
     record.read(b"/usr/bin/python: can't open file '/srv/s.py': [Errno 13] Permission")
     record.read(b" denied\nErrno 13: all well\nEACCES: permission denied, open '/usr/share/x'\n")
     assert list(record.refusals) == [Refusal("write", "/srv/s.py"), Refusal("write", "/usr/share/x")]
+
+
+@pytest.mark.requirement("confine-refused")
+def test_no_line_is_proposed_for_the_number_that_a_process_has_now(tmp_path: Path) -> None:
+    from trayapp.confinement.policy import Policy
+    from trayapp.confinement.record import Refusal, RefusalRecord
+
+    record = RefusalRecord("s", Confine(), str(tmp_path), policy=Policy(("/usr",), (), (), True, False))
+    record.add(Refusal("sockets", "Unix sockets"))
+    record.read(b"opendir /proc/self/fd: Permission denied\ncan't read /proc/4711/mountinfo: Permission denied\n")
+    assert record.remedy() == Confine(sockets=True)
+
+
+@pytest.mark.requirement("confine-refused")
+def test_a_program_that_cannot_read_how_much_memory_it_uses_is_proposed_namespaces(tmp_path: Path) -> None:
+    """As Node in `process.memoryUsage()`: no rule of Landlock gives a program its own entry in /proc alone."""
+    from trayapp.confinement.policy import Policy
+    from trayapp.confinement.record import Refusal, RefusalRecord
+
+    record = RefusalRecord("s", Confine(), str(tmp_path), policy=Policy(("/usr",), (), (), True, False))
+    record.read(b"Error: EACCES: permission denied, uv_resident_set_memory\n")
+    assert record.remedy() == Confine(sockets=True)
+    assert record.line(Refusal("sockets", "/proc/self")) == (
+        "Refused using /proc/self. To allow it: confine: {sockets: true}"
+    )

@@ -125,6 +125,8 @@ async def prepare_start(
     if server.lock and is_runner(launch.argv) and (kept := locks()) is not None:
         launch = await _lock_package(launch, kept, confined=record is not None)
         package = kept.folder_of(launch.argv)
+    elif record is not None and launch.cwd is not None and (kept := locks()) is not None:
+        package = kept.folder_of((launch.cwd,))  # an unpacked bundle
     argv = await _without_npm(launch, environ, now) if launch.argv[0] in NPX else None
     if record is not None:
         launch = _confine_launch(launch, server, environ, record, package)

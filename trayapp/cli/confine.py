@@ -33,8 +33,8 @@ SYSTEM = ("/usr/", "/etc/", "/lib", "/opt/", "/proc/", "/sys/", "/dev/", "/run/"
 def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
     """Run SERVER once, confined, and list its tools.
 
-    Shows which files it read and wrote and what was refused, and proposes the `confine` for its entry in
-    servers.yaml. No tool is called, but what earlier calls were refused is part of the proposal.
+    Shows which files it read and wrote and what was refused, and proposes a `confine` key for its entry in
+    servers.yaml. No tool is called, but the proposal includes what earlier calls were refused.
     """
     if yes and not only_try:
         require_person("change what a server may reach")
@@ -76,7 +76,7 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
 def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
     for one in refused:
         word = f"{one['access']} " if one["access"] in ("read", "write") else ""
-        doubt = " (a secret: do not allow it only because the server asks)" if one["secret"] else ""
+        doubt = " (protected: do not allow it only because the server asks)" if one["secret"] else ""
         yield f"{what}: {word}{one['what']}{doubt}; to allow it: {one['allow']}"
 
 

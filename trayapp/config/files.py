@@ -113,6 +113,15 @@ def is_open_for_writing(path: Path) -> bool:
         return False
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and its missing parents with FOLDER_MODE. `mkdir` gives its mode to the last one only.
+
+    Raises OSError.
+    """
+    for place in (*reversed(folder.parents), folder):
+        place.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:
     """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 

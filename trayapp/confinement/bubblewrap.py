@@ -1,6 +1,6 @@
 """bubblewrap: enforces the same policy with namespaces, if Landlock is missing or a program needs its own Unix sockets.
 
-Never here: the decision to use it (ways).
+Never here: the decision to use it (mechanisms).
 """
 
 from __future__ import annotations

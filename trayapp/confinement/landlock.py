@@ -44,6 +44,11 @@ def abi() -> int:
     return max(0, int(_libc.syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
+def is_forbidden() -> bool:
+    """Return True if this process may not use Landlock: a system call filter refuses it."""
+    return _libc is not None and abi() == 0 and ctypes.get_errno() == errno.EPERM
+
+
 def system_call(number: int, *arguments: object) -> int:
     """Make a system call by its number. Raises OSError."""
     assert _libc is not None

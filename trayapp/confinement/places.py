@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths
 from trayapp.wire.rundir import run_dir, socket_folder
 
@@ -103,7 +104,7 @@ def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the folders of our configuration, caches, logs and sockets."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
-    folders = (paths.config_file.parent, paths.cache_dir, paths.log_dir, run, socket_folder(run))
+    folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))
     return tuple(dict.fromkeys(map(str, folders)))
 
 
@@ -119,7 +120,7 @@ def make_scratch(folder: str) -> tuple[str, str]:
     """
     cache, temporary = Path(folder, "cache"), Path(folder, "tmp")
     for path in (cache, temporary):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path)
     for left in temporary.iterdir():
         if not left.name.isdecimal() or (int(left.name) != os.getpid() and not _runs(int(left.name))):
             import shutil  # with its archive modules it is half of what a first confined start loads

@@ -25,6 +25,7 @@ from trayapp.model.settings import Confine
 
 MOST_ENTRIES = 2000  # of a folder that is granted entry by entry; more would slow down every start
 _CODE = re.compile(r"\.(?:pyz?|[cm]?[jt]sx?|sh|rb|php|pl|jar|lua)", re.IGNORECASE)
+_FIRST_LINE = 256  # bytes that Linux reads of a script's first line
 _PROJECT = ("package.json", "pyproject.toml", "pyvenv.cfg", ".git", "setup.py")
 _PARTS = re.compile(r"[=,]")
 _ASKS_KERNEL = sys.platform == "linux" and os.path.isdir("/proc/self/fd")
@@ -35,7 +36,7 @@ class Program:
     """The program to confine: `argv[0]` is absolute, `env` is its environment.
 
     `own`: our own folders, which are never granted. `scratch`: the folders made for this server (temporary files,
-    cache).
+    cache). `package`: the folder of a locked package, which the server reads and never writes.
     """
 
     server: str
@@ -44,6 +45,7 @@ class Program:
     env: Mapping[str, str] = field(repr=False)
     own: tuple[str, ...]
     scratch: tuple[str, ...]
+    package: str | None = None
 
     home: str = field(init=False)  # a real path
 
@@ -93,12 +95,15 @@ def make_policy(confine: Confine, program: Program) -> Policy:
     grants = _Grants(program)
     for path in (*confine.write, *confine.read):
         grants.name(_at(path, program))
+    package = [program.package] if program.package is not None else []
+    for path in package:
+        grants.name(path)
     write = grants.given((_at(path, program) for path in confine.write), write=True)
-    if not _holds(program.cwd, program.home):
+    if not _holds(program.cwd, program.home) and not _is_in(program.cwd, package):
         write += grants.given([program.cwd], write=True)
     words = list(_paths_in(program))
-    write += grants.given((path for path, is_code in words if not is_code), write=True)
-    read = grants.given(_at(path, program) for path in confine.read)
+    write += grants.given((path for path, is_code in words if not is_code and not _is_in(path, package)), write=True)
+    read = grants.given((*package, *(_at(path, program) for path in confine.read)))
     read += grants.given(_code_root(path, program.home) for path, is_code in words if is_code)
     read += grants.toolchain()
     write += program.scratch
@@ -147,12 +152,16 @@ class _Grants:
         folders = [os.path.join(home, name) for name in TOOLCHAINS]
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
         real = [path for path in _real(folders) if not self._is_secret(path) and not is_inside(home, path)]
-        runs = os.path.realpath(program.argv[0])
         real += _real(os.path.join(home, name) for name in READ_ALONE)
-        outside = not self._leads_out(program.argv[0], runs)
-        for start in {program.argv[0], runs} if outside else {program.argv[0]}:
-            root = _root_of(start, home)
-            real += [] if self._is_secret(root) else [root]
+        starts = [program.argv[0]]
+        if not any(map(self._can_write, (program.argv[0], os.path.realpath(program.argv[0])))):
+            interpreter = interpreter_of(program)
+            starts += [interpreter] if interpreter and not self._can_write(interpreter) else []
+        for path in starts:
+            runs = os.path.realpath(path)
+            for start in {path} if self._leads_out(path, runs) else {path, runs}:
+                root = root_of(start, home)
+                real += [] if self._is_secret(root) else [root]
         return real
 
     def _is_secret(self, real: str) -> bool:
@@ -167,6 +176,11 @@ class _Grants:
         return any(
             is_inside(path, named) and path != named and not is_inside(real, folder) for named, folder in self._writable
         )
+
+    def _can_write(self, path: str) -> bool:
+        """Return True if the server may write a file: its own choice of an interpreter grants nothing."""
+        path = os.path.normpath(path)
+        return any(is_inside(path, one) for pair in self._writable for one in pair)
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
         """Yield the folder or, if it holds secrets, each of its entries that is not a secret and holds none."""
@@ -226,7 +240,7 @@ def _code_root(path: str, home: str) -> str:
     return path if _holds(start, home) or _is_shared(start) else start
 
 
-def _root_of(program: str, home: str) -> str:
+def root_of(program: str, home: str) -> str:
     """Return what an installed program needs besides itself: the folder above `bin`, else that of its code."""
     folder = os.path.dirname(program)
     above = os.path.dirname(folder)
@@ -234,6 +248,22 @@ def _root_of(program: str, home: str) -> str:
     if installed and any(os.path.exists(os.path.join(above, name)) for name in ("lib", "pyvenv.cfg")):
         return above
     return _code_root(program, home)
+
+
+def interpreter_of(program: Program) -> str | None:
+    """Return the interpreter that the first line of a script names (`#!`), as a path; None if there is none."""
+    try:
+        with open(program.argv[0], "rb") as file:
+            line = file.readline(_FIRST_LINE)
+    except OSError:
+        return None
+    words = line.removeprefix(b"#!").decode(errors="replace").split() if line.startswith(b"#!") else []
+    if words and os.path.basename(words[0]) == "env":
+        import shutil  # with its archive modules it is half of what a first confined start loads
+
+        named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        return shutil.which(named[0], path=program.env.get("PATH")) if named else None
+    return words[0] if words and os.path.isabs(words[0]) else None
 
 
 def _is_shared(folder: str) -> bool:
@@ -305,6 +335,11 @@ def _found(path: str) -> str | None:
 def is_inside(path: str, folder: str) -> bool:
     """Return True if a path is the folder or is inside it."""
     return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    """Return True if a path is one of these folders or is inside one, links resolved."""
+    return any(is_inside(os.path.realpath(path), os.path.realpath(folder)) for folder in folders)
 
 
 def _holds(folder: str, home: str) -> bool:

@@ -23,11 +23,15 @@ ANSWER_BYTES = 8192  # an error is short
 Access = Literal["read", "write", "network", "sockets"]
 NETWORK = "the network"
 SOCKETS = "Unix sockets"
+OWN_PROCESS = "/proc/self"
 _REFUSED = re.compile(
     rb"EACCES|EPERM|EXDEV|EROFS|permission denied|operation not permitted|cross-device link|read-only file system",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"""['"`](/[^'"`\n]+)['"`]|(?<![\w.:/~-])(/[^\s'"`:,;()\[\]]+)""")
+_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # has another number at the next start
+# What Node answers if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
+_MEMORY_USAGE = "uv_resident_set_memory"
 _WRITES = re.compile(
     r"\b(?:mkdir|rmdir|unlink|rename|symlink|link|create|creating|write|writing|copyfile|truncate)\b", re.IGNORECASE
 )
@@ -117,8 +121,10 @@ class RefusalRecord:
         policy = self.policy
         if policy is None:
             return
+        if _MEMORY_USAGE in line:
+            self.add(Refusal("sockets", OWN_PROCESS))
         named = [quoted or bare for quoted, bare in _PATH.findall(line) if "\0" not in quoted + bare]
-        paths = [os.path.realpath(path) for path in named]
+        paths = [os.path.realpath(path) for path in named if not _PROCESS.match(path)]
         hidden = [path for path in paths if not policy.allows(path, write=False)]
         for path in hidden:
             wants_write = bool(_WRITES.search(line)) or not os.path.lexists(path)
@@ -129,7 +135,8 @@ class RefusalRecord:
     def traced(self) -> tuple[list[str], list[str]]:
         """Return the folders that a trial read in and the files that it wrote; record its refusals in order.
 
-        A file that does not exist was not refused: programs look in many places.
+        A file that does not exist was not refused: programs look in many places. Nor was the terminal, which
+        shells try to open.
         """
         read: dict[str, None] = {}
         written: list[str] = []
@@ -141,7 +148,7 @@ class RefusalRecord:
                     written.append(path)
                 elif os.path.lexists(path):
                     read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
-            elif _is_there(path, write=writes):
+            elif path != "/dev/tty" and _is_there(path, write=writes):
                 refusal = Refusal("write" if writes else "read", path)
                 self.refusals.pop(refusal, None)  # stderr reported it, too: this is its place in the order
                 self.add(refusal)
@@ -152,7 +159,7 @@ class RefusalRecord:
         what = shorten(refusal.what, self.home)
         verb = {"read": "reading ", "write": "writing ", "network": "reaching ", "sockets": "using "}[refusal.access]
         allow = written(refusal.allowed_in(self.confine, self.home))
-        doubt = " (a secret: do not allow it only because the server asks)" if self.is_secret(refusal) else ""
+        doubt = " (protected: do not allow it only because the server asks)" if self.is_secret(refusal) else ""
         return f"Refused {verb}{what}{doubt}. To allow it: {allow}"
 
     def status(self) -> ConfinementStatus:

@@ -1,4 +1,4 @@
-"""One confined start: makes the policy, chooses the way, and serves proxy and socket requests while the server runs.
+"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests meanwhile.
 
 A confinement that cannot be set up raises; only `confine: try` continues without one, and reports it.
 """
@@ -11,17 +11,17 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio.to_thread
 
 from trayapp.confinement import seccomp
+from trayapp.confinement.mechanisms import Mechanism, NoMechanismError, choose_mechanism
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
-from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
+from trayapp.confinement.policy import LinkToSecretError, Policy, Program, interpreter_of, make_policy, root_of
 from trayapp.confinement.proxy import HostProxy, proxy_environment
 from trayapp.confinement.record import NETWORK, SOCKETS, Refusal, RefusalRecord
-from trayapp.confinement.ways import NoWayError, Way, choose
 from trayapp.model.errors import ConnectFailedError
 
 
@@ -36,7 +36,7 @@ class CannotConfineError(ConnectFailedError):
 class Confinement:
     """The inputs of a confined start besides the launch.
 
-    `said`: variables that servers.yaml sets. `package`: the folder of a locked package.
+    `said`: variables that servers.yaml sets. `package`: the folder of a locked package or an unpacked bundle.
     """
 
     record: RefusalRecord
@@ -56,10 +56,12 @@ def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> di
 class ConfinedStart:
     """Starts one confined program. `argv` and `env` are those of its launch, until a wrapper changes them."""
 
-    def __init__(self, record: RefusalRecord, policy: Policy | None, way: Way | None, program: Program) -> None:
+    def __init__(
+        self, record: RefusalRecord, policy: Policy | None, mechanism: Mechanism | None, program: Program
+    ) -> None:
         self._record = record
         self._policy = policy
-        self._way = way
+        self._mechanism = mechanism
         self._program = program
         self._port: int | None = None
         self._variables: dict[str, str] = {}
@@ -70,7 +72,7 @@ class ConfinedStart:
         self._stack = stack
         if self._policy is None:
             return
-        temporary = "/tmp" if self._way == "bubblewrap" else self._program.scratch[1]
+        temporary = "/tmp" if self._mechanism == "bubblewrap" else self._program.scratch[1]
         self._variables = dict.fromkeys(TEMPORARY, temporary)
         network = self._policy.network
         if isinstance(network, tuple):
@@ -82,11 +84,11 @@ class ConfinedStart:
     async def start(self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], **options: Any) -> None:
         """Start the program like `loop.subprocess_exec`. Raises OSError, CannotConfineError."""
         argv, env = self._program.argv, env | self._variables
-        if self._policy is not None and self._way == "landlock":
+        if self._policy is not None and self._mechanism == "landlock":
             await self._start_in_thread(protocol, argv, env, options)
             return
         pipe = subprocess.PIPE
-        if self._policy is not None and self._way == "sandbox-exec":
+        if self._policy is not None and self._mechanism == "sandbox-exec":
             from trayapp.confinement.seatbelt import SANDBOX_EXEC, profile
 
             argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
@@ -117,7 +119,7 @@ class ConfinedStart:
             spawn_confined,
         )
 
-        policy, in_namespaces = self._policy, self._way == "bubblewrap"
+        policy, in_namespaces = self._policy, self._mechanism == "bubblewrap"
         assert policy is not None
         trace = None if in_namespaces else self._record.trace
 
@@ -141,6 +143,17 @@ class ConfinedStart:
                 f"Cannot confine {self._record.server}: the kernel refused ({code})",
                 "It was not started. See what this system can do: multi-mcp doctor",
             ) from None
+        except PermissionError:
+            self._note_interpreter(policy)
+            raise
+
+    def _note_interpreter(self, policy: Policy) -> None:
+        """Record the interpreter of a script that was not started, if it is out of reach."""
+        interpreter = interpreter_of(self._program)
+        for path in dict.fromkeys((interpreter, os.path.realpath(interpreter))) if interpreter else ():
+            root = os.path.realpath(root_of(path, self._program.home))
+            if not policy.allows(root, write=False):
+                self._record.add(Refusal("read", root))
 
     def _note_socket(self, unix: bool) -> None:
         self._record.add(Refusal("sockets", SOCKETS) if unix else Refusal("network", NETWORK))
@@ -161,16 +174,16 @@ async def confining(
     """Prepare the confined start of a program. Raises CannotConfineError."""
     record = confinement.record
     try:
-        way: Way | None
-        way, policy, program = await anyio.to_thread.run_sync(_decide, confinement, argv, cwd, env)
-    except NoWayError as error:
+        mechanism: Mechanism | None
+        mechanism, policy, program = await anyio.to_thread.run_sync(_decide, confinement, argv, cwd, env)
+    except NoMechanismError as error:
         record.way, record.why_open = "open", error.reason
         if record.confine.required:
             record.way = ""
             title = f"Cannot confine {record.server}: {error.reason}"
             hint = f"It was not started. {error.hint}, or write confine: try to start it unconfined"
             raise CannotConfineError(record.server, title, hint) from None
-        way, policy, program = None, None, Program(record.server, argv, cwd, env, (), ())
+        mechanism, policy, program = None, None, Program(record.server, argv, cwd, env, (), ())
     except LinkToSecretError as error:
         title = f"Cannot confine {record.server}: {error}"
         raise CannotConfineError(record.server, title, f"It was not started. Remove {error.path}") from None
@@ -178,20 +191,18 @@ async def confining(
         title = f"Cannot confine {record.server}: {error.strerror}: {error.filename}"
         raise CannotConfineError(record.server, title, "It was not started. Free the folder for it") from None
     async with AsyncExitStack() as stack:
-        start = ConfinedStart(record, policy, way, program)
+        start = ConfinedStart(record, policy, mechanism, program)
         await start.prepare(stack)
         record.policy = policy
-        record.way = way or "open"
+        record.way = mechanism or "open"
         yield start
 
 
 def _decide(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
-) -> tuple[Way, Policy, Program]:
+) -> tuple[Mechanism, Policy, Program]:
     confine = confinement.record.confine
-    if confinement.package is not None:
-        confine = replace(confine, read=(*confine.read, confinement.package))
-    way = choose(confine.network, confine.sockets)
+    mechanism = choose_mechanism(confine.network, confine.sockets)
     scratch = make_scratch(confinement.scratch)
-    program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch)
-    return way, make_policy(confine, program), program
+    program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch, confinement.package)
+    return mechanism, make_policy(confine, program), program
