@@ -10,9 +10,10 @@ from typing import Protocol, TypeVar
 
 
 class Registry(Protocol):
-    """What is served. `url` is set before the first request."""
+    """What is served. `url` is set before the first request. While not `online` no request gets an answer."""
 
     url: str
+    online: bool
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return the content type and the body at a path, or None if there is nothing."""
@@ -30,6 +31,9 @@ def running(registry: R) -> Iterator[R]:
             self.do_GET()
 
         def do_GET(self) -> None:
+            if not registry.online:
+                self.close_connection = True
+                return
             kind, data = registry.answer(self.path) or ("text/plain", None)
             self.send_response(200 if data is not None else 404)
             self.send_header("content-type", kind)

@@ -8,6 +8,9 @@ import io
 import json
 import tarfile
 from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.tools import require
 
 PROGRAM = "#!/usr/bin/env node\nconsole.log({text!r})\n"
 
@@ -17,6 +20,7 @@ class NpmRegistry:
 
     def __init__(self) -> None:
         self.url = ""
+        self.online = True
         self.asked = 0
         self._files: dict[tuple[str, str], bytes] = {}
         self._at: dict[tuple[str, str], float] = {}
@@ -44,6 +48,13 @@ class NpmRegistry:
     def withdraw(self, name: str, version: str) -> None:
         """Have that version no more."""
         del self._files[name, version]
+
+    def env(self, root: Path) -> dict[str, str]:
+        """Return the variables with which npm asks this registry only, and keeps its cache below `root`."""
+        require("npm")
+        settings = root / "npmrc"
+        settings.write_text(f"registry={self.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
+        return {"npm_config_userconfig": str(settings), "npm_config_cache": str(root / "npm-cache")}
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return a package's document or one of its tarballs."""

@@ -69,6 +69,7 @@ class OciRegistry:
 
     def __init__(self) -> None:
         self.url = ""
+        self.online = True
         self._tags: dict[tuple[str, str], bytes] = {}
         self._blobs: dict[str, bytes] = {}
 
@@ -80,8 +81,15 @@ class OciRegistry:
         self._tags[name, tag] = json.dumps(manifest).encode()
         self._keep(self._tags[name, tag])
 
+    def withdraw(self, name: str, tag: str = "latest") -> None:
+        """Have an image no longer, by its tag or by its digest."""
+        manifest = self._tags.pop((name, tag))
+        del self._blobs[f"sha256:{hashlib.sha256(manifest).hexdigest()}"]
+
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """Return a manifest by its tag or digest, or a blob."""
+        """Return a manifest by its tag or digest, a blob, or that this is such a registry."""
+        if path == "/v2/":
+            return "application/json", b"{}"
         name, kind, reference = path.removeprefix("/v2/").rsplit("/", 2)
         data = self._tags.get((name, reference)) if kind == "manifests" else None
         data = data if data is not None else self._blobs.get(reference)

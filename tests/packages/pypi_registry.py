@@ -1,6 +1,6 @@
-"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and a stand-in for machines without uv.
+"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and what lets the real uv use it alone.
 
-Never here: what the real uv makes of it.
+Never here: what uv makes of it.
 """
 
 from __future__ import annotations
@@ -14,46 +14,8 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-# What we use of uv: the newest version of one package with its hash, an environment, a wheel in it.
-UV = r"""#!{python}
-import hashlib, io, json, os, re, sys, urllib.request, venv, zipfile
-from pathlib import Path
+from tests.servers import pypi
 
-words = sys.argv[1:]
-
-def value(option, default=""):
-    return words[words.index(option) + 1] if option in words else default
-
-def files(name):
-    with urllib.request.urlopen(os.environ["UV_DEFAULT_INDEX"] + "/" + name + "/", timeout=10) as answer:
-        return json.load(answer)["files"]
-
-if words[:2] == ["pip", "compile"]:
-    name, _, version = Path(words[2]).read_text().strip().partition("==")
-    until = value("--exclude-newer", "9")
-    found = [one for one in files(name) if one["upload-time"] < until]
-    found = [one for one in found if not version or one["filename"].split("-")[1] == version]
-    if not found:
-        sys.exit("No solution found")
-    best = max(found, key=lambda one: one["filename"])
-    print(name + "==" + best["filename"].split("-")[1] + " \\\n    --hash=sha256:" + best["hashes"]["sha256"])
-elif words[0] == "venv":
-    venv.create(words[-1], symlinks=True)
-elif words[:2] == ["pip", "install"]:
-    text = Path(value("-r")).read_text()
-    name, version, digest = re.search(r"(\S+)==(\S+) .*sha256:(\w+)", text, re.DOTALL).groups()
-    (one,) = [one for one in files(name) if one["filename"].split("-")[1] == version]
-    with urllib.request.urlopen(one["url"], timeout=10) as answer:
-        data = answer.read()
-    if hashlib.sha256(data).hexdigest() != digest:
-        sys.exit("Hash mismatch for " + name)
-    python = Path(value("--python"))
-    (place,) = python.parent.parent.glob("lib/python*/site-packages")
-    zipfile.ZipFile(io.BytesIO(data)).extractall(place)
-    program = python.parent / name
-    program.write_text("#!" + str(python) + "\nfrom " + name + " import main\nmain()\n")
-    program.chmod(0o755)
-"""
 SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
@@ -62,6 +24,7 @@ class PypiRegistry:
 
     def __init__(self) -> None:
         self.url = ""
+        self.online = True
         self._wheels: dict[str, tuple[str, bytes, float]] = {}  # file name -> package, content, time of upload
 
     def publish(self, name: str, version: str, module: str, at: float = 0.0) -> None:
@@ -73,10 +36,15 @@ class PypiRegistry:
         del self._wheels[f"{name}-{version}-py3-none-any.whl"]
 
     def install_uv(self, folder: Path) -> None:
-        """Write a stand-in for uv into a folder."""
-        program = folder / "uv"
-        program.write_text(UV.replace("{python}", sys.executable), "utf-8")
-        program.chmod(0o755)
+        """Put the real uv into a folder."""
+        (folder / "uv").symlink_to(pypi("uv")[0])
+
+    def env(self, root: Path) -> dict[str, str]:
+        """Return the variables with which uv asks this index only, and keeps its cache below `root`."""
+        return {
+            "UV_DEFAULT_INDEX": f"{self.url}/simple", "UV_CACHE_DIR": str(root / "uv-cache"),
+            "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1", "UV_HTTP_RETRIES": "0",
+        }  # fmt: skip
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return a package's page or one of its wheels."""

@@ -1,97 +1,14 @@
-"""The lock over random states of registries, and the command lines that it reads."""
+"""The command lines that the lock reads, its file, and container images."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from trayapp.model.errors import ConnectFailedError
-from trayapp.packages import locks as locks_module
-from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, UnreadableLockError
+from trayapp.packages.lock_file import LockFile, UnreadableLockError
 from trayapp.packages.locks import Locks, read_package
-from trayapp.packages.pypi import PypiRequest
 from trayapp.packages.tools import Tools
-
-
-@dataclass
-class Registry:
-    """A registry with one package: content by version. Versions may go, and content may change."""
-
-    versions: dict[str, str] = field(default_factory=dict)
-    online: bool = True
-
-
-@dataclass
-class FakeRequest:
-    """A Request of that registry. It checks hashes as npm, uv and docker do."""
-
-    registry: Registry
-    spec: str = "npm:demo"
-    pinned: bool = False
-    has_versions: bool = True
-
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
-        if not self.registry.online or not self.registry.versions:
-            raise PackageError("not to be had")
-        version = version or max(self.registry.versions)
-        content = self.registry.versions[version]
-        return LockedPackage("npm", "demo", version, f"hash of {content}", content, now)
-
-    def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        return max(self.registry.versions, default=None)
-
-    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
-        return (folder / "program").is_file()
-
-    def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        found = self.registry.versions.get(locked.version) if self.registry.online else None
-        if f"hash of {found}" != locked.integrity:
-            raise PackageError("changed, withdrawn or offline")
-        (folder / "program").write_text(str(found), "utf-8")
-
-    def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-        return ((folder / "program").read_text("utf-8"),)
-
-
-@pytest.mark.requirement("lock-only")
-def test_nothing_that_is_not_locked_starts_in_a_thousand_random_states(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chance, registry, started, refused = random.Random(23), Registry(), 0, 0
-    monkeypatch.setattr(locks_module, "read_package", lambda argv: FakeRequest(registry))
-    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
-    approved = ""
-    for step in range(1000):
-        what = chance.random()
-        if what < 0.3:
-            registry.versions[f"{len(registry.versions) % 7}"] = f"content {step}"  # a release, or other content
-        elif what < 0.4 and registry.versions:
-            del registry.versions[chance.choice(sorted(registry.versions))]
-        elif what < 0.5:
-            registry.online = not registry.online
-        elif what < 0.55:
-            for folder in (tmp_path / "store").glob("*/program"):
-                folder.unlink()
-        elif what < 0.6 and registry.online and registry.versions:  # an update that the user agreed to
-            one = FakeRequest(registry).resolve(Tools({}), step)
-            kept.file.put("s", "npm:demo", one)
-            approved = one.content
-            kept.clean()
-        locked = kept.file.find("s", "npm:demo")
-        try:
-            (content,) = kept.argv("s", ("npx", "demo"), Tools({}), scripts=True)
-        except ConnectFailedError:
-            refused += 1
-            continue
-        started += 1
-        approved = approved if locked else content
-        assert content == approved == kept.file.find("s", "npm:demo")[0].content
-    assert started > 100
-    assert refused > 20
 
 
 @pytest.mark.parametrize(
@@ -151,51 +68,6 @@ def test_a_lock_file_that_cannot_be_read_starts_nothing(text: str, tmp_path: Pat
     with pytest.raises(UnreadableLockError, match="Restore the file"):
         Locks(LockFile(path), tmp_path / "store").argv("s", ("npx", "demo"), Tools({}), scripts=True)
     assert path.read_text("utf-8") == text
-
-
-UV = """#!/bin/sh
-case "$1 $2" in
-"pip compile") printf 'demo==%s \\\\\n    --hash=sha256:aa \\\\\n    --hash=sha256:bb\n' "$DEMO" ;;
-"venv --quiet") mkdir -p "$3/bin" ;;
-"pip install") [ -z "$BAD" ] || { echo "Hash mismatch for demo" >&2; exit 1; }
-    printf '#!/bin/sh\n' > "$(dirname "${!#}")/demo" ;;
-esac
-"""
-
-
-@pytest.mark.requirement("lock-only")
-def test_a_package_of_pypi_is_installed_by_its_hashes(tmp_path: Path) -> None:
-    """By a uv of ours that says what uv says; the real one is tried by hand."""
-    program = tmp_path / "uv"
-    program.write_text(UV.replace("#!/bin/sh\ncase", "#!/bin/bash\ncase", 1), "utf-8")
-    program.chmod(0o755)
-    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DEMO": "1.0"}
-    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
-    with pytest.raises(ConnectFailedError, match=r"demo==1\.0 changed"):
-        kept.argv("s", ("uvx", "demo"), Tools(env | {"BAD": "1"}), scripts=True)
-    started, *rest = kept.argv("s", ("uvx", "demo", "word"), Tools(env | {"DEMO": "2.0"}), scripts=True)
-    assert Path(started).is_file()
-    assert rest == ["word"]
-    (one,) = kept.file.find("s", "pypi:demo")
-    assert (one.version, one.integrity) == ("1.0", "sha256:aa sha256:bb")
-    assert isinstance(read_package(("uvx", "demo")), PypiRequest)
-
-
-@pytest.mark.requirement("lock-only")
-def test_a_server_that_was_renamed_starts_what_was_locked_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry, present = Registry({"1": "old"}), {"before", "beside"}
-    monkeypatch.setattr(locks_module, "read_package", lambda argv: FakeRequest(registry))
-    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store", configured=lambda: present)
-    assert kept.argv("before", ("x",), Tools({}), scripts=True) == ("old",)
-    registry.versions["2"] = "new"
-    assert kept.argv("beside", ("x",), Tools({}), scripts=True) == ("new",)  # a server of its own
-    present.remove("before")
-    present.add("after")
-    registry.online = False
-    assert kept.argv("after", ("x",), Tools({}), scripts=True) == ("old",)
-    assert [one.version for one in kept.file.find("after", "npm:demo")] == ["1"]
 
 
 DOCKER = """#!/bin/sh

@@ -13,7 +13,6 @@ import pytest
 
 from tests.packages.loopback import running
 from tests.packages.npm_registry import NpmRegistry
-from tests.tools import require
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.lock_file import LockFile
 from trayapp.packages.locks import Locks, read_package
@@ -26,24 +25,21 @@ class World:
     """A user with npm, a registry, and our lock file."""
 
     def __init__(self, root: Path, registry: NpmRegistry) -> None:
-        require("npm")
         self.registry = registry
         self.root = root
-        self.locks = Locks(LockFile(root / "servers.lock"), root / "store")
-        home = root / "home"
-        home.mkdir()
-        (home / ".npmrc").write_text(f"registry={registry.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
-        self.env = {"HOME": str(home), "PATH": os.environ["PATH"], "npm_config_cache": str(root / "npm")}
+        self.configured = {"s"}
+        self.locks = Locks(LockFile(root / "servers.lock"), root / "store", configured=lambda: self.configured)
+        self.env = {"HOME": str(root), "PATH": os.environ["PATH"]} | registry.env(root)
 
-    def start(self, line: tuple[str, ...] = LINE, **env: str) -> str:
+    def start(self, line: tuple[str, ...] = LINE, server: str = "s", **env: str) -> str:
         """Return what the server prints that is started for a command line."""
-        argv = self.locks.argv("s", line, Tools(self.env | env), scripts=True)
+        argv = self.locks.argv(server, line, Tools(self.env | env), scripts=True)
         return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
 
     def forget_files(self) -> None:
         """Lose all that was fetched, as on another machine."""
         shutil.rmtree(self.locks.store)
-        shutil.rmtree(self.root / "npm")
+        shutil.rmtree(self.root / "npm-cache")
 
 
 @pytest.fixture
@@ -112,6 +108,25 @@ def test_without_its_registry_a_package_is_not_locked(world: World) -> None:
     assert list(world.locks.file.all()) == []
 
 
+@pytest.mark.requirement("lock-update", "lock-offline")
+def test_going_back_asks_no_registry_and_runs_no_package_tool(world: World) -> None:
+    assert world.start() == "one"
+    (first,) = world.locks.file.find("s", "npm:demo")
+    request = read_package(LINE)
+    assert request is not None
+    world.registry.publish("demo", "2.0.0", "two")
+    world.locks.file.put("s", request.spec, request.resolve(Tools(world.env), time.time()))
+    assert world.start() == "two"
+    world.locks.clean()
+    asked = world.registry.asked
+    world.locks.file.put("s", request.spec, first)
+    node = world.root / "bin"
+    node.mkdir()
+    (node / "node").symlink_to(shutil.which("node") or "")
+    assert world.start(PATH=str(node)) == "one"
+    assert world.registry.asked == asked
+
+
 @pytest.mark.requirement("lock-update")
 def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
     world.start()
@@ -128,3 +143,16 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
     assert world.start() == "old enough"
     assert [kept.version for kept in world.locks.file.find("s", "npm:demo")] == ["1.1.0", "1.0.0"]
     assert request.newest(Tools(world.env), now - 3 * day, newer) is None
+
+
+@pytest.mark.requirement("lock-only")
+def test_a_server_that_was_renamed_starts_what_was_locked_for_it(world: World) -> None:
+    world.configured |= {"beside"}
+    assert world.start() == "one"
+    world.registry.publish("demo", "2.0.0", "two")
+    shutil.rmtree(world.root / "npm-cache")
+    assert world.start(server="beside") == "two"  # a server of its own
+    world.configured = {"after", "beside"}
+    world.registry.online = False
+    assert world.start(server="after") == "one"
+    assert [one.version for one in world.locks.file.find("after", "npm:demo")] == ["1.0.0"]

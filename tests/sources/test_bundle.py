@@ -53,7 +53,7 @@ def test_every_version_of_the_schema_is_read(version: str, key: str) -> None:
     source = source_of(document)
     assert (source.name, source.description) == ("demo-bundle", "Reads things.")
     assert source.entry == {"command": "python", "args": [f"{FOLDER}/server/main.py"], "cwd": FOLDER}
-    assert source.kind == "a bundle, demo-bundle 1.2.3 by An Author (sha256 abababababababab)"
+    assert source.kind == "a bundle, demo-bundle 1.2.3 by An Author (sha256 abababababababab; not signed)"
 
 
 LAUNCHES = [

@@ -27,6 +27,7 @@ ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
 _ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server
 _INPUT = re.compile(r"\$\{input:([^}]+)\}")
 _FOLDER = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|workspaceRoot|userHome|pathSeparator|/)\}")
+_ASKED = ("${workspaceFolder}", "${workspaceRoot}")
 _PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
 _BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
 _PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
@@ -71,6 +72,7 @@ class Context:
     folder: Path | None = None
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     windows: bool = False
+    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,10 @@ def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None
             return None  # a Zed extension that starts its server itself
         raise ValueError("it has neither command nor url")
     texts = json.dumps(entry, ensure_ascii=False, default=str)
-    if context.folder is None and (places := workspace_places(texts)):
+    places = workspace_places(texts) if context.folder is None else []
+    if context.asks_folder:
+        places = [place for place in places if place not in _ASKED]
+    if places:
         raise ValueError(f"{places[0]} has no meaning outside a workspace; write the folder itself")
     return ConvertedEntry(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
 
@@ -264,8 +269,9 @@ class _EntryReader:
             self._take("tools")
             entry |= {"tools": known} if (known := _known_switches(tools)) else {}
         listed = tools if isinstance(tools, list) and "*" not in tools else None
-        include = self._take(*_INCLUDE) or listed
-        exclude = self._take(*_EXCLUDE)
+        switches = tools if isinstance(tools, Mapping) else {}  # Hermes: {include: [...], exclude: [...]}
+        include = self._take(*_INCLUDE) or listed or _names(switches.get("include"))
+        exclude = self._take(*_EXCLUDE) or _names(switches.get("exclude"))
         entry |= {"include_tools": include} if include else {}
         entry |= {"exclude_tools": exclude} if exclude else {}
 
@@ -295,13 +301,17 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
 
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a mapping of tools without keys that mean nothing here (Codex keeps approvals there)."""
-    plain = {name: switch for name, switch in tools.items() if not isinstance(switch, Mapping)}
+    plain = {name: switch for name, switch in tools.items() if not isinstance(switch, Mapping | list)}
     known = {
         name: {key: value for key, value in switch.items() if key in TOOL_KEYS | TOOL_NOTES}
         for name, switch in tools.items()
         if isinstance(switch, Mapping)
     }
     return plain | {name: switch for name, switch in known.items() if switch}
+
+
+def _names(listed: Any) -> list[str]:
+    return [str(name) for name in listed] if isinstance(listed, list) else []
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

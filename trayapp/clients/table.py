@@ -190,8 +190,9 @@ CLIENTS: tuple[Client, ...] = (
         project=((".gemini/settings.json", ("mcpServers",)),),
         restart="restart", max_name=63, own_command="gemini mcp add --scope user",
     ),
-    # https://docs.windsurf.com/windsurf/cascade/mcp (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the
-    # editor is Devin Desktop: this file is its Cascade agent's, new tabs run the agent of the next row.
+    # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
+    # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: this file is its
+    # Cascade agent's, new tabs run the agent of the next row.
     Client(
         "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
         restart="reload", max_tools=100,
@@ -235,7 +236,8 @@ CLIENTS: tuple[Client, ...] = (
     ),
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
     # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have one file a server, YAML or JSON, in
-    # .continue/mcpServers; the user's config.yaml holds for all workspaces, so ours stands there)
+    # .continue/mcpServers; the user's config.yaml holds for all workspaces, so ours stands there). Its CLI reads no
+    # other file: https://github.com/continuedev/continue/issues/12254
     Client(
         "continue", "Continue", _all("{home}/.continue/config.yaml"), _stdio,
         ("mcpServers",), yaml_file.LISTED, "YAML",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import stat
@@ -25,6 +26,7 @@ LARGEST_FILE = 1 << 30  # bytes of the archive
 LARGEST = 2 << 30  # bytes of all that is unpacked
 MOST_FILES = 200_000
 MANIFEST_LARGEST = 1 << 20  # bytes
+SIGNATURE_END = b"MCPB_SIG_END"  # CLI.md of github.com/modelcontextprotocol/mcpb: appended to the archive
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 CHUNK = 1 << 20
 _METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
@@ -43,12 +45,16 @@ class BadBundleError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class BundleArchive:
-    """A checked archive. `sha256` is the hash of the file; `files` are the paths inside it, with `/`."""
+    """A checked archive. `sha256` is the hash of the file; `files` are the paths inside it, with `/`.
+
+    `signed`: it carries a signature, which nobody has verified.
+    """
 
     path: Path
     sha256: str
     manifest: bytes
     files: frozenset[str]
+    signed: bool = False
 
     def locked(self, name: str, version: str, now: float) -> LockedPackage:
         """Return the bundle as servers.lock names it."""
@@ -80,7 +86,7 @@ def read_archive(path: Path) -> BundleArchive:
         entry = next(one for one in archive.infolist() if _plain(one.filename) == MANIFEST)
         if entry.file_size > MANIFEST_LARGEST:
             raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
-        return BundleArchive(path, _sha256(file), archive.read(entry), frozenset(names))
+        return BundleArchive(path, _sha256(file), archive.read(entry), frozenset(names), _is_signed(file))
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
@@ -171,6 +177,12 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> Non
         shutil.copyfileobj(source, target, CHUNK)
     if sys.platform != "win32":
         path.chmod(0o700 if entry.external_attr >> 16 & 0o111 else 0o600)
+
+
+def _is_signed(file: BufferedReader) -> bool:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line may end behind it
+    return file.read().rstrip().endswith(SIGNATURE_END)
 
 
 def _sha256(file: BufferedReader) -> str:

@@ -22,6 +22,7 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4")
 TYPES = ("node", "python", "binary", "uv")
 KINDS: tuple[ValueKind, ...] = ("string", "number", "boolean", "directory", "file")
 TOOLS_MOST = 1000
+SIGNED, UNSIGNED = "signed, but multi-mcp does not verify signatures", "not signed"
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _CONFIG = "user_config."
@@ -70,8 +71,11 @@ def read_manifest(data: bytes) -> Manifest:
     return Manifest(name, version, document)
 
 
-def read_bundle(manifest: Manifest, place: BundlePlace, digest: str) -> Source:
-    """Return the server of a bundle that will lie in that place. Raises UnclearSourceError."""
+def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: bool = False) -> Source:
+    """Return the server of a bundle that will lie in that place. Raises UnclearSourceError.
+
+    `signed`: it carries a signature. It is not verified, and the user is told so.
+    """
     document = manifest.document
     platforms = _strings(_table(document, "compatibility"), "platforms")
     if platforms and place.platform not in platforms:
@@ -87,7 +91,7 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str) -> Source:
     return Source(
         name_of_package("-".join(manifest.name.lower().split())),
         entry,
-        f"a bundle, {manifest.name} {manifest.version}{by} (sha256 {digest[:16]})",
+        f"a bundle, {manifest.name} {manifest.version}{by} (sha256 {digest[:16]}; {SIGNED if signed else UNSIGNED})",
         tuple(wants),
         (),
         _text(document, "description"),

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from trayapp.config.read.command import split_command
 from trayapp.sources.documents import read_document, without_cmd
-from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, package_of, wanted
+from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, package_of, wanted, with_passed
 
 RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
@@ -27,12 +27,21 @@ _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
-    r"""(?:export\s+|\$env:|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
+    r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")|(?:export\s+|\$env:|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
     re.IGNORECASE,
 )
+_CHECKS = re.compile(
+    r"[\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
+)  # beside a line that adds
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
-_PLACE = re.compile(r"<[A-Za-z][\w.-]*>")  # the author's `<REPO>`, not a redirection
-_LEFT_OUT = re.compile(r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$")  # `npx ... mcp`, `add [-e KEY=VALUE ...]`
+_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
+_SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
+# `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
+_LEFT_OUT = re.compile(
+    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$|^(?:\[(?:flags|options|arg(?:ument)?s|command)\]|<(?:sub)?command>)$"
+)
+# PowerShell's variables, cmd's line that goes on.
+_WINDOWS = re.compile(r"\$env:|\^\r?\n", re.IGNORECASE)
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
@@ -45,6 +54,17 @@ _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help",
 ))  # fmt: skip
+_SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
+_SETUP_OPTION = re.compile(r"--(?:init|setup|install|configure|login)(?:=.*)?")
+_HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
+# The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
+_CLIENT_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude", "@openai/codex": "codex", "@google/gemini-cli": "gemini",
+    "@qwen-code/qwen-code": "qwen", "@github/copilot": "copilot",
+}  # fmt: skip
+
+
+LINES_MOST = 20  # that add servers to clients
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -52,23 +72,48 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", text)
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     lines = [line for line in lines if line and not line.startswith(("#", "//"))]
+    starting = [line for line in lines if not _CHECKS.fullmatch(line)]
+    lines = starting if any(map(is_command_line, starting)) else lines
     settings = {}
     while len(lines) > 1 and (setting := _SETTING.fullmatch(lines[0])) is not None:
-        settings[setting["name"]] = setting["plain"] or setting["quoted"] or ""
+        settings[setting["name"] or setting["inside"]] = setting["plain"] or setting["quoted"] or setting["all"] or ""
         lines.pop(0)
+    if len(lines) > 1 and not settings and (added := _added(lines, home, windows)):
+        return added
     if len(lines) != 1:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    if "$env:" in text.lower():  # PowerShell: a backslash is a part of a path
+    if _WINDOWS.search(text):  # a backslash is a part of a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
+    _refuse_http(settings)
     return [_with_env(one, settings) for one in found] if settings else found
+
+
+def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
+    """Return the servers that lines of clients add, each once; none if a line adds none, or two differ in one name."""
+    if len(lines) > LINES_MOST or not all(_program(line.split(None, 1)[0]) in _ADDERS for line in lines):
+        return []
+    found: dict[str, Source] = {}
+    with suppress(UnclearSourceError):
+        for one in (one for line in lines for one in _of_line(line, home, windows=windows)):
+            if found.setdefault(one.name, one).entry != one.entry:
+                return []
+        return list(found.values())
+    return []
+
+
+def _refuse_http(env: Mapping[str, str]) -> None:
+    """Raise UnclearSourceError if a variable tells the server to speak HTTP."""
+    if any("TRANSPORT" in name.upper() and value.lower() in _HTTP for name, value in env.items()):
+        raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
 
 
 def _with_env(source: Source, env: Mapping[str, str]) -> Source:
     """Return a source with the variables that the lines before its command set."""
     if "command" not in source.entry:
         return source
-    entry = source.entry | {"env": {**env, **source.entry.get("env", {})}}
+    own = {name: value for name, value in source.entry.get("env", {}).items() if value or name not in env}
+    entry = source.entry | {"env": {**env, **own}}
     return replace(source, entry=entry, wants=wanted(entry))
 
 
@@ -77,6 +122,7 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     words = [words[0], *(f"{home}{word[1:]}" if word.startswith("~/") else word for word in words[1:])]  # as a shell
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
+    words = _without_package(words)
     adder = _ADDERS.get(_program(words[0])) or (_client(f"{words[0]} mcp add") if _adds(words) else None)
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
@@ -84,6 +130,14 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
         if words[1:2] in _OWN_VERBS or (words[1:2] == ["mcp"] and words[2:3] not in _SERVES):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     return [_runs(words, line)]
+
+
+def _without_package(words: Sequence[str]) -> list[str]:
+    """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`."""
+    package = package_of(list(words)) if _program(words[0]) in ("npx", "bunx", "pnpx") else ""
+    client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
+    behind = list(words[words.index(package) + 1 :]) if client and package in words else []
+    return [client, *behind] if client and behind[:1] == ["mcp"] else list(words)
 
 
 def _logical_lines(text: str) -> list[str]:
@@ -105,7 +159,10 @@ def _with_variables(line: str) -> str:
     """Return a line with the shell's `$NAME` as our `${NAME}`; in single quotes it is plain text."""
     parts = re.split(r"('[^']*')", line)
     return "".join(
-        part if part.startswith("'") else re.sub(r"(?<![\\$])\$([A-Za-z_]\w*)(?!:)", r"${\1}", part) for part in parts
+        part
+        if part.startswith("'")
+        else re.sub(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)", r"${\1}", part.replace("$(pwd)", "${PWD}"))
+        for part in parts
     )
 
 
@@ -147,8 +204,9 @@ def _program(word: str) -> str:
 def _words(line: str) -> list[str]:
     if _SHELL.search(_PLACE.sub("", _without_quoted(line))):
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
+    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # one word
     try:
-        words = split_command(line, exists=lambda path: False, windows=False)
+        words = [word.replace("\0", " ") for word in split_command(line, exists=lambda path: False, windows=False)]
     except ValueError as error:
         raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
     words = words[: words.index("#")] if "#" in words else words
@@ -192,23 +250,51 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
+    if program in ("docker", "podman") and words[1:2] == ["run"]:
+        words = _without_terminal(words)
     if program in ("docker", "podman") and words[1:2] == ["run"] and not _keeps_stdin_open(words[2:]):
         raise UnclearSourceError(
             "This container does not read its input, so it is no stdio server",
             "Add -i behind run, or start it and add its address",
         )
-    if re.search(r" --transport[ =](?:streamable-?)?http\b| --transport[ =]sse\b", line) and "://" not in line:
+    speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in _HTTP for word in words[2:])
+    if speaks and not any(word.startswith(("http://", "https://")) for word in words):  # a bridge has an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
+    _refuse_http(env)
     if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
         raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
     package = package_of(words)
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
-    if behind and behind[0] in _SETUP_VERBS:
-        raise UnclearSourceError(f"{package} {behind[0]} starts no server", "Paste the command that starts it")
+    if setup := _setup_verb(behind):
+        raise UnclearSourceError(f"{package} {setup} starts no server", "Paste the command that starts it")
     if any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
-    entry: Entry = {"command": words[0], "args": words[1:]} | ({"env": env} if env else {})
+    entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))
+
+
+def _setup_verb(behind: Sequence[str]) -> str:
+    """Return the word behind a package that makes it set something up or print something; "" for a server."""
+    for at, word in enumerate(behind):
+        if _SETUP_OPTION.fullmatch(word) or (at == 0 and word in _SETUP_VERBS):
+            return word
+        if at < 2 and (word in _SETUP_LATER or word.endswith(("-setup", "-install", "-init", "-login"))):
+            return word
+    return ""
+
+
+def _without_terminal(words: Sequence[str]) -> list[str]:
+    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError for a service of its own."""
+    image = package_of(list(words))
+    end = words.index(image) if image in words else len(words)
+    if {"-d", "--detach"} & {*words[:end]}:
+        raise UnclearSourceError("This container runs in the background", "Start it, and add its address instead")
+    options = [re.sub(r"(?<=^-)([a-su-z]*)t([a-su-z]*)$", r"\1\2", word) for word in words[:end] if word != "--tty"]
+    if options == list(words[:end]):
+        return list(words)
+    if any(re.fullmatch(r"-p|--publish(?:=.*)?|-p\d.*", word) for word in options):
+        raise UnclearSourceError("This container wants a terminal and a port", "Start it, and add its address instead")
+    return [*(word for word in options if word != "-"), *words[end:]]
 
 
 def _keeps_stdin_open(words: Sequence[str]) -> bool:
@@ -223,16 +309,19 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     """Read the words after `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
     if words[:1] == ["add-json"]:
         plain = _positional(words[1:], {"-s", "--scope"})
-        if len(plain) != 2:
+        text = next((word for word in plain if word.lstrip().startswith("{")), "")
+        if not text or plain[0] == text:
             raise UnclearSourceError(f"{kind}: add-json takes a name and JSON", "Paste the whole line, in its quotes")
-        (one,) = read_document(plain[1], kind, home, windows=windows)
+        (one,) = read_document(text, kind, home, windows=windows)
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
     if words[:1] not in (["add"], ["a"]):
         return None
     given = _AddOptions(words[1:])
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
-    url = given.named("--url") or next((word for word in rest[:1] if _is_address(word)), "")
+    remote = given.named("-t", "--transport", "--type") in _HTTP
+    addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
+    url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
     entry: Entry
     if url:
@@ -252,7 +341,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
-        entry = entry if windows else without_cmd(entry)
+        entry = with_passed(entry if windows else without_cmd(entry))
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 
@@ -296,11 +385,25 @@ class _AddOptions:
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
                     words.remove("--")  # the first one ends the client's options, wherever it is
-                self.plain += [word, *words]  # words of the server's command
+                    self.plain += [word, *words]  # words of the server's command
+                else:
+                    self.plain += self._without_options_at_end([word, *words])
                 self._hoist()
                 return
             elif not word.startswith("-"):
                 self.plain.append(word)
+
+    def _without_options_at_end(self, words: list[str]) -> list[str]:
+        """Take the client's options behind the server's command, which no `--` sets apart."""
+        while len(words) > 2:
+            name, value = words[-2:]
+            scope = name in ("-s", "--scope") and value in ("user", "local", "project", "global")
+            env = name in _ENV and _ASSIGNMENT.fullmatch(value) and not {"docker", "podman"} & {*self.plain, *words}
+            if not scope and not env:
+                break
+            self._given.setdefault(name, []).insert(0, value)
+            words = words[:-2]
+        return words
 
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,22 @@ from trayapp.clients.conversion import Context, asked_inputs, convert, inputs_of
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
-from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted
+from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted, with_passed
 
 # Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {
     "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
+# Of a client that is not known.
+_OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
+_LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
-DEEPEST = 3  # levels above the servers: {"mcp": {"servers": {...}}} has two
+_NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
+DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
 
 def read_document(
@@ -44,7 +48,7 @@ def _source(
 ) -> Source:
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
-    context = Context(client, home, None, inputs, windows)
+    context = Context(client, home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
     except ValueError as error:
@@ -53,11 +57,14 @@ def _source(
         raise UnclearSourceError(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
-    entry = made.entry if windows else without_cmd(made.entry)
+    entry = with_passed(made.entry if windows else without_cmd(made.entry))
+    left_out = made.left_out
+    if "url" in entry and "env" in entry:  # nothing starts that would read it
+        entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
-    return Source(name or name_for(entry), entry, kind, wants, made.left_out)
+    return Source(name or name_for(entry), entry, kind, wants, left_out)
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +78,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 def _parsed(text: str) -> tuple[dict[str, Any], str]:
     """Return the parsed text and its format. Raises UnclearSourceError."""
     text = text.strip().removesuffix(";")
-    if text[:1] in '{"[' and not re.match(r"\[[\w.\"' -]+\]\s*(?:\n|$)", text):
+    if text[:1] in '{"[' and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
         return _json(text), "JSON"
     if re.search(r"(?m)^\s*\[", text):
         try:
@@ -87,11 +94,17 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
+    text = _LEFT_OUT.sub("{}", text)
+    if re.match(r"\[\s*\{", text):
+        text = f'{{"mcpServers": {text}}}'
     tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
     if text.startswith("{") and text.rstrip().endswith("},"):
         tries.append(text.rstrip(", \n"))
     if text.startswith('"'):
         tries.append("{" + text)  # the outer closing brace was copied, too
+    if tries and (named := _NAMED_IN_LIST.search(tries[0])):  # `"context_servers": ["x": {...}]`
+        end = tries[0].rindex("]")
+        tries.append(f"{tries[0][: named.start()]}{{{tries[0][named.end() : end]}}}{tries[0][end + 1 :]}")
     missing = text.count("{") - text.count("}")
     if missing > 0 and tries:
         tries.append(tries[0] + "}" * missing)
@@ -128,7 +141,11 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
     held = _held(document, DEEPEST)
     if held is not None:
         key, servers = held
-        client = "opencode" if key == "mcp" and any(_is_local(raw) for raw in servers.values()) else _HOLDERS[key]
+        client = (
+            "opencode"
+            if key == "mcp" and any(_is_local(raw) for raw in servers.values())
+            else _HOLDERS.get(key, "cursor")
+        )
         yield from ((str(name), _flat(raw), client) for name, raw in servers.items())
         return
     if document and all(_is_server(raw) for raw in document.values()):
@@ -137,17 +154,44 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
 
 def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, Any]] | None:
     """Return the key and value of the first holder of servers, searching this many levels."""
-    for key in _HOLDERS:
+    for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
         inside = document.get(key)
-        if isinstance(inside, Mapping) and inside and all(_is_server(raw) for raw in inside.values()):
-            return key, inside
+        if isinstance(inside, list):
+            inside = _by_name(inside)
+        if isinstance(inside, Mapping):
+            inside = {name: raw for name, raw in inside.items() if not _is_elided(raw)}
+            if inside and all(_is_server(raw) for raw in inside.values()):
+                return key, inside
     if levels:
-        for inside in document.values():
+        values = (one for value in document.values() for one in (value if isinstance(value, list) else [value]))
+        for inside in values:
             if isinstance(inside, Mapping) and not _is_server(inside):
                 found = _held(inside, levels - 1)
                 if found is not None:
                     return found
     return None
+
+
+def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
+    """Return servers that hold their names inside, by name; None if they are no servers, or have no names apart."""
+    items = [one for one in listed if not isinstance(one, str)]  # a name refers to a server defined elsewhere
+    servers = [next(iter(one.items())) if _is_holder(one) else (_own_name(one), one) for one in items]
+    named = {str(name): one for name, one in servers}
+    return named if len(named) == len(items) else None
+
+
+def _is_elided(raw: Any) -> bool:
+    """Return True for a server that the author only hints at: `{}`, `{"...": "as above"}`."""
+    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {"...", "\u2026"})
+
+
+def _is_holder(item: Any) -> bool:
+    """Return True for `{NAME: {...}}`, an item of a list that names one server."""
+    return isinstance(item, Mapping) and len(item) == 1 and all(_is_server(one) for one in item.values())
+
+
+def _own_name(item: Any) -> str:
+    return str(item.get("name") or item.get("id") or "") if isinstance(item, Mapping) else ""
 
 
 def _is_server(raw: Any) -> bool:

@@ -11,8 +11,10 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,32 +29,81 @@ from trayapp.sources.documents import read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Entry, Source, UnclearSourceError, Variable, name_for, wanted
 
+PARTS_MOST = 20  # snippets that are looked for in a text for people
 SCHEMES = ("cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "multi-mcp")
 _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add)\?"
 )
+_NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
+_FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # of a file of instructions for an agent
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
-_DOCUMENT = re.compile(r"""\A\s*(?:[{"]|\[[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)""")
+_DOCUMENT = re.compile(
+    r"""\A\s*(?:[{"]|\[\s*\{|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
+)
 
 
 def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
     """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError."""
-    found = _recognized(text, home, windows=windows)
-    return [replace(one, name=short_name(one.name)) if is_registry_name(one.name) else one for one in found]
+    _refuse_unreadable(text)
+    try:
+        found = _recognized(text, home, windows=windows)
+    except UnclearSourceError:
+        found = _in_parts(text, home, windows=windows)
+        if not found:
+            raise
+    return [replace(one, name=_plain_name(one.name)) for one in found]
 
 
-def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
+def _plain_name(name: str) -> str:
+    return short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name)
+
+
+def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
+    """Return the servers of the snippets inside a text for people, if all of them name the same; else none."""
+    read: list[list[Source]] = []
+    for part in islice(_parts(text), PARTS_MOST):
+        with suppress(UnclearSourceError):
+            read.append(_recognized(part, home, windows=windows))
+    same = all(_launches(one) == _launches(read[0]) for one in read)
+    return read[0] if read and same else []
+
+
+def _launches(found: list[Source]) -> list[tuple[str, Entry]]:
+    return [(one.name, {key: value for key, value in one.entry.items() if key != "type"}) for one in found]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield each block in a fence; without fences each object that begins and ends at the start of a line."""
+    lines = text.splitlines()
+    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
+    if len(fences) > 1:
+        yield from ("\n".join(lines[first + 1 : last]) for first, last in zip(fences[::2], fences[1::2], strict=False))
+        return
+    first = None
+    for at, line in enumerate(lines):
+        if first is None and line.startswith("{"):
+            first = at
+        if first is not None and line.rstrip(" ,;") == "}":
+            yield "\n".join(lines[first : at + 1])
+            first = None
+
+
+def _refuse_unreadable(text: str) -> None:
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
         raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
+
+
+def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
     text = _COMMENTS.sub("", text)
+    text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
     if not text:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")
     if is_link(text):
@@ -143,6 +194,9 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = read_document(_decoded(query["config"][0]), kind, home, windows=windows, inputs=_inputs(query))
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
+    elif "command" in query:  # an entry whose keys are parameters of the link
+        keys = {key: _json_or_text(query[key][0]) for key in ("command", "args", "env") if key in query}
+        found = read_document(json.dumps(keys), kind, home, windows=windows, inputs=_inputs(query))
     elif "url" in query:
         entry: Entry = {"url": query["url"][0]}
         found = [Source(name_for(entry), entry, kind, wanted(entry))]
@@ -152,6 +206,13 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         one = found[0]
         return [Source(name, one.entry, kind, one.wants, one.left_out)]
     return found
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text) if text.startswith(("[", "{")) else text
+    except ValueError:
+        raise UnclearSourceError("The link's configuration cannot be decoded", "Copy the whole link") from None
 
 
 def _inputs(query: Mapping[str, list[str]]) -> dict[str, Mapping[str, Any]]:
@@ -169,7 +230,8 @@ def _decoded(text: str) -> str:
         return unquote(text)
     raw = unquote(text).replace(" ", "+").translate(str.maketrans("-_", "+/"))
     try:
-        return base64.b64decode(raw + "=" * (-len(raw) % 4), validate=True).decode()
+        decoded = base64.b64decode(raw + "=" * (-len(raw) % 4), validate=True).decode()
+        return unquote(decoded) if decoded.startswith("%7B") else decoded
     except (binascii.Error, ValueError):
         raise UnclearSourceError("The link's configuration cannot be decoded", "Copy the whole link") from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.config.urls import unsafe_url
-from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable, name_of_package
+from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable, name_of_package, package_of
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
@@ -135,12 +135,20 @@ def _package(part: Input) -> Way | None:
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
         words = [_Filled(package) if word.text == identifier else word for word in own]
     else:
-        words = [*own, _Filled(package)]
+        before = _before_package(runner, own)  # some authors write words of the server there
+        words = [*own[:before], _Filled(package), *own[before:]]
     words += behind
     entry: Entry = {"command": runner, "args": [word.text for word in words]}
     wants = [one for at, word in enumerate(words) for one in word.variables(("args", at))]
     _add_inputs(entry, "env", env, wants)
     return entry, f"{kind} package", wants
+
+
+def _before_package(runner: str, own: Sequence[_Filled]) -> int:
+    """Return how many runtime arguments are the runner's: those before a word that it would take for the package."""
+    texts = [word.text for word in own]
+    taken = package_of([runner, *texts])
+    return texts.index(taken) if taken in texts and "--from" not in texts else len(texts)
 
 
 def _remote(part: Input) -> Way | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -25,22 +26,38 @@ LONGEST_NAME = 60
 _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{1,80}> | \{\{[^{}]{1,80}\}\} | \[[^\[\]]{1,80}\] | \.\.\. | x{3,} | \*{3,} | changeme | todo
-    | (?:your|my|insert|enter|replace|put|add|paste)[ _-](?:[\w-]+[ _-]?){1,8} | [\w-]*[_-]here
+    | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
+    | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)
+    | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026)
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
-    r"<<[^<>]{1,80}>>|<[A-Za-z][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]"
+    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\$\{(?:workspaceFolder|workspaceRoot|PWD)\}"
+    r"|(?<![\w./~-])/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
 )
+_FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{3,}(?![a-z0-9])"
     r"|(?<![a-z0-9])user(?:name)?:pass(?:word|wd)?@"
 )
+# "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
+# addresses of mail by RFC 2606.
+_EXAMPLE_ELSEWHERE = re.compile(
+    "(?i)你的|您的|路径|密钥|あなたの|경로|여기에"
+    r"|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
+    r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
+)
+# RFC 2606, and hosts that authors name like it; a plain `url` of this form is kept.
+_EXAMPLE_ADDRESS = re.compile(
+    r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
+)
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\_-])?(?:path[/\\_-]to)\b.*"
+    r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
     r"|(?:[A-Z]:)?[/\\]your\b.*"
     r"|(?:[A-Z]:)?[/\\](?:Users|home)[/\\](?:you|user|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
@@ -132,6 +149,21 @@ class Source:
     more_tools: bool = False  # it has others, too
 
 
+def with_passed(entry: Entry) -> Entry:
+    """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside."""
+    names = [name for name in _passed(entry) if name not in (entry.get("env") or {})]
+    return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
+
+
+def _passed(entry: Mapping[str, Any]) -> list[str]:
+    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    if PurePosixPath(words[0]).name not in ("docker", "podman") or (image := package_of(words)) not in words:
+        return []
+    options = words[: words.index(image)]
+    named = [name for option, name in pairwise(options) if option in ("-e", "--env")]
+    return [name for name in named if re.fullmatch(r"[A-Za-z_]\w*", name)]
+
+
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     """Return the entry with `value` in place of a variable's placeholder; without the variable if `value` is empty."""
     head, *rest = variable.keys
@@ -176,6 +208,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     `inputs`: values that a snippet asks for by itself, by the text that stands for each of them.
     """
     found: list[Variable] = []
+    passed = _passed(entry)
 
     def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool]) -> None:
         if not isinstance(text, str):
@@ -183,8 +216,13 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
-        for mark in placeholders_in(text):
-            found.append(Variable(name or mark, keys, mark, _in_place_of(mark, text), secret=secret(mark)))
+        for mark in placeholders_in(text) or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
+            if folder := _FOLDER.fullmatch(mark):  # one value, wherever it stands
+                found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
+                continue
+            needed = bool(mark) or name not in passed  # a container may do without
+            why = _in_place_of(mark, text)
+            found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed))
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
@@ -242,7 +280,7 @@ def placeholders_in(text: str) -> list[str]:
     found: list[str] = []
     while (mark := placeholder_in(text)) is not None and mark not in found:
         found.append(mark)
-        if not mark or mark == text or mark[0] not in "<{[":
+        if not mark or mark == text or mark[0] not in "<{[$":
             break  # other forms fill a whole text, or stand in it once
         text = text.replace(mark, "value")
     return found
@@ -265,6 +303,9 @@ def placeholder_in(text: str) -> str | None:
     head, _, rest = text.partition(" ")
     if rest and head.lower() in ("bearer", "basic", "token") and _PLACEHOLDER.fullmatch(rest):
         return rest
+    for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
+        if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value):
+            return str(value)
     name, mark, value = text.partition("=")
     if (
         mark
@@ -277,10 +318,14 @@ def placeholder_in(text: str) -> str | None:
 
 def _example_in(text: str) -> str | None:
     """Return the word of a text that is the author's example, or None. An address with such a host is one, whole."""
+    if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
+        return text
     for word in re.split(r"\s+|(?<==)", text):
+        scheme, mark, rest = word.partition("://")
+        if mark and rest.lower().startswith("my-"):
+            return word.strip("\"'")
         if not _EXAMPLE.search(word):
             continue
-        scheme, mark, rest = word.partition("://")
         if mark and scheme and not _EXAMPLE.search(rest.partition("/")[0]):
             return next(part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part))
         if mark:
@@ -317,7 +362,8 @@ _WITH_VALUE = {
     "uvx": {"--from", "--with", "--python", "-p", "--index", "--index-url", "--extra-index-url"},
     "docker": {"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "--network", "--add-host",
                "--env-file", "-w", "--workdir", "-u", "--user", "--pull", "--platform", "--entrypoint", "--memory",
-                "--cpus"},
+                "--cpus", "-l", "--label", "--gpus", "--hostname", "-h", "--security-opt", "--cap-add", "--cap-drop",
+               "--tmpfs", "--shm-size", "--restart"},
 }  # fmt: skip
 
 
@@ -344,7 +390,8 @@ def package_of(words: list[str]) -> str:
     at = 0
     while at < len(rest):
         word = rest[at]
-        if word in ("--package", "-p", "--from") and program != "docker" and at + 1 < len(rest):
+        named = {"npx": ("--package", "-p"), "uvx": ("--from",)}.get(program, ())
+        if word in named and at + 1 < len(rest):
             chosen = rest[at + 1]
         if word.startswith("--package=") or word.startswith("--from="):
             chosen = word.partition("=")[2]

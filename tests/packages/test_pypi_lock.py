@@ -1,0 +1,85 @@
+"""What the real uv makes of our lock, against a package index of ours on loopback."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packages.loopback import running
+from tests.packages.pypi_registry import PypiRegistry
+from trayapp.model.errors import ConnectFailedError
+from trayapp.packages.lock_file import LockFile
+from trayapp.packages.locks import Locks
+from trayapp.packages.tools import Tools
+
+LINE = ("uvx", "demo", "word")
+PRINTS = "import sys\ndef main():\n    print({text!r}, *sys.argv[1:])\n"
+
+
+class World:
+    """A user with uv, a package index, and our lock file."""
+
+    def __init__(self, root: Path, registry: PypiRegistry) -> None:
+        self.registry = registry
+        self.root = root
+        self.locks = Locks(LockFile(root / "servers.lock"), root / "store")
+        registry.install_uv(root)
+        self.env = {"HOME": str(root), "PATH": f"{root}:/usr/bin:/bin"} | registry.env(root)
+        self.publish("1.0", "one")
+
+    def publish(self, version: str, text: str) -> None:
+        self.registry.publish("demo", version, PRINTS.format(text=text))
+
+    def start(self, **env: str) -> str:
+        """Return what the server prints that is started for the command line."""
+        argv = self.locks.argv("s", LINE, Tools(self.env | env), scripts=True)
+        return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
+
+    def forget_files(self) -> None:
+        """Lose all that was fetched, as on another machine."""
+        shutil.rmtree(self.locks.store)
+        shutil.rmtree(self.root / "uv-cache")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with running(PypiRegistry()) as registry:
+        yield World(tmp_path, registry)
+
+
+@pytest.mark.requirement("lock-first")
+@pytest.mark.requirement("lock-offline")
+def test_what_was_locked_first_starts_without_uv_and_without_its_index(world: World) -> None:
+    assert world.start() == "one word"
+    (one,) = world.locks.file.find("s", "pypi:demo")
+    assert (one.version, one.integrity[:7]) == ("1.0", "sha256:")
+    world.publish("2.0", "two")
+    world.registry.online = False
+    assert world.start(PATH="/nothing") == "one word"
+
+
+@pytest.mark.requirement("lock-only")
+def test_content_that_changed_under_one_version_does_not_start(world: World) -> None:
+    assert world.start() == "one word"
+    world.forget_files()
+    world.publish("1.0", "evil")
+    with pytest.raises(ConnectFailedError, match=r"demo==1\.0 changed"):
+        world.start()
+    assert not any(world.locks.store.iterdir())
+
+
+@pytest.mark.requirement("lock-only")
+def test_a_withdrawn_release_that_is_not_here_is_an_error(world: World) -> None:
+    assert world.start() == "one word"
+    world.forget_files()
+    world.publish("1.1", "two")
+    world.registry.withdraw("demo", "1.0")
+    with pytest.raises(ConnectFailedError, match=r"does not have demo==1\.0"):
+        world.start()
+    world.registry.online = False
+    with pytest.raises(ConnectFailedError, match="cannot be reached"):
+        world.start()
