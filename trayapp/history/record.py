@@ -5,7 +5,7 @@ Never here: files, threads, facts of a call (ended).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class RowMaker:
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
         self._name = cache(_name)
-        self._cut = cache(_cut)
+        self._kept: dict[str, str] = {}  # by JSON text
         self._density: dict[tuple[str, str], float] = {}  # tokens a character: counting takes longer than all the rest
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
@@ -80,9 +80,18 @@ class RowMaker:
             self._tokens((call.server, tool), result, max(len(result), received)),
             call.allowed,
             one_line(redacted(said[: ERROR_MOST * 2]))[:ERROR_MOST] if said else "",
-            self._cut(_safe(given, arguments)) if self._with_texts else "",
-            self._cut(_safe_result(answer, result)) if self._with_texts else "",
+            self._keep(arguments, lambda: _safe(given, arguments)),
+            self._keep(result, lambda: _safe_result(answer, result)),
         )
+
+    def _keep(self, text: str, safe: Callable[[], str]) -> str:
+        """Return what is kept of a JSON text. `safe`: returns it with its inner texts redacted."""
+        if not self._with_texts:
+            return ""
+        kept = self._kept.get(text)
+        if kept is None:
+            kept = self._kept[text] = _cut(safe())
+        return kept
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
         """Return an estimate of a result's tokens, by those of the tool's first result in this batch."""

@@ -24,6 +24,7 @@ PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
 FULL = 0.95  # of the size: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
 DAY_S = 86_400.0
+INSERTED_AT_ONCE = 50  # rows of one statement, which SQLite keeps; before 3.32 it took 999 values
 LIST_MOST = 500
 
 _COLUMNS = (
@@ -36,7 +37,7 @@ CREATE INDEX IF NOT EXISTS calls_by_time ON calls (time);
 CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, arguments TEXT, result TEXT);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0);
 """
-_ADD = f"INSERT INTO calls (id, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
+_ADD = f"INSERT INTO calls (id, {', '.join(_COLUMNS)})"
 _WORDS = " || ' ' || ".join(
     ("client", "project", "server", "tool", "error", "coalesce(arguments, '')", "coalesce(result, '')")
 )
@@ -83,11 +84,10 @@ class HistoryFile:
             self._make_room(file)
             first = (file.execute("SELECT max(id) FROM calls").fetchone()[0] or 0) + 1
             numbered = list(enumerate(rows, first))
-            file.executemany(_ADD, [(number, *row[: len(_COLUMNS)]) for number, row in numbered])
+            _insert(file, _ADD, [(number, *row[: len(_COLUMNS)]) for number, row in numbered])
             texts = [(number, row.arguments, row.result) for number, row in numbered if row.arguments or row.result]
-            file.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
-            words = [(number, _words_of(row)) for number, row in numbered]
-            file.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+            _insert(file, "INSERT INTO texts", texts)
+            _insert(file, "INSERT INTO words (rowid, text)", [(number, _words_of(row)) for number, row in numbered])
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the newest calls that match, without their texts."""
@@ -236,6 +236,17 @@ class HistoryFile:
         file.execute(_UNLEARN + where, (value,))
         file.execute(f"DELETE FROM texts WHERE id IN ({chosen})", (value,))
         file.execute(f"DELETE FROM calls WHERE {where}", (value,))
+
+
+def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
+    """Insert rows, many in one step: meanwhile the interpreter is free. executemany takes it back after each row."""
+    values = f"({', '.join('?' * len(rows[0]))})" if rows else ""
+    left = len(rows) % INSERTED_AT_ONCE
+    for first in range(0, len(rows) - left, INSERTED_AT_ONCE):
+        some = rows[first : first + INSERTED_AT_ONCE]
+        file.execute(f"{into} VALUES {', '.join([values] * len(some))}", [value for row in some for value in row])
+    if left:
+        file.executemany(f"{into} VALUES {values}", rows[-left:])
 
 
 _SIZES = ("page_count", "freelist_count", "page_size")
