@@ -46,7 +46,6 @@ def _kinds(**members: str) -> bytes:
 # the time of a pattern that visits every character.
 _CODED = _kinds(w=_UPPER + _LOWER + _DIGITS + "+/_-")
 _LONG = b"w" * RUN_SHORTEST
-_CODED_ALONE = bytes(byte if kind != ord(".") else ord(" ") for byte, kind in enumerate(_CODED))
 _CAPITALS = _kinds(c=_UPPER + "234567")
 _LONG_CAPITALS = b"c" * RUN_SHORTEST
 _HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
@@ -58,7 +57,7 @@ _BITS = _kinds(b="01")
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _RUN = rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2)
 _TWO = rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
-_HUMPED_RUN, _PIECES, _HUMPED = late(_RUN), late(_TWO), late(_RUN + b"|" + _TWO)
+_HUMPED_RUN, _PIECES = late(_RUN), late(_TWO)
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
@@ -116,8 +115,7 @@ def may_be_coded(text: bytes) -> bool:
     """Return True if a quick check finds that a text, or a definition as JSON, could hold an encoded run."""
     signs = _signs(text)
     if signs == {"base64"}:  # usually from long names: the decoded text tells
-        runs = [run for run in text.translate(_CODED_ALONE).split() if len(run) >= RUN_SHORTEST]
-        return any(_readable(_of_base64(run.decode())) is not None for run in runs)
+        return any(_readable(_of_base64(run.decode())) is not None for run in _long_runs(text))
     return bool(signs)
 
 
@@ -135,17 +133,27 @@ def _signs(text: bytes) -> set[str]:
             signs |= {"hex", "numbers"}
     if b"h" * 8 in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
-    if _LONG_HEX in digits:
-        signs.add("hex")
-    if _LONG_CAPITALS in text.translate(_CAPITALS):
-        signs.add("base32")
-    humps = text.translate(_HUMPS)
-    if _HUMPED.search(humps) is not None:
-        if _HUMPED_RUN.search(humps) is not None and _LONG in text.translate(_CODED):
+    if runs := b".".join(_long_runs(text)):
+        if _LONG_HEX in runs.translate(_HEX_DIGITS):
+            signs.add("hex")
+        if _LONG_CAPITALS in runs.translate(_CAPITALS):
+            signs.add("base32")
+        if _HUMPED_RUN.search(runs.translate(_HUMPS)) is not None:
             signs.add("base64")
-        if _PIECES.search(humps) is not None:
-            signs.add("pieces")
+    if _PIECES.search(text.translate(_HUMPS)) is not None:
+        signs.add("pieces")
     return signs
+
+
+def _long_runs(text: bytes) -> Iterator[bytes]:
+    """Yield each run of characters of base64 that is long enough to be one."""
+    kinds = text.translate(_CODED)
+    begin = kinds.find(_LONG)
+    while begin >= 0:
+        end = kinds.find(b".", begin)
+        end = end if end >= 0 else len(kinds)
+        yield text[begin:end]
+        begin = kinds.find(_LONG, end)
 
 
 def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], bytes]]]:

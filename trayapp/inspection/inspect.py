@@ -64,14 +64,17 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     return merged(find_concealed(texts), find_orders(texts))
 
 
-def may_conceal(item: Item) -> bool:
-    """Return True if a definition could hide something. The JSON of most definitions rules that out."""
+def may_conceal(*items: Item) -> bool:
+    """Return True if one of these definitions could hide something. The JSON of most definitions rules that out.
+
+    Many short definitions are checked at less cost together.
+    """
     from trayapp.inspection import encoded  # loaded with the first check: no cached first list needs it
 
-    if not str(item.get("name", "")).isascii():
+    if not all(str(item.get("name", "")).isascii() for item in items):
         return True
     try:
-        data = orjson.dumps(item)
+        data = orjson.dumps(items)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     if b"\\" in data:

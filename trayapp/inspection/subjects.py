@@ -28,6 +28,7 @@ OLDER = "(older) "  # prefix, before any other, of the subject name of what the 
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
+CHECKED_TOGETHER = 10  # subjects; of usual ones 7 KB, beyond which little is gained
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -106,6 +107,16 @@ def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
 def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
     """Return the findings of one subject."""
     return merged(concealed_in(name, item), orders_in(name, item))
+
+
+def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """Yield the name and the hidden content of each subject: most have none, which is found out for some together."""
+    some = list(subjects.items())
+    for at in range(0, len(some), CHECKED_TOGETHER):
+        batch = some[at : at + CHECKED_TOGETHER]
+        is_clear = not may_conceal(*(item for _, item in batch))
+        for name, item in batch:
+            yield name, () if is_clear else concealed_in(name, item)
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:

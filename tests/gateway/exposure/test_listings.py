@@ -458,22 +458,6 @@ async def test_tools_that_need_no_repair_are_marked_in_the_cache_and_served_with
     assert served[1]["inputSchema"]["properties"] == {"a": {"type": "string"}}
 
 
-async def test_what_was_looked_at_ahead_is_known_to_be_sound_at_once_and_only_that(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path, server("a"))
-    offered, another = Offer((ODD, SOUND), capabilities={}), Offer((SOUND,), capabilities={})
-    shelf.offers.look_ahead("a", offered)
-    shelf.offers.take(server("a"), another)
-    assert shelf.offers.sound("a", another) == frozenset()
-    shelf.offers.look_ahead("a", offered)
-    shelf.offers.take(server("a"), offered)
-    assert shelf.offers.sound("a", offered) == {1}
-    await shelf.write_all()
-    next_start = Shelf(tmp_path, server("a"))
-    next_start.offers.load(["a"])
-    assert (known := next_start.offers.get("a")) is not None
-    assert next_start.offers.sound("a", known) == {1}
-
-
 @pytest.mark.requirement("expose-sound")
 async def test_an_entry_that_nobody_has_looked_over_by_todays_rules_is_marked_after_the_start(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, server("a"))

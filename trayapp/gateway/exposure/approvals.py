@@ -22,6 +22,7 @@ from trayapp.inspection.subjects import (
     OLDER,
     SKILL,
     concealed_in,
+    concealed_in_each,
     findings_of,
     is_apart,
     is_tool,
@@ -121,13 +122,20 @@ class Approvals:
         """Inspect an offer before `judge`, a definition with each step. The steps may be taken in a thread."""
         if self._settings().suspicious == "off":
             return
-        known, looked = self._of(server), dict[str, Inspection]()
+        known, looked, new = self._of(server), dict[str, Inspection](), dict[str, str]()
         self._looked[server] = looked
-        for name, item in subjects_of(offer).items():
-            pin, digest, findings = known.tools.get(name), definition_hash(item), None
-            if pin is None or pin.hash != digest:
-                findings = (findings_of if self._looks_whole(name, pin) else concealed_in)(name, item)
-            looked[name] = Inspection(item, digest, findings)
+        items = subjects_of(offer)
+        for name, item in items.items():
+            pin, digest = known.tools.get(name), definition_hash(item)
+            if pin is not None and pin.hash == digest:
+                looked[name] = Inspection(item, digest, None)
+            elif self._looks_whole(name, pin):
+                looked[name] = Inspection(item, digest, findings_of(name, item))
+            else:
+                new[name] = digest
+            yield
+        for name, findings in concealed_in_each({name: items[name] for name in new}):
+            looked[name] = Inspection(items[name], new[name], findings)
             yield
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:

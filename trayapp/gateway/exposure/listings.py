@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sound_places, sweep
+from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sweep
 from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
 from trayapp.catalog.variants import (
     ITEM_KEYS,
@@ -49,7 +49,6 @@ class Listings:
         self._entries: dict[str, CacheEntry] = {}
         self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # by server: its entry and launch hash, as last computed
         self._early: dict[str, tuple[str, ServerTraits]] = {}  # by server: launch hash, traits before its first list
-        self._looked: dict[str, tuple[Offer, frozenset[int]]] = {}  # places of sound tools, found ahead in a thread
         self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
 
     def load(self, names: list[str]) -> None:
@@ -64,10 +63,6 @@ class Listings:
         """Return the places of an offer's tools that were found sound before."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
-
-    def look_ahead(self, name: str, offer: Offer) -> None:
-        """Find the sound tools of an offer before its first list needs them. Blocks: call it in a thread."""
-        self._looked[name] = offer, sound_places(offer)
 
     def get(self, name: str) -> Offer | None:
         """Return the server's offer, None if it is unknown for the current launch settings."""
@@ -191,7 +186,6 @@ class Listings:
             near = None if probed else nearest_variant(variants, kind)
             of_kind = near.kind if near is not None and near.kind.newer == kind.newer else kind
             variants = with_variant(variants, of_kind, names_of(offer), offer.server_info)
-        looked, sound = self._looked.pop(server.name, (None, None))
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
         offer = with_eras(offer, known, before[0], variants, newer=kind.newer)
         offer = union_offer(offer, known, variants, probed=probed)
@@ -200,9 +194,8 @@ class Listings:
             self._launch_hash(server),
             self._time(),
             offer,
-            sound if looked is offer else None,
-            traits,
-            variants,
+            traits=traits,
+            variants=variants,
         )
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
