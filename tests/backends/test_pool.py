@@ -124,6 +124,21 @@ async def test_a_server_that_was_called_during_its_discovery_stays_until_it_is_i
         assert made.state("a") is State.CONNECTED
 
 
+async def test_a_server_that_is_read_twice_at_once_is_closed_after_both() -> None:
+    async with bench() as made:
+        gate = made.net["a"].hold("tools/list", {"tools": []})
+        made.apply(server("a"))
+        connection = made.pool.find("a")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(made.pool.refresh, connection)
+            await made.net["a"].heard_of("tools/list")
+            tasks.start_soon(made.pool.refresh, connection)
+            await settle()
+            gate.set()
+        assert made.net["a"].opened == 1
+        assert made.state("a") is State.IDLE
+
+
 async def test_one_that_hangs_holds_up_nobody_s_discovery() -> None:
     """life-17."""
     async with bench() as made:

@@ -30,7 +30,7 @@ async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_is_logged_and
     async with house(tmp_path, BrokenClock) as made:
         made.net["a"].before = refused
         await made.known(server("a"), server("b"))
-        clock = made.parts.clock
+        clock = made.dependencies.clock
         assert isinstance(clock, BrokenClock)
         clock.broken = True
         made.gateway.services.pool.discover(["a"])

@@ -23,7 +23,7 @@ from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
-from trayapp.gateway.gateway import Gateway, Parts
+from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.scopes.projects import Look, no_projects
 from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.gateway.sessions.session import Session
@@ -217,7 +217,7 @@ class House:
         self.reloads = 0
         self.look: Look = no_projects
         self.config = Config(Settings(expose="tools"))
-        self.parts = Parts(
+        self.dependencies = GatewayDependencies(
             clock=clock(self.clock),
             environ={"PATH": "/nowhere"},
             keyring=no_secrets,
@@ -227,7 +227,7 @@ class House:
             write_switches=self._write,
             look=lambda folder, user: self.look(folder, user),
         )
-        self.gateway = Gateway(self.parts, tasks)
+        self.gateway = Gateway(self.dependencies, tasks)
         self.gateway.services.given_names.load()
 
     def _write(self, switches: Switches) -> None:
@@ -294,7 +294,7 @@ class House:
         wire = Wire()
         wire.link = as_link(wire)
         gateway = self.gateway
-        accounts = AccountRequests(gateway.services, gateway.sign_ins, self.parts.environ, no_secrets)
+        accounts = AccountRequests(gateway.services, gateway.sign_ins, self.dependencies.environ, no_secrets)
         control = Control(gateway, accounts, wire.link, self._reload)
         wire.dispatcher = control.dispatcher
         self.tasks.start_soon(control.run)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,9 @@ class Pool:
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
         self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
+        self._opened: list[Connection] = []  # by refreshes under way, each named once for each of these
         self._starting = anyio.CapacityLimiter(AT_ONCE)
+        self.ended_calls = Counter[str]()  # server -> calls of its connections that are gone
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
         self._settled = anyio.Event()
         self._settled.set()
@@ -71,6 +74,10 @@ class Pool:
         for name in (*plan.added, *plan.relaunched):
             self._connections[name] = Connection(config.servers[name], self._context, self._observer, self._tasks, name)
         self._connections = {name: self._connections[name] for name in config.servers if name in self._connections}
+        names = {server.name for server in config.servers.values()}
+        for connection in leaving:
+            self.ended_calls[connection.name] += connection.calls
+        self.ended_calls = Counter({name: calls for name, calls in self.ended_calls.items() if name in names})
         for connection in leaving:
             self._stop_keeping(connection.key)
             connection.retire()
@@ -191,12 +198,17 @@ class Pool:
 
         Raises ServerError.
         """
-        was_live, calls = connection.live is not None, connection.calls
+        opened = connection.live is None or connection in self._opened
+        calls = connection.calls
+        if opened:
+            self._opened.append(connection)
         try:
             await connection.fetch(explicit=explicit)
         finally:
-            used = connection.calls != calls or connection.in_flight
-            stays = was_live or used or connection.server.lifecycle in STARTS_AT_ONCE
+            if opened:
+                self._opened.remove(connection)
+            used = connection.calls != calls or connection.in_flight or connection in self._opened
+            stays = not opened or used or connection.server.lifecycle in STARTS_AT_ONCE
             if not stays and connection.live is not None:
                 await connection.close()
 

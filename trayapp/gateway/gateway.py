@@ -42,7 +42,7 @@ from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
-from trayapp.gateway.mcp_tool.tool_parts import ToolParts, WarmUp
+from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies, WarmUp
 from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import ListIntake
@@ -54,7 +54,7 @@ from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
-from trayapp.gateway.sessions.session import Session, SessionParts, tell_lists
+from trayapp.gateway.sessions.session import Session, SessionDependencies, tell_lists
 from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
@@ -84,8 +84,8 @@ class Stderr(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """External parts of the gateway. Tests pass real parts or fakes of the same shape."""
+class GatewayDependencies:
+    """External dependencies of the gateway. Tests pass real ones or fakes of the same shape."""
 
     clock: Clock
     environ: dict[str, str]
@@ -108,28 +108,30 @@ class Gateway:
     It is broad because it builds all parts and implements the observer's four methods.
     """
 
-    def __init__(self, parts: Parts, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
         self.http_problem: Problem | None = None  # another program uses the port configured in HTTP clients
         self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
-        self.started = parts.clock.now()
-        self._parts = parts
+        self.started = dependencies.clock.now()
+        self._dependencies = dependencies
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
         self._locks: Locks | None = None
         own = ConnectionKeys()
         self.services = services = self._make_services(own)
-        self.projects = Projects(parts.look, lambda: self.config, lambda: self.servers.take_projects(), parts.clock)
+        self.projects = Projects(
+            dependencies.look, lambda: self.config, lambda: self.servers.take_projects(), dependencies.clock
+        )
         self.sharing = Sharing(services, own, self._capabilities)
         self.servers = Servers(services, own, self.sharing, self.projects, self.sessions)
         self.probes = VariantProbes(services, self.servers, self.once_calm)
-        self.sign_ins = SignIns(services, parts.accounts, parts.environ)
+        self.sign_ins = SignIns(services, dependencies.accounts, dependencies.environ)
         self.intake = ListIntake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
-        self.session_parts = SessionParts(
+        self.session_dependencies = SessionDependencies(
             services,
             self.servers,
             SessionViews(),
@@ -137,7 +139,7 @@ class Gateway:
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),
-            ToolParts(services, own.is_own, ResultFiles(parts.cache_dir / RESULTS), WarmUp(self._spawn)),
+            ToolDependencies(services, own.is_own, ResultFiles(dependencies.cache_dir / RESULTS), WarmUp(self._spawn)),
             self.asks,
             self.probes,
             self._list_served,
@@ -146,43 +148,43 @@ class Gateway:
         services.approvals.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
-        if parts.accounts is not None:
-            parts.accounts.signed_in = self._signed_in
+        if dependencies.accounts is not None:
+            dependencies.accounts.signed_in = self._signed_in
 
     def _make_services(self, own: ConnectionKeys) -> Services:
         """Build the services. Connections call the lambdas only after the gateway is complete."""
-        parts = self._parts
-        writer = ListingWriter(parts.cache_dir, self._write_switches, self._save_more)
-        listings = Listings(parts.cache_dir, lambda: self.servers.shared, writer, parts.clock.time)
+        dependencies = self._dependencies
+        writer = ListingWriter(dependencies.cache_dir, self._write_switches, self._save_more)
+        listings = Listings(dependencies.cache_dir, lambda: self.servers.shared, writer, dependencies.clock.time)
         self._capabilities = capabilities = ClientCapabilities(
             self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there
         )
-        place = parts.approved_dir or parts.cache_dir.with_name(FOLDER_NAME)
+        place = dependencies.approved_dir or dependencies.cache_dir.with_name(FOLDER_NAME)
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
-        changes = ChangeFeed(parts.clock)
+        changes = ChangeFeed(dependencies.clock)
         confinements = Confinements(changes.changed)
         context = BackendContext(
-            clock=parts.clock,
+            clock=dependencies.clock,
             settings=lambda: self.config.settings,
-            environ=parts.environ,
-            keyring=parts.keyring,
-            open=parts.open,
-            stderr=lambda key: parts.stderr(own.shared_key(key), further=own.is_own(key)),
+            environ=dependencies.environ,
+            keyring=dependencies.keyring,
+            open=dependencies.open,
+            stderr=lambda key: dependencies.stderr(own.shared_key(key), further=own.is_own(key)),
             hint=capabilities.revision_to_try,
             wants_offer=lambda key: (
                 listings.worth_asking(own.shared_key(key)) or listings.lacks_variant(own.shared_key(key), own.kind(key))
             ),
             capabilities=capabilities.of_clients,
-            subscribed=lambda name: self.session_parts.subscriptions.wanted(name),
+            subscribed=lambda name: self.session_dependencies.subscriptions.wanted(name),
             input_schema=lambda key, tool: self.intake.input_schema(key, tool),
-            route=partial(await_route, parts.clock),
+            route=partial(await_route, dependencies.clock),
             inspect_offer=lambda key, offer: self.intake.inspect_offer(key, offer),
             sign_in=lambda launch: self.sign_ins.read(launch),
             confinements=confinements,
             locks=self.locks,
         )
         return Services(
-            clock=parts.clock,
+            clock=dependencies.clock,
             state=lambda: self.state,
             settings=lambda: self.config.settings,
             pool=Pool(context, self, cast(anyio.abc.TaskGroup, FencedTasks(self._tasks))),  # the pool only starts tasks
@@ -201,18 +203,18 @@ class Gateway:
 
     def locks(self) -> Locks | None:
         """Return the locks of packages. Their modules are loaded when the first server starts."""
-        if self._parts.lock_file is None:
+        if self._dependencies.lock_file is None:
             return None
         if self._locks is None:
             from trayapp.packages.lock_file import LockFile
             from trayapp.packages.locks import Locks
 
-            file = LockFile(self._parts.lock_file)
+            file = LockFile(self._dependencies.lock_file)
             self._locks = Locks(file, self._state_dir() / PACKAGES, configured=lambda: self.config.servers)
         return self._locks
 
     def _state_dir(self) -> Path:
-        return self._parts.state_dir or self._parts.cache_dir.with_name("state")
+        return self._dependencies.state_dir or self._dependencies.cache_dir.with_name("state")
 
     def _make_history(self) -> Recorder:
         recorder = Recorder(
@@ -237,7 +239,7 @@ class Gateway:
         try:
             while True:
                 await news.wait()
-                await self._parts.clock.sleep(CALLS_TOLD_S)
+                await self._dependencies.clock.sleep(CALLS_TOLD_S)
                 news = anyio.Event()
                 self.services.changes.changed()
         finally:
@@ -279,7 +281,7 @@ class Gateway:
         """Write tools of the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
         users = {name: switches for name, switches in found.items() if name in self.config.servers}
         if users:
-            self._parts.write_switches(users)
+            self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
         """Keep the current names of tools, unless servers are being asked for the first time.
@@ -321,14 +323,17 @@ class Gateway:
         self.servers.view.first_list_delay.begin()
         services.pool.discover(services.listings.missing())
         self._spawn(self.once_calm, services.history.look)
-        for clearing in (partial(self.session_parts.tool.result_files.clear, own=False), services.listings.sweep):
+        for clearing in (
+            partial(self.session_dependencies.tool.result_files.clear, own=False),
+            services.listings.sweep,
+        ):
             self._spawn(self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Do background work after the first list, so that the first client does not wait for it."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
-            await self._parts.calm.wait()
+            await self._dependencies.calm.wait()
         await work()
 
     def _list_served(self) -> None:
@@ -336,7 +341,7 @@ class Gateway:
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
-            self._parts.calm.set()
+            self._dependencies.calm.set()
 
     # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
@@ -346,29 +351,29 @@ class Gateway:
             self._capabilities.made(connection.key)
         if connection.state is State.CONNECTED:
             self.sharing.note_connected(connection)
-            self.session_parts.notifications.set_level(connection)
-            self.session_parts.subscriptions.renew(connection)
+            self.session_dependencies.notifications.set_level(connection)
+            self.session_dependencies.subscriptions.renew(connection)
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
         """Take the lists of a server into the catalog."""
         self.intake.take(connection, offer)
-        self.session_parts.notifications.lists_read(connection)
+        self.session_dependencies.notifications.lists_read(connection)
         self.probes.consider(connection)
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
         """Pass a server's notification on to the sessions it concerns."""
         if method == UPDATED:
-            self.session_parts.subscriptions.updated(connection, params)
-        elif not self.session_parts.streams.take(connection, method, params, about):
-            self.session_parts.notifications.pass_on(connection, method, params, about)
+            self.session_dependencies.subscriptions.updated(connection, params)
+        elif not self.session_dependencies.streams.take(connection, method, params, about):
+            self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
         if self.sharing.note_question(connection, method):
             self.servers.forget_catalogs()  # with the routes of its tools
             self.probes.consider(connection)
-        return await self.session_parts.server_requests.asked(connection, method, params, about)
+        return await self.session_dependencies.server_requests.asked(connection, method, params, about)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -376,7 +381,7 @@ class Gateway:
         self, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
     ) -> Session:
         """Return a new session, to be run by `serve`. `lasting`: see Session."""
-        return Session(self.session_parts, peer, options, transport, lasting=lasting)
+        return Session(self.session_dependencies, peer, options, transport, lasting=lasting)
 
     async def serve(self, session: Session) -> None:
         """Run one session until its client is gone."""
@@ -384,7 +389,7 @@ class Gateway:
         self.services.changes.changed()
         try:
             await self.projects.join(session)
-            await ClientRequests(session, self.session_parts).run()
+            await ClientRequests(session, self.session_dependencies).run()
         finally:
             del self.sessions[session]
             self.servers.drop(session)

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
-from trayapp.gateway.gateway import Gateway, Parts
+from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import HttpPort
 from trayapp.gateway.http.tokens import ClientTokens
 from trayapp.gateway.process import event_loop
@@ -43,6 +44,7 @@ from trayapp.gateway.process.upgrade import await_turn, is_amid
 from trayapp.gateway.scopes.projects import look_with
 from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
+from trayapp.model.logs import SERVER_LOGS
 from trayapp.model.plan import Config
 from trayapp.service.logging import level_of
 from trayapp.wire.connection_limits import raise_descriptor_limit
@@ -60,6 +62,7 @@ log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
 FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
+SAME_PROBE_S = 60.0  # a network that changes reports it several times: the log has it once
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
@@ -142,12 +145,14 @@ class GatewayHost:
         self._lock = lock
         self.makes_room = False
         self._is_followed = is_followed
+        self._last_probe = "", 0.0  # its reason, and when
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
         self._file = ServersFile(paths.config_file, sample, lambda: self._gateway.config, self._take, layers)
         self._links: set[Link] = set()
         self._tracker = make_tracker(run)
+        self._server_logs = StderrFiles(paths.log_dir / SERVER_LOGS)
         self._open = open
         self._accounts: Accounts
         self._store: Literal["keyring", "file"] = "keyring"
@@ -160,8 +165,8 @@ class GatewayHost:
         """Run from start to end. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
             self._accounts = accounts = self._make_accounts(tasks)
-            parts = self._parts()
-            gateway = self._gateway = Gateway(parts, tasks)
+            dependencies = self._dependencies()
+            gateway = self._gateway = Gateway(dependencies, tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             await anyio.to_thread.run_sync(close_to_others, self._private_places())
@@ -172,7 +177,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
-            self._stop_on_signals(gateway)  # whoever can connect may also end it
+            self._stop_on_signals(gateway)  # a process that can connect may also end it
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
@@ -199,7 +204,7 @@ class GatewayHost:
             self._listener.close()
             await gateway.services.pool.stop()
             self._tracker.close()
-            gateway.session_parts.tool.result_files.clear(own=True)
+            gateway.session_dependencies.tool.result_files.clear(own=True)
             for link in list(self._links):
                 link.write(STOPPING)
                 link.close()
@@ -216,13 +221,13 @@ class GatewayHost:
         names = (APPROVED, SEALED_NAME)
         return [paths.cache_dir, paths.log_dir, *(paths.config_file.with_name(name) for name in names)]
 
-    def _parts(self) -> Parts:
-        return Parts(
+    def _dependencies(self) -> GatewayDependencies:
+        return GatewayDependencies(
             clock=SystemClock(),
             environ=self._environ,
             keyring=self._secrets,
             open=self._open or partial(open_transport, tracker=self._tracker, accounts=self._accounts),
-            stderr=StderrFiles(self._paths.log_dir / "servers").sink,
+            stderr=self._server_logs.sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
             look=look_with(self._trust, _find_home()),
@@ -281,7 +286,11 @@ class GatewayHost:
         await self._gateway.projects.refresh()
 
     def _probe_servers(self, reason: str) -> None:
-        log.info("Checking that every connected server still answers: %s", reason)
+        now = time.monotonic()
+        last_reason, last_at = self._last_probe
+        level = logging.DEBUG if reason == last_reason and now - last_at < SAME_PROBE_S else logging.INFO
+        self._last_probe = reason, now
+        log.log(level, "Checking that every connected server still answers: %s", reason)
         self._gateway.services.pool.probe()
 
     # -- connections to the local socket -------------------------------------------------------------------------
@@ -316,7 +325,8 @@ class GatewayHost:
             ask=control.answer,
             changes=services.changes.listen,
             calls=services.history.listen,
-            seen=lambda: (services.changes.revision, services.history.batches),
+            logs=self._server_logs.listen,
+            seen=lambda: (services.changes.revision, services.history.batches, self._server_logs.writes),
             per_minute=services.history.per_minute,
             watched=self._gateway.asks.watched,
             profiles=lambda: list(self._gateway.config.settings.profiles),

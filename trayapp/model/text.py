@@ -29,6 +29,7 @@ _INVISIBLE = late(
 )
 _LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # text of these alone has nothing to remove: the usual case
 ELLIPSIS = "..."
+_NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 
 
 def clean(text: str) -> str:
@@ -58,6 +59,15 @@ def first_line(text: str) -> str:
 def width(text: str) -> int:
     """Return the number of terminal columns of a cleaned text."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def drawn(text: str) -> str:
+    """Return `text` with each letter repeated by its width in a proportional font, in half widths of a digit."""
+    return "".join(
+        letter
+        * (1 if letter in _NARROW else 4 if width(letter) == 2 else 3 if letter in _WIDE or letter.isupper() else 2)
+        for letter in text
+    )
 
 
 def shortened(text: str, columns: int) -> str:

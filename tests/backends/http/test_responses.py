@@ -121,7 +121,7 @@ def test_what_can_be_told_of_an_event_that_is_no_message(said: bytes, meant: lis
 # -- line ends of event streams, whatever way the bytes are cut --
 
 
-class Parts(httpx2.AsyncByteStream):
+class Chunks(httpx2.AsyncByteStream):
     def __init__(self, *parts: bytes) -> None:
         self._parts = parts
 
@@ -131,7 +131,7 @@ class Parts(httpx2.AsyncByteStream):
 
 
 async def read(*parts: bytes) -> list[bytes]:
-    return [part async for part in EventLines(Parts(*parts))]
+    return [part async for part in EventLines(Chunks(*parts))]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fixtures.behaviour import tool
+from tests.fixtures.behaviour import Asker, tool
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import FakeServer
 from tests.gateway.world import Client, House, Wire, house, serve, server
 from tests.patience import stretched
+from trayapp.backends.http.refusal import NOT_EXECUTED
+from trayapp.catalog.approval_store import definition_hash
 from trayapp.gateway.asks.asks import AskOverError, Asks, OpenAsk
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Settings
 from trayapp.wire import control
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 pytestmark = pytest.mark.anyio
 
@@ -30,12 +35,33 @@ READS = ("get_note", "listNotes")
 WRITES = ("write_note", "delete_note", "send-mail", "toggle", "getNoteAndDelete")
 LIARS = ("get_secret", "read_all")  # called like readers; their servers say that they are none
 PREFIXES = ("server", "short", "none", "mcp")
+CLIENTS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("2025-11-25", {}),
+    ("2024-11-05", {"expose": "search"}),
+    ("2025-06-18", {"servers": "a,c"}),
+)
+LOST_OF = 20  # of so many calls a server forgets the session of one, which is then sent again
+Grant = tuple[Any, str, str, str]  # session (None: every one, always), server, tool, hash of its definition
 
 
 def definitions(version: int) -> list[dict[str, Any]]:
     """What a server lists."""
-    liars = [{**tool(name), "annotations": {"readOnlyHint": False}} for name in LIARS]
-    return [*liars, *({**tool(name), "description": f"v{version}"} for name in READS + WRITES)]
+    listed = [{**tool(name), "description": f"v{version}"} for name in LIARS + READS + WRITES]
+    return [{**one, "annotations": {"readOnlyHint": False}} if one["name"] in LIARS else one for one in listed]
+
+
+@dataclass
+class NotingServer(FakeServer):
+    """A server that notes what it executes, and forgets its session now and then."""
+
+    rng: random.Random = field(default_factory=random.Random)
+    executed: list[dict[str, Any]] = field(default_factory=list)
+
+    async def _call(self, params: dict[str, Any], peer: Asker) -> dict[str, Any]:
+        if not self.rng.randrange(LOST_OF):
+            raise RpcError(CONNECTION_CLOSED, "The server ended the session", NOT_EXECUTED)
+        self.executed.append(params)
+        return await super()._call(params, peer)
 
 
 class Trial:
@@ -44,11 +70,18 @@ class Trial:
     def __init__(self, made: House, rng: random.Random) -> None:
         self.made = made
         self.rng = rng
+        self.net: dict[str, NotingServer] = defaultdict(lambda: NotingServer(rng=rng))
+        made.net.servers = self.net  # type: ignore[assignment]  # more precise
         self.clients: list[Client] = []
         self.commands: list[Wire] = []
         self.marks = 0
+        self.callers: dict[int, Any] = {}  # the session of each mark, None for the command line
         self.yes: set[int] = set()  # marks of the calls that the user allowed
-        self.granted: set[tuple[str, str]] = set()  # server and tool of `for this session` and `always`
+        self.granted: set[Grant] = set()
+        self.hashes: dict[tuple[str, str], str] = {}  # of the definitions that were in force at the last look
+        self.executed: list[tuple[str, str, int]] = []  # server, tool and mark of each call that reached a server
+        self.without: list[tuple[str, str, int]] = []  # those that nobody had allowed
+        self.by_grant = 0  # writes that an earlier answer allowed
         self.version = 0
         self.there = ExitStack()
         self.servers: list[ServerConfig] = []
@@ -56,20 +89,19 @@ class Trial:
     async def begin(self) -> None:
         """Three servers, one of them for each session, and clients of all eras."""
         for name in ("a", "b-mcp", "c", "renamed"):
-            self.made.net[name].tools = definitions(0)
-            # Resources that are called as tools, one of them by the name of a write.
-            docs = tuple({"uri": f"{name}://{doc}", "name": doc} for doc in ("doc", "delete_note"))
-            serve(self.made.net[name], resources=docs, tools=tuple(definitions(0)))
+            self.net[name].tools = definitions(0)
+            self.serve(name)
         self.servers = [server("a"), server("b-mcp"), server("c", scope="session")]
         await self.made.known(*self.servers, settings=self.settings())
-        for protocol, options in (
-            ("2025-11-25", {}),
-            ("2024-11-05", {"expose": "search"}),
-            ("2025-06-18", {"servers": "a,c"}),
-        ):
-            self.clients.append(await self.made.ready(protocol, **options))
+        self.clients = [await self.made.ready(protocol, **options) for protocol, options in CLIENTS]
         self.commands = [self.made.control()]
         self.come()
+        self.look()
+
+    def serve(self, name: str) -> None:
+        """List the newest tools, and resources that are called as tools, one of them by the name of a write."""
+        docs = tuple({"uri": f"{name}://{doc}", "name": doc} for doc in ("doc", "delete_note"))
+        serve(self.net[name], resources=docs, tools=tuple(definitions(self.version)))
 
     def settings(self) -> Settings:
         return Settings(expose="tools", ask="writes", tool_prefix=self.rng.choice(PREFIXES))  # type: ignore[arg-type]
@@ -87,7 +119,9 @@ class Trial:
         server_name, name = self.rng.choice(self.servers).name, self.rng.choice(READS + WRITES + LIARS)
         args: dict[str, Any] = {"mark": self.marks}
         ways: list[Callable[[Client, str, str, dict[str, Any]], None]] = [self.plain, self.one_tool, self.command]
-        self.rng.choice(ways)(self.rng.choice(self.clients), server_name, name, args)
+        way, client = self.rng.choice(ways), self.rng.choice(self.clients)
+        self.callers[self.marks] = None if way == self.command else client.session
+        way(client, server_name, name, args)
 
     def spelling(self, server_name: str, name: str) -> str:
         """One of the ways to write a tool's name."""
@@ -152,7 +186,7 @@ class Trial:
                 case 0 | 1:
                     self.allow(ask, "once")
                 case 2:
-                    self.allow(ask, "session" if "session" in ask.answers else "once")
+                    self.allow(ask, self.rng.choice(ask.answers[:-1]))
                 case 3 | 4:
                     self.answer(ask, "deny")
                 case 5:
@@ -168,8 +202,9 @@ class Trial:
     def allow(self, ask: OpenAsk, answer: Any) -> None:
         assert ask.subject is not None
         self.yes.add(mark_of(ask))
-        if answer == "session":
-            self.granted.add((ask.subject.server, ask.subject.tool))
+        if answer != "once":
+            whose = ask.asker.session if answer == "session" else None
+            self.granted.add((whose, ask.subject.server, ask.subject.tool, ask.subject.hash))
         self.answer(ask, answer)
 
     def answer(self, ask: OpenAsk, answer: Any) -> None:
@@ -178,17 +213,18 @@ class Trial:
 
     async def happen(self) -> None:
         """Something that could open a way round."""
-        match self.rng.randrange(8):
+        match self.rng.randrange(9):
             case 0:
                 self.there.close()  # nobody is there
             case 1:
-                net = self.made.net[self.rng.choice(self.servers).name]
+                net = self.net[self.rng.choice(self.servers).name]
                 if net.channel is not None and not net.channel.gone.is_set():
                     net.die()
             case 2:
                 self.version += 1
                 for one in self.servers:
-                    serve(self.made.net[one.name], tools=tuple(definitions(self.version)))
+                    self.serve(one.name)
+                    self.commands[0].ask_only(f"refresh {one.name}", control.REFRESH, {"server": one.name})
                 await self.made.gateway.services.pool.settled()
             case 3:
                 last = "renamed" if self.servers[0].name == "a" else "a"
@@ -197,19 +233,43 @@ class Trial:
                 await self.made.gateway.services.pool.settled()
             case 4:
                 self.made.apply(*self.servers, settings=self.settings())
+            case 5:
+                number = self.rng.randrange(len(CLIENTS))
+                self.clients[number].end()
+                protocol, options = CLIENTS[number]
+                self.clients[number] = await self.made.ready(protocol, **options)
             case _:
                 self.come()
 
     # -- what was executed ---------------------------------------------------------------------------------------
 
-    def executed(self) -> list[tuple[str, str, int]]:
-        """Server, tool and mark of each call that reached a server, per-session processes among them."""
-        found = []
-        for name, fake in self.made.net.servers.items():
-            for method, params in fake.heard:
-                if method == "tools/call":
-                    found.append((name, params["name"], params["arguments"]["mark"]))
-        return found
+    def look(self) -> None:
+        """Judge what was executed since the last look: by the definitions in force then, or now."""
+        before, self.hashes = self.hashes, self.current_hashes()
+        for name, fake in self.net.items():
+            for params in fake.executed:
+                found = name.split("#")[0], params["name"], params["arguments"]["mark"]
+                self.executed.append(found)
+                if found[1] not in READS and found[2] not in self.yes:
+                    self.judge(*found, {hashes.get(found[:2], "") for hashes in (before, self.hashes)})
+            fake.executed.clear()
+
+    def judge(self, server_name: str, name: str, mark: int, hashes: set[str]) -> None:
+        """A write that had no yes of its own."""
+        if any(
+            (whose, server_name, name, one) in self.granted for whose in (None, self.callers[mark]) for one in hashes
+        ):
+            self.by_grant += 1
+        else:
+            self.without.append((server_name, name, mark))
+
+    def current_hashes(self) -> dict[tuple[str, str], str]:
+        """The definitions that answers are for now, by server and tool."""
+        session = self.clients[0].session
+        assert session is not None
+        view = session.seen.view
+        names = [(one.name, name) for one in self.servers for name in WRITES + LIARS]
+        return {key: definition_hash(found[-1]) for key in names if (found := view.definitions(*key))}
 
 
 def mark_of(ask: OpenAsk) -> int:
@@ -228,19 +288,23 @@ async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path:
             for _ in range(AT_ONCE):
                 trial.call()
             await settle()
+            trial.look()
             trial.answer_some()
+            await settle()
+            trial.look()
             await trial.happen()
             await settle()
+            trial.look()
         for ask in list(made.gateway.asks):
             trial.answer(ask, "deny")
         await settle()
-        executed = trial.executed()
-        writes = [one for one in executed if one[1] not in READS]
-        granted = trial.granted
-        without = [one for one in writes if one[2] not in trial.yes and (one[0].split("#")[0], one[1]) not in granted]
-        assert without == []
-        assert max(Counter(mark for *_, mark in executed).values()) == 1
-        assert len(executed) - len(writes) > CALLS // 20  # the calls were calls: reads went through,
-        assert len(writes) > CALLS // 100  # and so did what was allowed
-        read = [method for fake in made.net.servers.values() for method, _ in fake.heard if method == "resources/read"]
+        trial.look()
+        assert trial.without == []
+        assert max(Counter(mark for *_, mark in trial.executed).values()) == 1
+        reads = [one for one in trial.executed if one[1] in READS]
+        assert len(reads) > CALLS // 20  # the calls were calls: reads went through,
+        assert len(trial.executed) - len(reads) > CALLS // 100  # and so did what was allowed,
+        assert trial.by_grant > CALLS // 1000  # by an answer of its own or an earlier one
+        assert len(trial.granted) > CALLS // 200  # which ended with its definition or its session
+        read = [method for fake in trial.net.values() for method, _ in fake.heard if method == "resources/read"]
         assert len(read) > CALLS // 100  # and resources, called as tools

@@ -33,6 +33,8 @@ HOSTILE = {
     "secret": (SECRET, "[redacted]"),
     "hidden secret": (SECRET[:9] + "\u200b" + SECRET[9:], "[redacted]"),
     "long": ("x" * 900 + "; rm -rf /home", "rf /home"),
+    "of a file's length": ("x" * 300_000 + "; rm -rf /home", '/home"'),
+    "secret at the end of a file": ("x" * 300_000 + " " + SECRET, "edacted]"),
 }
 
 

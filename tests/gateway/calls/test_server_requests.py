@@ -568,7 +568,7 @@ async def test_a_question_of_a_call_that_is_over_reaches_nobody(tmp_path: Path) 
         await made.net["a"].heard_of("notifications/cancelled")
         await holding(made, two)
         with pytest.raises(RpcError, match="has ended"):
-            await made.gateway.session_parts.server_requests.asked(
+            await made.gateway.session_dependencies.server_requests.asked(
                 made.gateway.services.pool.find("a"), "roots/list", {}, call
             )
         assert asked_of(one) == asked_of(two) == []

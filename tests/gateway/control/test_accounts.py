@@ -27,7 +27,7 @@ from trayapp.backends.connect import open_transport
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.gateway import Gateway, Parts
+from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State
@@ -58,7 +58,7 @@ class Town:
         self.accounts = Accounts(
             vault, self.tasks, self.clock.time, self.clock.sleep, lambda: self.gateway.services.changes.changed()
         )
-        parts = Parts(
+        dependencies = GatewayDependencies(
             clock=self.clock,
             environ=self.environ,
             keyring=vault.secrets,
@@ -68,7 +68,7 @@ class Town:
             write_switches=lambda found: None,
             accounts=self.accounts,
         )
-        self.gateway = gateway = Gateway(parts, self.tasks)
+        self.gateway = gateway = Gateway(dependencies, self.tasks)
         self.requests = AccountRequests(gateway.services, gateway.sign_ins, self.environ, vault.secrets)
 
     def _keyring_changed(self) -> None:

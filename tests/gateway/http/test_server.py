@@ -82,5 +82,15 @@ def test_what_listens_loads_nothing_of_the_sdk() -> None:
     program = "import sys, trayapp.gateway.main, trayapp.gateway.http.server; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "trayapp.gateway.http.streamable" in loaded
-    large = ("mcp", "mcp_types", "pydantic", "pydantic_core", "starlette", "sse_starlette", "httpx2")
+    large = (
+        "mcp",
+        "mcp_types",
+        "pydantic",
+        "pydantic_core",
+        "starlette",
+        "sse_starlette",
+        "httpx2",
+        "jinja2",
+        "trayapp.panel.app",
+    )
     assert [name for name in large if name in loaded] == []

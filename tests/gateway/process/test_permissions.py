@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures.registry import entry, registry
+from trayapp.config.files import make_folder
 from trayapp.gateway.http.tokens import TOKEN_BYTES, ClientTokens
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.process.permissions import close_to_others
+from trayapp.service.logging import start_logging
+from trayapp.service.registry import ServerRegistry
+from trayapp.tray.updates import Updates
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX")
 
@@ -31,6 +39,45 @@ def test_what_others_could_reach_is_closed_and_said(tmp_path: Path, caplog: pyte
     assert caplog.text.count("Removed other users' permissions") == 2
     caplog.clear()
     assert (close_to_others([file, folder]), caplog.text) == ([], "")
+
+
+@pytest.mark.requirement("safe-modes")
+def test_what_we_make_ourselves_was_never_open_to_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0o022)
+    try:
+        for number, make in enumerate((make_folder, search_registry, tell_update, keep_result, keep_log)):
+            cache = tmp_path / f"home{number}" / "multi-mcp"
+            make(cache / "below")
+            assert {mode(place) for place in (cache.parent, cache, cache / "below")} == {0o700}
+            assert close_to_others([cache]) == []
+    finally:
+        os.umask(before)
+    assert caplog.text == ""
+
+
+def search_registry(folder: Path) -> None:
+    with registry(entry("com.example/files")) as server:
+        assert ServerRegistry(server.address, folder, now=time.time).find("files").entries
+
+
+def tell_update(folder: Path) -> None:
+    Updates(lambda: {"newer": {"version": "0.2.0", "url": ""}}, bool, folder / "told").look_once()
+    assert (folder / "told").is_file()
+
+
+def keep_result(folder: Path) -> None:
+    assert ResultFiles(folder).write("x")
+
+
+def keep_log(folder: Path) -> None:
+    root = logging.getLogger()
+    before = root.level, list(root.handlers)
+    try:
+        start_logging(folder)
+    finally:
+        root.level, (handler, *_) = before[0], [one for one in root.handlers if one not in before[1]]
+        root.removeHandler(handler)
+        handler.close()
 
 
 @pytest.mark.requirement("safe-modes")

@@ -7,7 +7,7 @@ import sys
 
 # Loaded when they are needed (model/late, or imports inside functions), with all that they alone bring.
 LATE = (
-    *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil"),
+    *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil", "jinja2"),
     *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http.streamable", "trayapp.backends.stdio.npx"),
     *(
         "trayapp.catalog.schema.arguments",

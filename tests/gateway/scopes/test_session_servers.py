@@ -73,6 +73,22 @@ async def test_it_is_one_server_in_the_list_and_in_the_status(tmp_path: Path) ->
         assert (row.name, row.state, row.calls) == ("a", "connected", 1)
 
 
+async def test_calls_of_sessions_that_have_ended_still_count(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a", scope="session"), server("b"))
+        for _ in range(2):
+            client = await older(made)
+            await client.call("a_echo")
+            await client.call("b_echo", 2)
+            client.end()
+            await settle()
+        assert [connection.key for connection in made.gateway.services.pool] == ["a", "b"]
+        assert {row.name: row.calls for row in snapshot_of(made.gateway).servers} == {"a": 2, "b": 2}
+        await made.known(server("b"))
+        await made.known(server("a", scope="session"), server("b"))
+        assert {row.name: row.calls for row in snapshot_of(made.gateway).servers} == {"a": 0, "b": 2}
+
+
 async def test_its_lists_are_read_once_for_all(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a", scope="session"))

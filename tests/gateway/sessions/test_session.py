@@ -394,7 +394,7 @@ async def test_a_request_that_fails_in_a_way_that_we_do_not_know_costs_itself_on
         client = await made.ready()
         if live:
             await client.call("a_echo")
-        clock = made.parts.clock
+        clock = made.dependencies.clock
         assert isinstance(clock, BrokenClock)
         clock.broken = True
         assert (await client.call("a_echo", 1))["error"]

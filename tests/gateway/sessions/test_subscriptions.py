@@ -248,7 +248,7 @@ async def test_what_a_server_refuses_is_not_confirmed(tmp_path: Path, modern: bo
         assert (await old.error("resources/subscribe", {"uri": "res://x"}))["code"] == INVALID_PARAMS
         listening(new, "mine", resourceSubscriptions=["res://x"], toolsListChanged=True)
         assert (await told(new, ACKNOWLEDGED))[0]["notifications"] == {"toolsListChanged": True}
-        assert made.gateway.session_parts.subscriptions.wanted("a") == frozenset()
+        assert made.gateway.session_dependencies.subscriptions.wanted("a") == frozenset()
 
 
 @pytest.mark.requirement("subscribe-confirmed")

@@ -16,7 +16,7 @@ VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # of all values
 MOST = 40  # arguments
-READ_LONGEST = 256 * 1024  # characters of a value that are searched for secrets; a longer value shows only its head
+READ_LONGEST = 256 * 1024  # characters that are searched for secrets: of a longer value, those at both ends
 HEAD_SHARE = 0.65  # of a cut value: the beginning is more informative than the end
 
 # Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
@@ -86,7 +86,9 @@ def _safe(label: str, text: str, longest: int) -> str:
         shown = clean[len(visible(label)) :] if clean.startswith(visible(label)) else REDACTED
         return cut(shown or REDACTED, longest, len(text)) + (f" <{hidden} hidden characters>" if hidden else "")
     if len(text) > READ_LONGEST:
-        return f"{marked(text[:longest])} ...({len(text):,} characters)"
+        head, last = int(longest * HEAD_SHARE), text[-READ_LONGEST:]
+        end = marked(last[head - longest :]) if redacted(last) == visible(last) else REDACTED
+        return f"{marked(text[:head])} ...({len(text):,} characters)... {end}"
     return cut(marked(text), longest, len(text))
 
 

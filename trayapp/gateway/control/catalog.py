@@ -90,7 +90,7 @@ class CatalogRequests:
         `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
         if asked.get("project") is None:
-            yield self._gateway.session_parts.views.of(self._gateway.servers.view)
+            yield self._gateway.session_dependencies.views.of(self._gateway.servers.view)
             return
         visitor = CatalogCaller(text_of(asked, "project", "the request"))
         projects, servers = self._gateway.projects, self._gateway.servers
@@ -101,7 +101,7 @@ class CatalogRequests:
                 raise _no_project(visitor.cwd, projects.problems_of(visitor))
             view = servers.view_of(visitor)
             await view.first_list_delay.answered(PROJECT_WAIT_S if complete else 0.0, own=True)
-            yield self._gateway.session_parts.views.of(servers.view_of(visitor))
+            yield self._gateway.session_dependencies.views.of(servers.view_of(visitor))
         finally:
             if view is not None and view.being_asked(own=True):
                 self._gateway.services.spawn(self._stay_until_answered, visitor, view)

@@ -71,7 +71,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         error=_error_of(error) or _missing_lists_error(server.name, offer),
         failed_s_ago=_seconds_since(now, connection.failed_at),
         last_used_s_ago=_seconds_since(now, connection.last_used),
-        calls=sum(one.calls for one in connections),
+        calls=sum(one.calls for one in connections) + gateway.services.pool.ended_calls[server.name],
         connections=up if up > 1 else None,
         project=str(view.folder) if view.folder else None,
         signed_in=auth.signed_in if auth else None,

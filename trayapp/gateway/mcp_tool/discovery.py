@@ -12,7 +12,7 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.availability import Availability, availability
 from trayapp.gateway.mcp_tool.request import ToolRequest
-from trayapp.gateway.mcp_tool.tool_parts import ToolParts
+from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError
@@ -52,9 +52,9 @@ class ToolSession(Protocol):
 class Discovery:
     """Tool discovery for one session. Connects servers whose tools the model reads about (warm_up)."""
 
-    def __init__(self, session: ToolSession, parts: ToolParts) -> None:
+    def __init__(self, session: ToolSession, dependencies: ToolDependencies) -> None:
         self._session = session
-        self._parts = parts
+        self._dependencies = dependencies
 
     @property
     def _view(self) -> SessionView:
@@ -120,12 +120,12 @@ class Discovery:
 
     def _warm(self, server: str) -> None:
         find = self._session.connection if self._session.lasting else self._session.present
-        self._parts.warm_up.warm(find(server))
+        self._dependencies.warm_up.warm(find(server))
 
     def availability(self, server: str) -> Availability:
         """Return a server's availability, without starting it."""
         connection = self._session.present(server)
-        now, settings = self._parts.services.clock.now(), self._view.view.config.settings
+        now, settings = self._dependencies.services.clock.now(), self._view.view.config.settings
         return availability(server, connection, now, settings, self._view.view.offer(server))
 
     def about(self, asked: str) -> str:

@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from trayapp.config.files import new_file
+from trayapp.config.files import make_folder, new_file
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class ResultFiles:
         """
         path: Path | None = None
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder)
             path = self._folder / f"{self._own}{secrets.token_hex(4)}.txt"
             with new_file(path) as file:
                 file.write(text.encode("utf-8", "surrogatepass"))

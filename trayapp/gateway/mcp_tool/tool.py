@@ -19,7 +19,7 @@ from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
 from trayapp.gateway.mcp_tool.paging import CutResults
 from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
 from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
-from trayapp.gateway.mcp_tool.tool_parts import ToolParts
+from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.history.ended_call import refused_call
@@ -63,12 +63,12 @@ class McpTool:
     It is broad because the tool has one method for each form of its arguments.
     """
 
-    def __init__(self, sending: RequestSender, parts: ToolParts) -> None:
+    def __init__(self, sending: RequestSender, dependencies: ToolDependencies) -> None:
         self._sending = sending
         self._session = sending.session
-        self._parts = parts
-        self._discovery = Discovery(sending.session, parts)
-        self._results = CutResults(parts.result_files) if self._session.lasting else parts.cut_results
+        self._dependencies = dependencies
+        self._discovery = Discovery(sending.session, dependencies)
+        self._results = CutResults(dependencies.result_files) if self._session.lasting else dependencies.cut_results
 
     @property
     def _view(self) -> SessionView:
@@ -143,8 +143,8 @@ class McpTool:
         server = self._discovery.about(asked.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
-            await self._parts.services.pool.reconnect(connection)
-        if not self._parts.is_own(connection.key):  # its lists are those of the shared connection
+            await self._dependencies.services.pool.reconnect(connection)
+        if not self._dependencies.is_own(connection.key):  # its lists are those of the shared connection
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -18,9 +19,21 @@ class StderrFiles:
     """Files `logs/servers/NAME.log`, one for each server, whole lines of all its processes."""
 
     def __init__(self, folder: Path) -> None:
+        self.writes = 0  # to all files
         self._folder = folder
         self._files: dict[str, RotatedFile] = {}
         self._sinks: dict[str, StderrSink] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever lines were written. Return a function that removes it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _wrote(self) -> None:
+        self.writes += 1
+        for listener in list(self._listeners):
+            listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
         """Return the sink for the stderr of a server, from the start to the end of one process.
@@ -29,19 +42,20 @@ class StderrFiles:
         """
         file = self._files.setdefault(server, RotatedFile(self._folder / log_name(server)))
         if further:
-            return StderrSink(file)
-        sink = self._sinks.setdefault(server, StderrSink(file))
+            return StderrSink(file, self._wrote)
+        sink = self._sinks.setdefault(server, StderrSink(file, self._wrote))
         sink(b"")  # ends an unfinished line of the process before
         return sink
 
 
 class StderrSink:
     """Sink that appends whole lines, without secrets. b"" ends the last line. Output that cannot be written is dropped:
-    a server must not fail because of its log.
+    a server must not fail because of its log. `wrote` is called after each write.
     """
 
-    def __init__(self, file: RotatedFile) -> None:
+    def __init__(self, file: RotatedFile, wrote: Callable[[], None] = lambda: None) -> None:
         self._file = file
+        self._wrote = wrote
         self._lines = LineRedactor()
         self._decoder = StderrDecoder()
 
@@ -50,6 +64,7 @@ class StderrSink:
         with suppress(OSError):
             if text:
                 self._file.write(text.encode())
+                self._wrote()
             if not data:
                 self._file.close()
 

@@ -26,7 +26,7 @@ from trayapp.gateway.scopes.sharing import topic_of
 from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
 from trayapp.gateway.sessions.pending import already_under_way
-from trayapp.gateway.sessions.session import Session, SessionParts
+from trayapp.gateway.sessions.session import Session, SessionDependencies
 from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import dumps
@@ -47,9 +47,9 @@ class ClientRequests:
     is answered in its own way.
     """
 
-    def __init__(self, session: Session, parts: SessionParts) -> None:
+    def __init__(self, session: Session, dependencies: SessionDependencies) -> None:
         self._session = session
-        self._parts = parts
+        self._dependencies = dependencies
 
     async def run(self) -> None:
         """Serve until the client is gone, then cancel its calls."""
@@ -67,13 +67,13 @@ class ClientRequests:
     def _one_tool(self) -> McpTool:
         from trayapp.gateway.mcp_tool.tool import McpTool  # loaded with its first use: no first list needs it
 
-        return McpTool(self, self._parts.tool)
+        return McpTool(self, self._dependencies.tool)
 
     @cached_property
     def _extensions(self) -> ExtensionRequests:
         from trayapp.gateway.extensions.requests import ExtensionRequests  # like McpTool
 
-        return ExtensionRequests(self, self._parts.streams, self._parts.services.spawn)
+        return ExtensionRequests(self, self._dependencies.streams, self._dependencies.services.spawn)
 
     @property
     def session(self) -> Session:
@@ -90,7 +90,7 @@ class ClientRequests:
             enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
             if enveloped:
                 if take_envelope(session.client, method, request.params, lasting=session.lasting):
-                    self._parts.services.changes.changed()
+                    self._dependencies.services.changes.changed()
                 session.recognize()
             if method in ROUTED:
                 self._route(request)
@@ -116,12 +116,12 @@ class ClientRequests:
                 take_handshake(session.client, params)
                 session.recognize()
                 result = initialize(session.client, session.seen.exposure)
-                self._parts.services.changes.changed()
+                self._dependencies.services.changes.changed()
             case "server/discover":
                 result = discover(session.seen.exposure)
             case "logging/setLevel":
                 result = set_level(session.client, params)
-                self._parts.notifications.set_levels()
+                self._dependencies.notifications.set_levels()
             case "ping":
                 result = {}
             case "subscriptions/listen":
@@ -129,7 +129,7 @@ class ClientRequests:
                     raise already_under_way(request.id)
                 session.begin_lists()
                 connected = partial(session.connected, request.id)
-                listen = partial(self._parts.subscriptions.listen, session, request.id, params, connected)
+                listen = partial(self._dependencies.subscriptions.listen, session, request.id, params, connected)
                 if tasks := task_ids(params):
                     listen = partial(self._extensions.listen, request.id, tasks, listen)
                 session.start(request.id, listen)
@@ -141,7 +141,7 @@ class ClientRequests:
 
     async def _subscribe(self, request: Request) -> None:
         """Subscribe an older client to one resource, or unsubscribe it."""
-        session, subscriptions = self._session, self._parts.subscriptions
+        session, subscriptions = self._session, self._dependencies.subscriptions
         uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
         if request.method == "resources/subscribe":
             await subscriptions.subscribe(session, uri, partial(session.connected, request.id))
@@ -176,7 +176,7 @@ class ClientRequests:
 
     async def _read_kind(self) -> None:
         if self._session.unread():
-            await self._parts.probes.read(self._session.seen.running_keys, self._session.kind)
+            await self._dependencies.probes.read(self._session.seen.running_keys, self._session.kind)
 
     async def _look_later(self, request: Request) -> None:
         await self._read_kind()
@@ -187,7 +187,7 @@ class ClientRequests:
         listing = session.listing(kind)
         session.lists.given(kind, listing)
         session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
-        self._parts.list_served()
+        self._dependencies.list_served()
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class ClientRequests:
         session, method, params = self._session, request.method, request.params
         if request.id in session.open_calls or request.id in session.pending.scopes:
             raise already_under_way(request.id)
-        if session.client.modern and self._parts.server_requests.resume(session, request):
+        if session.client.modern and self._dependencies.server_requests.resume(session, request):
             return
         if method == "tools/call":
             # A repeated call of a server in use, as most calls are, takes this shortcut.
@@ -223,7 +223,7 @@ class ClientRequests:
                 raise
         else:
             own = request.with_params(own_params)
-            topic, sharing = topic_of(own), self._parts.servers.sharing
+            topic, sharing = topic_of(own), self._dependencies.servers.sharing
             connection = session.connection_now(server, topic)
             if connection is not None:
                 if method == "tools/call" and sharing.is_settled(session, connection, topic):
@@ -261,7 +261,7 @@ class ClientRequests:
     def _keep_way(self, server: str, request: Request, connection: Connection, finish: Finishing | None) -> None:
         """Keep the route of calls through the one tool, once it is certain."""
         tool = request.params["name"]
-        if self._parts.servers.sharing.is_settled(self._session, connection, topic_of(request)):
+        if self._dependencies.servers.sharing.is_settled(self._session, connection, topic_of(request)):
             self._session.seen.keep_route((server, tool), connection, tool, finish)
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
@@ -290,7 +290,7 @@ class ClientRequests:
         own = self._with_log_level(request, connection)
         call = RoutedCall(self._session, own, connection, finish, through_tool=through_tool)
         if connection.live is not None and not connection.live.peer.modern:
-            call.proof = partial(self._parts.servers.sharing.note_answer, connection, request)
+            call.proof = partial(self._dependencies.servers.sharing.note_answer, connection, request)
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
@@ -301,7 +301,7 @@ class ClientRequests:
             meta = {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: client.log_level}
             return request.with_params({**params, "_meta": meta})
         if client.modern and LOG_LEVEL in params.get("_meta", ()):
-            self._parts.notifications.set_level(connection, params["_meta"][LOG_LEVEL])
+            self._dependencies.notifications.set_level(connection, params["_meta"][LOG_LEVEL])
         return request
 
     async def _route_later(self, request: Request) -> None:
@@ -336,7 +336,7 @@ class ClientRequests:
             session.client.ready = True
             session.tell_lists(session.listings())
         elif method != "notifications/progress":  # the dispatcher itself passes on progress
-            self._parts.notifications.tell_servers(session, method, params)
+            self._dependencies.notifications.tell_servers(session, method, params)
 
     def _cancel(self, request_id: Any, reason: str) -> None:
         if not is_request_id(request_id):

@@ -19,7 +19,7 @@ from trayapp.gateway.client import CallHistory, ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.streams import Streams
-from trayapp.gateway.mcp_tool.tool_parts import ToolParts
+from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionView, SessionViews
 from trayapp.gateway.scopes.sharing import Topic
@@ -42,8 +42,8 @@ _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the hi
 
 
 @dataclass(frozen=True, slots=True)
-class SessionParts:
-    """Parts that all sessions of one gateway share. `list_served` is called when one of them got a list."""
+class SessionDependencies:
+    """Dependencies that all sessions of one gateway share. `list_served` is called when one of them got a list."""
 
     services: Services
     servers: Servers
@@ -52,7 +52,7 @@ class SessionParts:
     notifications: Notifications
     subscriptions: Subscriptions
     streams: Streams
-    tool: ToolParts
+    tool: ToolDependencies
     asks: Asks
     probes: VariantProbes
     list_served: Callable[[], None]
@@ -67,9 +67,15 @@ class Session:
     """
 
     def __init__(
-        self, parts: SessionParts, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
+        self,
+        dependencies: SessionDependencies,
+        peer: ClientPeer,
+        options: dict[str, Any],
+        transport: str,
+        *,
+        lasting: bool = True,
     ) -> None:
-        self._parts = parts
+        self._dependencies = dependencies
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
@@ -79,7 +85,7 @@ class Session:
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # shared by all sessions of its view with the same options
-        self.follow(parts.servers.view)  # replaced once its project is known
+        self.follow(dependencies.servers.view)  # replaced once its project is known
         self.cwd = options.get("cwd")
         self.transport = transport
         self.lasting: bool = lasting
@@ -89,12 +95,12 @@ class Session:
         self.lists = ClientLists()
         self.task_handles: dict[str, None] = {}  # of its client's tasks, oldest first
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
-        self.history: CallHistory = parts.services.history
+        self.history: CallHistory = dependencies.services.history
         self.number = next(_NUMBERS)
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
-        self.view, self.seen = view, self._parts.views.of(view, self.options, self.kind)
+        self.view, self.seen = view, self._dependencies.views.of(view, self.options, self.kind)
 
     def recognize(self) -> None:
         """Show the client the view for its kind, after its era or capabilities became known or changed."""
@@ -108,18 +114,18 @@ class Session:
 
     @property
     def questioner(self) -> ServerRequests:
-        return self._parts.server_requests
+        return self._dependencies.server_requests
 
     @property
     def asks(self) -> Asks:
-        return self._parts.asks
+        return self._dependencies.asks
 
     @property
     def capabilities(self) -> dict[str, Any]:
         """Return the capabilities of its client for servers, and those of the user outside it."""
         own = self.client.capabilities
         # A client of 2026-07-28 gets a newer server's questions as they are: so it must be able to answer all of them.
-        if self.client.modern or not self._parts.asks.someone_is_there:
+        if self.client.modern or not self._dependencies.asks.someone_is_there:
             return own
         if self._with_user[0] is not own:
             self._with_user = own, with_user(own)
@@ -139,9 +145,9 @@ class Session:
         """Cancel the calls of a client that is gone, and end its subscriptions."""
         for call in list(self.open_calls.values()):
             call.cancel("the client disconnected")
-        self._parts.subscriptions.drop(self)
+        self._dependencies.subscriptions.drop(self)
         if self.lasting:
-            self._parts.server_requests.drop(self)
+            self._dependencies.server_requests.drop(self)
 
     # -- ClientSession -------------------------------------------------------------------------------------------
 
@@ -166,13 +172,13 @@ class Session:
 
     def has_server(self, key: str) -> bool:
         """Return True if the session may use that server: its view has it, and its filters allow it."""
-        own = self._parts.servers.own
+        own = self._dependencies.servers.own
         name = self.view.name_of(own.shared_key(key))
         return name is not None and self.seen.has(name) and own.serves(key, self)
 
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
-        name = self.view.name_of(self._parts.servers.own.shared_key(key))
+        name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
         return (
             name is not None
             and request.method == "tools/call"
@@ -181,7 +187,7 @@ class Session:
 
     def server_key(self, name: str) -> str:
         """Return the key under which this session reaches a server."""
-        return self._parts.servers.own.key(self, self.view.key(name))
+        return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
         """Return the connection of a server that the session's requests use, which need not run.
@@ -189,14 +195,14 @@ class Session:
         Raises ServerNotFoundError.
         """
         first = self.seen.connection(server)
-        return self._parts.servers.connection_for(self, first) or first
+        return self._dependencies.servers.connection_for(self, first) or first
 
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
         """Return the connection for a request that can be sent at once; None if it has to wait.
 
         Raises ServerNotFoundError.
         """
-        servers = self._parts.servers
+        servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
         return found if found is not None and found.is_up and servers.sharing.may_join(self, found, topic) else None
 
@@ -206,7 +212,7 @@ class Session:
         Raises ServerNotFoundError.
         """
         shared = self.seen.connection(server)
-        return self._parts.services.pool.get(self._parts.servers.own.key(self, shared.key)) or shared
+        return self._dependencies.services.pool.get(self._dependencies.servers.own.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Return the connection for a request, connected. Raises ServerError.
@@ -214,7 +220,7 @@ class Session:
         `topic`: what the request is about. Send it without awaiting anything else.
         """
         self.pending.waits_for(request_id, server)
-        return await self._parts.servers.connected(self, self.seen.connection(server), topic)
+        return await self._dependencies.servers.connected(self, self.seen.connection(server), topic)
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -248,7 +254,7 @@ class Session:
         seen = self.seen
         if seen.read_at == seen.view.revision:
             return []
-        unread = self._parts.probes.unread(seen.running_keys, self.kind)
+        unread = self._dependencies.probes.unread(seen.running_keys, self.kind)
         if not unread:
             seen.read_at = seen.view.revision
         return unread
@@ -294,7 +300,7 @@ class Session:
 
     def _tell_changed(self, kind: str) -> None:
         if self.client.modern:
-            self._parts.subscriptions.tell_list_changed(self, kind)
+            self._dependencies.subscriptions.tell_list_changed(self, kind)
         else:
             self.notify(f"notifications/{kind}/list_changed")
 

@@ -1,5 +1,5 @@
-"""Define the parts of the one tool that sessions share: result files, and background connections to servers that are
-likely to be called. The tool itself is loaded on its first use: no first list needs it.
+"""Define the dependencies of the one tool that sessions share: result files, and background connections to servers
+that are likely to be called. The tool itself is loaded on its first use: no first list needs it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class WarmUp:
 
 
 @dataclass(frozen=True)
-class ToolParts:
-    """Parts of the one tool. `is_own`: returns True for the key of a connection that runs for one session alone."""
+class ToolDependencies:
+    """Dependencies of the one tool. `is_own`: True for the key of a connection that runs for one session alone."""
 
     services: Services
     is_own: Callable[[str], bool]
