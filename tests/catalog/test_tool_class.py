@@ -1,4 +1,4 @@
-"""Classes of tools: annotations, names, and real tools that were labelled by hand before the code was written."""
+"""Classes of tools: annotations, names, and real tools that two judges labelled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from trayapp.catalog.tool_class import ToolClassification, class_of_name, classi
 from trayapp.gateway.asks.subject import asks_first
 
 DATA = Path(__file__).parent / "data"
+GUIDE = " ".join((Path(__file__).parents[2] / "packaging/guide/safety.md").read_text(encoding="utf-8").split())
 LABELLED: list[dict[str, Any]] = json.loads((DATA / "labelled_tools.json").read_text(encoding="utf-8"))
 # Names and servers from LiveMCPBench (Apache License 2.0); its data has no annotations.
 BENCH: dict[str, list[str]] = json.loads((DATA / "livemcpbench_names.json").read_text(encoding="utf-8"))
@@ -69,6 +70,11 @@ def test_annotations_decide_with_their_defaults_and_never_soften_a_clear_name(
         ("execute_command", "destructive"),
         ("run_sql", "destructive"),
         ("bash", "destructive"),
+        ("edit_file", "destructive"),
+        ("get_edit_history", "read"),
+        ("browser_evaluate", "destructive"),
+        ("page-eval", "destructive"),
+        ("evaluate_answer", None),
         ("force_push", "destructive"),
         ("sequentialthinking", None),
         ("recent_activity", None),
@@ -82,25 +88,30 @@ def test_the_verb_of_a_name_tells_its_class(name: str, expected: str | None) -> 
 
 @pytest.mark.requirement("ask-classes")
 def test_of_labelled_tools_all_destructive_ones_ask_and_no_reader_does() -> None:
-    """Two passes labelled them, the second by descriptions alone; where they disagree nothing is promised."""
-    assert len(LABELLED) == 100
-    agreed = [tool for tool in LABELLED if tool["first"] == tool["second"]]
-    assert len(agreed) == 92
-    asking = {
-        (tool["server"], tool["name"], tool["first"])
-        for tool in agreed
-        if asks_first("auto", classify(tool).tool_class, listed=False)
-    }
-    destructive = {(tool["server"], tool["name"], tool["first"]) for tool in agreed if tool["first"] == "destructive"}
+    """The columns are two judges' who read name, description and schema alone, neither our code nor the other's words.
+
+    Their rubric: read = only looks, computes, returns. write = something outlives the call, but what was there is kept
+    or easy to restore. destructive = deletes, discards or overwrites what cannot be had back, ends things, or runs
+    anything. 65 tools are of LiveMCPBench, 35 of the servers of these tests. Where the judges disagree nothing is
+    promised.
+    """
+    assert len({(tool["server"], tool["name"]) for tool in LABELLED}) == 100
+    agreed = {tool["name"]: tool for tool in LABELLED if tool["judge_a"] == tool["judge_b"]}
+    assert len(agreed) == 98
+    assert {tool["name"] for tool in LABELLED} - agreed.keys() == {"delete_slide", "save_presentation"}
+    asking = {name for name, tool in agreed.items() if asks_first("auto", classify(tool).tool_class, listed=False)}
+    destructive = {name for name, tool in agreed.items() if tool["judge_a"] == "destructive"}
+    readers = {name for name, tool in agreed.items() if tool["judge_a"] == "read"}
     assert destructive <= asking
-    assert [one for one in asking if one[2] == "read"] == []
-    assert asking == destructive
+    assert asking & readers == set()
+    assert asking - destructive == {"git_reset"}  # it unstages, but others of that name discard
 
 
 @pytest.mark.requirement("ask-auto")
 def test_auto_asks_for_few_of_many_real_tools() -> None:
     bench = Counter(classify({"name": name}).tool_class for names in BENCH.values() for name in names)
-    assert bench == {"read": 271, "write": 240, "destructive": 16}
+    assert bench == {"read": 271, "write": 234, "destructive": 22}
+    assert f"{bench['destructive']} of {bench.total()} tools of 70 public servers ask" in GUIDE
     real = [
         (name, annotations, classify({"name": name, "annotations": annotations}))
         for tools in TEST_SERVERS.values()

@@ -27,7 +27,7 @@ _READ = _words(
     translate whoami whois ping echo resolve ls cat head tail stat tree trace diff status info"""
 )
 _WRITE = _words(
-    """create add insert append send post put patch update upsert set edit write save upload submit publish push
+    """create add insert append send post put patch update upsert set write save upload submit publish push
     commit apply approve assign attach move rename copy replace merge import invite share book buy order pay
     transfer enable disable deactivate stop restart pause resume close cancel archive restore register subscribe
     unsubscribe schedule deploy configure modify change mark toggle press click fill drag grant reply comment"""
@@ -37,7 +37,7 @@ _WRITE = _words(
 _DESTRUCTIVE = _words(
     """delete deletes del deletion drop drops remove removes removal rm rmdir unlink erase destroy purge wipe truncate
     clear revoke reset kill terminate shutdown uninstall discard prune flush trash forget overwrite obliterate evict
-    ban kick cleanup rollback revert undo expunge force"""
+    ban kick cleanup rollback revert undo expunge force edit"""
 )
 # These run anything: a destructive call cannot be ruled out.
 _RUN = _words("run runs execute exec eval evaluate start spawn launch invoke interact call")
@@ -45,6 +45,7 @@ _COMMAND = _words(
     "command commands cmd shell bash sh zsh powershell terminal process script scripts sql code python node ssh"
 )
 _SHELLS = _words("bash shell powershell terminal exec")  # only if this word is the whole name
+_EVALUATES = _words("eval evaluate")  # only as the last word: code is evaluated (`browser_evaluate`)
 # Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set
@@ -117,6 +118,8 @@ def _class_of_word(word: str) -> ToolClass | None:
 
 
 def _runs_commands(words: list[str]) -> bool:
+    if words and words[-1] in _EVALUATES:
+        return True
     if len(words) == 1:
         return words[0] in _SHELLS
     runs = next((place for place, word in enumerate(words) if word in _RUN), None)

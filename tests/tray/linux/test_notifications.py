@@ -133,6 +133,30 @@ def test_the_picture_goes_along(bus: SessionBus, server: NotificationServer) -> 
     assert hints["desktop-entry"] == ("s", "multi-mcp")
 
 
+@pytest.mark.requirement("ask-tray")
+def test_where_three_buttons_are_shown_the_last_of_them_refuses(bus: SessionBus, address: str) -> None:
+    server = NotificationServer(address, name="gnome-shell")
+    answers = [("once", "Allow once"), ("session", "For this session"), ("always", "Always"), ("deny", "Deny")]
+    Notifier(bus, "multi-mcp").notify("k", "t", "text", answers, print, clickable=False)
+    assert server.shown[1]["actions"] == ["once", "Allow once", "session", "For this session", "deny", "Deny"]
+    Notifier(bus, "multi-mcp").notify("k", "t", "text", answers[:1], print, clickable=False)
+    assert server.shown[2]["actions"] == ["once", "Allow once"]
+    server.close()
+
+
+@pytest.mark.requirement("ask-shown")
+def test_lxqt_gets_lines_that_it_need_not_break_and_no_picture(bus: SessionBus, address: str) -> None:
+    server = NotificationServer(address, name="lxqt-notificationd")
+    picture = Image.new("RGBA", (64, 64), (1, 2, 3, 4))
+    text = f"short\na line of several words that is too long\n{'0123456789' * 5}\n{'W' * 40}\n"
+    Notifier(bus, "multi-mcp", picture).notify("k", "t", text)
+    shown = server.shown[1]["text"]
+    assert "image-data" not in server.shown[1]["hints"]
+    assert [len(line) for line in shown.split("\n")] == [5, 28, 11, 23, 23, 4, 15, 15, 10, 0]
+    assert "".join(shown.split()) == "".join(text.split())
+    server.close()
+
+
 def test_a_server_that_starts_again_knows_nothing_of_the_old_ones(
     notifier: Notifier, server: NotificationServer, address: str
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from jeepney import HeaderFields, Message
 
+from trayapp.model.text import drawn
 from trayapp.tray.artwork import Artwork, at_size
 from trayapp.tray.linux.bus import Body, SessionBus, method_call
 
@@ -25,7 +26,23 @@ SERVER_DECIDES = -1  # how long the notification stays
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 
+# Names of servers that show less than they say.
+# - LXQt reserves room for as many lines as a text has on a wider notification without a picture. Where it has to break
+#   a line, it cuts off the end of the text; a long word it does not break.
+# - GNOME Shell shows the first three buttons.
+LXQT, GNOME = "lxqt-notificationd", "gnome-shell"
+LINE_OF_LXQT = 46  # half digits
+BUTTONS_OF_GNOME = 3
+
 OnAction = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A notification server, and what it can do."""
+
+    name: str
+    capabilities: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -52,8 +69,8 @@ class Notifier:
     ) -> None:
         self._bus: SessionBus | None = None
         self._app_name, self._picture = app_name, picture
-        self._server: str = ""
-        self._capabilities: frozenset[str] | None = None
+        self._owner: str = ""
+        self._server: _Server | None = None
         self._shown: dict[str, _ShownNotice] = {}
         self._one_at_a_time = threading.Lock()
         if bus is not None:
@@ -89,11 +106,11 @@ class Notifier:
         if self._bus is None:
             return False
         with self._one_at_a_time:
-            capabilities = self._ask_capabilities(self._bus)
-            if capabilities is None:
+            server = self._ask_server(self._bus)
+            if server is None:
                 return False
             offered = actions if on_action else ()
-            body = self._body(key, title, text, offered, capabilities, urgent, clickable)
+            body = self._body(key, title, text, offered, server, urgent, clickable)
             first = offered[0][0] if offered and clickable else ""
             return self._show(self._bus, key, body, lambda number: _ShownNotice(number, on_action, first))
 
@@ -105,14 +122,15 @@ class Notifier:
 
     # -- asking the server -----------------------------------------------------------------------------------------
 
-    def _ask_capabilities(self, bus: SessionBus) -> frozenset[str] | None:
-        """Return the server's capabilities, asked once per server. D-Bus may first start the server."""
-        if self._capabilities is None:
-            answer = bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
-            if answer is None:
+    def _ask_server(self, bus: SessionBus) -> _Server | None:
+        """Return the server, asked once for its name and capabilities. D-Bus may first start it."""
+        if self._server is None:
+            can = bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
+            if can is None:
                 return None
-            self._capabilities = frozenset(answer[0])
-        return self._capabilities
+            about = bus.ask(_call("GetServerInformation"), ANSWER_WAIT_S)
+            self._server = _Server(about[0] if about else "", frozenset(can[0]))
+        return self._server
 
     def _body(
         self,
@@ -120,11 +138,15 @@ class Notifier:
         title: str,
         text: str,
         actions: Sequence[tuple[str, str]],
-        can: frozenset[str],
+        server: _Server,
         urgent: bool,
         clickable: bool,
     ) -> Body:
-        known = self._shown.get(key)
+        known, can = self._shown.get(key), server.capabilities
+        if server.name == GNOME:  # the last one refuses
+            actions = [*actions[: BUTTONS_OF_GNOME - 1], *actions[BUTTONS_OF_GNOME - 1 :][-1:]]
+        if server.name == LXQT:
+            text = _in_short_lines(text)
         default = [(CLICKED, actions[0][1])] if actions and clickable else []
         buttons = [part for action in (*default, *actions) for part in action]
         return (
@@ -134,17 +156,17 @@ class Notifier:
             title,
             escape(text, quote=False) if "body-markup" in can else text,
             buttons if "actions" in can else [],
-            self._hints(urgent),
+            self._hints(urgent, None if server.name == LXQT else self._picture),
             SERVER_DECIDES,
         )
 
-    def _hints(self, urgent: bool) -> dict[str, tuple[str, Any]]:
+    def _hints(self, urgent: bool, picture: Artwork | None) -> dict[str, tuple[str, Any]]:
         hints: dict[str, tuple[str, Any]] = {
             "urgency": ("y", 2 if urgent else 1),
             "desktop-entry": ("s", self._app_name),
         }
-        if self._picture is not None:
-            rgba = at_size(self._picture, PICTURE_PX).tobytes()
+        if picture is not None:
+            rgba = at_size(picture, PICTURE_PX).tobytes()
             # width, height, bytes per row, alpha, bits per sample, samples per pixel
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
         return hints
@@ -160,8 +182,8 @@ class Notifier:
     # -- the server's signals, on the bus's thread -----------------------------------------------------------------
 
     def _server_is(self, owner: str) -> None:
-        if owner != self._server:  # a new server does not know the old one's notifications
-            self._server, self._capabilities = owner, None
+        if owner != self._owner:  # a new server does not know the old one's notifications
+            self._owner, self._server = owner, None
             self._shown.clear()
 
     def _action_invoked(self, message: Message) -> None:
@@ -177,9 +199,22 @@ class Notifier:
             self._shown.pop(gone[0], None)
 
     def _by_number(self, message: Message, number: int) -> tuple[str, _ShownNotice] | None:
-        if message.header.fields.get(HeaderFields.sender) != self._server:
+        if message.header.fields.get(HeaderFields.sender) != self._owner:
             return None
         return next(((key, shown) for key, shown in list(self._shown.items()) if shown.number == number), None)
+
+
+def _in_short_lines(text: str) -> str:
+    """Return `text` in lines that LXQt need not break."""
+    lines = []
+    for line in text.split("\n"):
+        while len(drawn(line)) > LINE_OF_LXQT:
+            end = next(end for end in range(len(line) - 1, 0, -1) if len(drawn(line[:end])) <= LINE_OF_LXQT)
+            end = max(line.rfind(" ", 0, end + 1), 0) or end
+            lines.append(line[:end])
+            line = line[end:].lstrip(" ")
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _call(member: str, signature: str | None = None, body: Body = ()) -> Message:
