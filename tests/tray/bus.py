@@ -241,19 +241,23 @@ def without_mnemonics(label: str) -> str:
 
 
 class NotificationServer(Service):
-    """Keeps what it is asked to show: `shown` by number. `can`: its capabilities."""
+    """Keeps what it is asked to show: `shown` by number. `can`: its capabilities; `name`: its own."""
 
     bus_name = NOTIFICATIONS
     path = "/org/freedesktop/Notifications"
 
-    def __init__(self, address: str, can: tuple[str, ...] = ("actions", "body", "body-markup")) -> None:
-        self.can, self.last = can, 0
+    def __init__(
+        self, address: str, can: tuple[str, ...] = ("actions", "body", "body-markup"), name: str = "tests"
+    ) -> None:
+        self.can, self.name, self.last = can, name, 0
         self.shown: dict[int, dict[str, Any]] = {}
         super().__init__(address)
 
     def reply(self, message: Message, member: str, body: tuple[Any, ...]) -> Message | None:
         if member == "GetCapabilities":
             return new_method_return(message, "as", (list(self.can),))
+        if member == "GetServerInformation":
+            return new_method_return(message, "ssss", (self.name, "tests", "1", "1.2"))
         if member == "CloseNotification":
             self.shown.pop(body[0], None)
             self.signal("NotificationClosed", "uu", (body[0], 3))

@@ -14,7 +14,7 @@ from tests.tray.states import CLIENTS, problem, running, server, shown
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.tray.state.notices import NoticeMemory, due_notices
-from trayapp.tray.state.state import Entry, IconKind, Separator, TrayState
+from trayapp.tray.state.tray_state import Entry, IconKind, Separator, TrayState
 from trayapp.tray.state.view import view
 
 NAMES = [

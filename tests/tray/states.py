@@ -19,7 +19,7 @@ from trayapp.model.status import (
     Snapshot,
     ToolCounts,
 )
-from trayapp.tray.state.state import ClientState, Entry, Item, Separator, TrayState
+from trayapp.tray.state.tray_state import ClientState, Entry, Item, Separator, TrayState
 
 FILE = "/home/ada/.config/multi-mcp/servers.yaml"
 

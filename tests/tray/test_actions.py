@@ -18,8 +18,8 @@ from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.state import outcomes
-from trayapp.tray.state.state import Action, IconKind, Offered, TrayView, Verb, offer_key
 from trayapp.tray.state.texts import BODY, LINE, TITLE
+from trayapp.tray.state.tray_state import Action, IconKind, Offered, TrayView, Verb, offer_key
 
 V = Verb
 ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}

@@ -25,7 +25,7 @@ from trayapp.tray.actions import Actions
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.state.state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
+from trayapp.tray.state.tray_state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view
 from trayapp.tray.state_sources import StateSources, state_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.tray.gallery import STATES, pages, sheet
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 from trayapp.tray.state.view import view
 
 

@@ -24,7 +24,7 @@ from devtools.drawing import (
 )
 from trayapp.tray.icons import COLORS, app_icon, icon
 from trayapp.tray.icons import SIZES as DRAWN
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 SIZES = (16, 18, 20, 22, 24, 32, 36, 44, 48, 64, 128, 256)
 PAIRS = list(combinations(IconKind, 2))

@@ -25,7 +25,7 @@ from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.tray.start import SystemPlatform
 from trayapp.tray.state.notices import Notice, NoticeKind
-from trayapp.tray.state.state import Action, Offered
+from trayapp.tray.state.tray_state import Action, Offered
 from trayapp.tray.state_sources import StateSources
 
 pytestmark = pytest.mark.requirement("tray-offer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,7 @@ import pytest
 from trayapp.tray.app import App
 from trayapp.tray.start import SystemPlatform, client_of, second_words
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.state.state import ClientState, IconKind
+from trayapp.tray.state.tray_state import ClientState, IconKind
 
 
 class Heard:
@@ -40,6 +41,7 @@ def test_that_nothing_shows_icons_is_said_at_the_first_login_only_and_whenever_a
         made, heard, said = face(marker)
         made._nobody()
         assert len(heard.notices) == len(said) == times
+    assert sys.platform == "win32" or stat.S_IMODE(told.parent.stat().st_mode) == 0o700
 
 
 @pytest.mark.requirement("tray-single")

@@ -16,7 +16,7 @@ from trayapp.service.autostart import Autostart
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.state.state import Action, Offered, TrayView, Verb, offer_key
+from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb, offer_key
 from trayapp.wire.control import (
     ALLOW,
     APPROVALS,

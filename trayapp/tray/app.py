@@ -18,7 +18,7 @@ from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView
 from trayapp.tray.actions import Actions
 from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
-from trayapp.tray.state.state import Action, IconKind, TrayView, Verb
+from trayapp.tray.state.tray_state import Action, IconKind, TrayView, Verb
 from trayapp.tray.state.view import view
 from trayapp.tray.state_sources import StateSources
 

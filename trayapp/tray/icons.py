@@ -12,7 +12,7 @@ from typing import NamedTuple
 from PIL import Image
 
 import trayapp
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 SIZES = (*range(16, 49), 64, 128)  # above 48 half a pixel is invisible: other sizes are made from the next larger one
 APP = "app"

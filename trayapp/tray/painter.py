@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trayapp.tray.state.state import Action, IconKind, Item, Separator, TrayView
+from trayapp.tray.state.tray_state import Action, IconKind, Item, Separator, TrayView
 from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.files import make_folder
 from trayapp.config.paths import Paths, find_paths
 from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError, StorageError
@@ -26,7 +27,7 @@ from trayapp.service.installed import Update
 from trayapp.service.logging import start_logging
 from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 from trayapp.service.version import version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
@@ -36,7 +37,7 @@ from trayapp.tray.linux.hosts import PANEL_WAIT_S, STARTED_WAIT_S
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
-from trayapp.tray.state.state import Action, ClientState, IconKind, Offered
+from trayapp.tray.state.tray_state import Action, ClientState, IconKind, Offered
 from trayapp.tray.state_sources import StateSources
 from trayapp.tray.updates import Updates
 from trayapp.wire.rundir import run_dir
@@ -297,7 +298,7 @@ class SystemPlatform:
 
 def _touch(path: Path) -> None:
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.touch()
 
 

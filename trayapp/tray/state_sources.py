@@ -12,7 +12,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.status import Snapshot
 from trayapp.service.autostart import Autostart
 from trayapp.service.supervisor import SupervisorView
-from trayapp.tray.state.state import ClientState, Offered, TrayState
+from trayapp.tray.state.tray_state import ClientState, Offered, TrayState
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.files import make_folder
 from trayapp.model.errors import MultiMcpError
 from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice
@@ -57,7 +58,7 @@ class Updates:
 
     def _remember(self, version: str) -> None:
         with suppress(OSError):
-            self._told.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._told.parent)
             self._told.write_text(version, encoding="utf-8")
 
 

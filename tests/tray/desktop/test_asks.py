@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,20 @@ from PIL import Image, ImageChops
 
 from tests.tools import require, require_file
 from tests.tray.bus import NOTIFICATIONS, until
-from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel, desktop_session
+from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel, desktop_session, middle
+from tests.tray.desktop.test_whole_app import PANEL, TOLERANCE, color
 from tests.tray.running import TrayApp
 from trayapp.service.command_line import own_command, sample_command
+from trayapp.tray.state.tray_state import IconKind
 
 XFCE4_NOTIFYD = Path("/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service")
 BELOW: Box = (0, PANEL_HEIGHT + 4, *SCREEN)
 # Where the button is: pixels from the left (or, negative, right) edge of the notification, and above its lower edge.
 ALLOW: dict[Panel, tuple[int, int]] = {"xfce4-panel": (58, 31), "plasmashell": (-46, 19), "lxqt-panel": (-84, 32)}
+BAR = "\u2588" * 10
+BAR_PX = 70  # wide, at least; wider than our picture
+SUBMENU_PX = 320  # the menu itself is narrower
+LETTER_PX = 10  # high, at least
 DENY: dict[Panel, tuple[int, int]] = {"xfce4-panel": (-58, 31)}
 
 
@@ -82,19 +90,9 @@ def notification(desktop: Desktop, before: Image.Image) -> Box:
     return left, top + BELOW[1], right, bottom + BELOW[1]
 
 
-@pytest.mark.requirement("ask-click", "tray-real-panels")
-@pytest.mark.parametrize(
-    ("panel", "buttons", "answer"),
-    [
-        ("xfce4-panel", ALLOW, "hello"),
-        ("xfce4-panel", DENY, "ask_denied"),
-        ("plasmashell", ALLOW, "hello"),
-        ("lxqt-panel", ALLOW, "hello"),  # more than three answers are a list there, the first one chosen
-    ],
-)
-def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
-    panel: Panel, buttons: dict[Panel, tuple[int, int]], answer: str
-) -> None:
+@contextmanager
+def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Box, Caller]]:
+    """A call that waits for the user's yes, and where its notification is."""
     with desktop_session(panel) as desktop:
         show_notifications(desktop, panel)
         home = desktop.home / "mm"
@@ -110,13 +108,71 @@ def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
             until(lambda: "-> running" in app.log(), "the tray is there")
             before = desktop.calm()
             caller = Caller(app)
-            caller.send(id=2, method="tools/call", params={"name": "sample_echo", "arguments": {"text": "hello"}})
-            box = notification(desktop, before)
-            desktop.screenshot(f"{panel}-ask")
-            across, above = buttons[panel]
-            desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
-            assert answer in json.dumps(caller.answer())
+            caller.send(id=2, method="tools/call", params={"name": "sample_echo", "arguments": {"text": text}})
+            yield desktop, notification(desktop, before), caller
         finally:
             if caller is not None:
                 caller.end()
             app.end()
+
+
+def menu_right(before: Image.Image, after: Image.Image) -> int:
+    """How far the menu reaches to the right, in the half of the screen without notifications."""
+    half = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])
+    box = ImageChops.difference(before.crop(half), after.crop(half)).getbbox()
+    return box[2] if box else 0
+
+
+def bar_height(picture: Image.Image) -> int:
+    """The greatest number of rows of pixels in succession that have a dark part as wide as the bar."""
+    dark = picture.convert("L").point([level < 110 for level in range(256)])
+    wide, best, rows = bytes([1]) * BAR_PX, 0, 0
+    for top in range(dark.height):
+        rows = rows + 1 if wide in dark.crop((0, top, dark.width, top + 1)).tobytes() else 0
+        best = max(best, rows)
+    return best
+
+
+@pytest.mark.requirement("ask-click", "tray-real-panels")
+@pytest.mark.parametrize(
+    ("panel", "buttons", "answer"),
+    [
+        ("xfce4-panel", ALLOW, "hello"),
+        ("xfce4-panel", DENY, "ask_denied"),
+        ("plasmashell", ALLOW, "hello"),
+        ("lxqt-panel", ALLOW, "hello"),  # more than three answers are a list there, the first one chosen
+    ],
+)
+def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
+    panel: Panel, buttons: dict[Panel, tuple[int, int]], answer: str
+) -> None:
+    with asked(panel, "hello") as (desktop, box, caller):
+        desktop.screenshot(f"{panel}-ask")
+        across, above = buttons[panel]
+        desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
+        assert answer in json.dumps(caller.answer())
+
+
+@pytest.mark.requirement("ask-shown", "tray-real-panels")
+@pytest.mark.parametrize("panel", ["xfce4-panel", "plasmashell", "lxqt-panel"])
+def test_a_real_notification_shows_the_end_of_the_last_argument(panel: Panel) -> None:
+    """As much text as fits without a cut. Its end is drawn as a solid bar, and so can be found on the screen."""
+    with asked(panel, f"{'delete all of this and that ' * 2}{BAR}") as (desktop, box, _):
+        until(lambda: bar_height(desktop.picture().crop(box)) >= LETTER_PX, "all of it is drawn")
+        desktop.screenshot(f"{panel}-long-ask")
+
+
+@pytest.mark.requirement("ask-tray", "tray-real-panels")
+@pytest.mark.parametrize(("keys", "answer"), [((), "hello"), (("Down",) * 3, "ask_denied")])
+def test_the_menu_on_a_real_panel_answers_the_call_that_waits(keys: tuple[str, ...], answer: str) -> None:
+    with asked("xfce4-panel", "hello") as (desktop, _, caller):
+        icon = desktop.until_seen(color(IconKind.ATTENTION), PANEL, TOLERANCE)
+        before = desktop.picture()
+        desktop.click(*middle(icon), 3)
+        until(lambda: menu_right(before, desktop.picture()), "the menu is open")
+        desktop.run("xdotool", "key", "--delay", "200", "Down", "Down", "Right")  # the state, the ask, its first answer
+        until(lambda: menu_right(before, desktop.picture()) > SUBMENU_PX, "the submenu is open")
+        desktop.screenshot("xfce4-panel-ask-menu")
+        desktop.run("xdotool", "key", "--delay", "200", *keys, "Return")
+        assert answer in json.dumps(caller.answer())
+        desktop.until_gone(color(IconKind.ATTENTION), PANEL, TOLERANCE)

@@ -21,7 +21,7 @@ from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, Panel
 from tests.tray.running import TrayApp
 from trayapp.service.command_line import own_command
 from trayapp.tray.icons import COLORS
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # far from notifications

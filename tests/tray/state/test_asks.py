@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,10 @@ from tests.tray.state.test_view import clicks
 from tests.tray.states import CALL_ASK, asking, items, running, server
 from trayapp.gateway.asks.preview import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
-from trayapp.model.text import width
+from trayapp.model.text import drawn, width
 from trayapp.tray.state.notices import ASKS_SHOWN, NoticeMemory, due_notices
-from trayapp.tray.state.state import Action, IconKind, Verb
 from trayapp.tray.state.texts import LINE
+from trayapp.tray.state.tray_state import Action, IconKind, Verb
 from trayapp.tray.state.view import view
 
 ANSWERS = [
@@ -51,11 +52,7 @@ def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -
     assert (notice.key, notice.title, notice.urgent) == ("ask/3fa2b1", "Allow delete_repo of github?", True)
     assert list(notice.actions) == ANSWERS
     assert not notice.click, "a click beside the buttons must allow nothing"
-    assert notice.text.split("\n") == [
-        "Claude Code in /src/site",
-        "destructive, as its server says; 1 argument",
-        'repo = "a/b"',
-    ]
+    assert notice.text.split("\n") == ["Claude Code in /src/site", "destructive, as its server says", 'repo = "a/b"']
     assert due_notices(state, first.told, 1.0).notices == ()
     assert due_notices(running(server("a")), first.told, 2.0).over == ("ask/3fa2b1",)
 
@@ -64,8 +61,46 @@ def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -
 def test_a_notification_says_when_there_is_more_to_see() -> None:
     long = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "x" * 90) for at in range(9)))
     (notice,) = due_notices(asking(long), NoticeMemory(), 0.0).notices
-    assert notice.text.endswith("\nShow all: multi-mcp asks")
+    assert notice.text.endswith("\n6 arguments more: multi-mcp asks")
     assert len(notice.text) <= 255
+
+
+@pytest.mark.requirement("ask-shown", "ask-tray")
+@pytest.mark.parametrize("letter", ["x", "W", "i", " ", "\u5b57", "a/", "\U0001f600"])
+@pytest.mark.parametrize("arguments", [1, 3, 40])
+@pytest.mark.parametrize("length", [1, 30, 100, 5000])
+def test_what_a_notification_says_has_room_on_every_desktop(letter: str, arguments: int, length: int) -> None:
+    """The lines are those of a GNOME banner (6) and of Plasma's popup (9), looked at in DejaVu Sans."""
+    given = shown_arguments({f"a{at}": letter * length for at in range(arguments)})
+    for project in ("/src/site", "/home/" + "W" * 200):
+        ask = replace(CALL_ASK, arguments=tuple(ShownArgument(*one) for one in given), project=project)
+        for tool, client in (("delete_repo", "Claude Code"), ("m" * 128, "W" * 64)):
+            (notice,) = due_notices(asking(replace(ask, tool=tool, client=client)), NoticeMemory(), 0.0).notices
+            rows = notice.text.split("\n")
+            for room, lines in ((90, 6), (60, 9)):
+                assert sum(len(textwrap.wrap(drawn(row), room)) for row in rows) <= lines
+            assert width(notice.title) <= 40
+            assert tool[:10] in notice.title + rows[0]
+            whole = "characters)..." not in notice.text and notice.text.count(" = ") == arguments
+            assert whole != rows[-1].endswith("multi-mcp asks")
+
+
+@pytest.mark.requirement("ask-questions", "ask-shown")
+def test_of_a_page_to_open_the_whole_host_is_shown() -> None:
+    host = "accounts.example.com.sign-in.of-another-place.test"
+    page = replace(
+        CALL_ASK,
+        kind="question",
+        tool="",
+        message="Pay " * 90,
+        url=f"https://{host}/{'a' * 300}/end",
+        answers=("once", "deny"),
+        arguments=(),
+    )
+    (notice,) = due_notices(asking(page), NoticeMemory(), 0.0).notices
+    assert f"https://{host}/a" in notice.text
+    assert "(304 characters)" in notice.text
+    assert notice.text.endswith("Show all: multi-mcp asks")
 
 
 @pytest.mark.requirement("ask-shown", "ask-tray")

@@ -16,7 +16,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus, SignInStatus
 from trayapp.tray.state import texts
 from trayapp.tray.state.notices import CALM_S, DELAYS_S, Notice, NoticeKind, NoticeMemory, due_notices
-from trayapp.tray.state.state import Action, Offered, TrayState, Verb, offer_key
+from trayapp.tray.state.tray_state import Action, Offered, TrayState, Verb, offer_key
 
 C, S = ChildState, State
 UP, DOWN, GONE, LOOP = running(server("a")), TrayState(C.RESTARTING), TrayState(C.PAUSED), TrayState(C.CRASH_LOOP)

@@ -15,7 +15,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import CallsToday, KeyringState, SignInStatus, Snapshot
 from trayapp.tray.state import texts
-from trayapp.tray.state.state import (
+from trayapp.tray.state.tray_state import (
     Action,
     ClientState,
     IconKind,

@@ -12,7 +12,7 @@ from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, KeyringState, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.state import (
+from trayapp.tray.state.tray_state import (
     SEPARATOR,
     Action,
     Assessment,

@@ -13,7 +13,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
-from trayapp.tray.state.state import Action, Offered, Verb
+from trayapp.tray.state.tray_state import Action, Offered, Verb
 
 KEY = "click"  # of every outcome: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)

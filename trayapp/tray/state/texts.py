@@ -15,8 +15,8 @@ from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
 from trayapp.model.status import AskStatus, KeyringState, ServerStatus, ShownArgument
-from trayapp.model.text import ELLIPSIS, count, one_line, shortened, width
-from trayapp.tray.state.state import Offered
+from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, width
+from trayapp.tray.state.tray_state import Offered
 
 LINE = 60  # characters: menus and notifications become unwieldy beyond this
 NAME = 28  # characters of a server's name, where other text must fit beside it
@@ -511,7 +511,11 @@ DECLINE = "Decline"
 OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
 PROJECT = 40  # columns of a folder's path
-ASK_HEAD = 2  # lines of an ask before its arguments
+# What desktops show of a notification's text: the width of a line in half digits, and lines. The first is of GNOME
+# Shell, the second of Plasma. xfce4-notifyd shows six longer lines of a paragraph; dunst and LXQt show more.
+NOTICE_ROOM = ((90, 6), (60, 9))
+NOTICE_LINE = 38  # columns of a line that most desktops do not wrap
+NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show one line
 ASK_LINES = 12  # lines of an ask in the menu
 CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
@@ -531,10 +535,15 @@ def _asked(ask: AskStatus) -> str:
 
 
 def ask_title(ask: AskStatus) -> str:
-    """Return `Allow delete_repo of github?`."""
-    return fit(
-        f"Allow {plain(ask.tool)} of {plain(ask.server)}?" if ask.kind == "call" else f"{plain(ask.server)} asks"
-    )
+    """Return `Allow delete_repo of github?`, without the names if these are long: some desktops cut a title off."""
+    title = f"Allow {_subject(ask)}?" if ask.kind == "call" else f"{_subject(ask)} asks"
+    if width(title) <= NOTICE_TITLE:
+        return title
+    return "Allow this call?" if ask.kind == "call" else "A server asks"
+
+
+def _subject(ask: AskStatus) -> str:
+    return f"{plain(ask.tool)} of {plain(ask.server)}" if ask.kind == "call" else plain(ask.server)
 
 
 def ask_entry(ask: AskStatus) -> str:
@@ -544,17 +553,27 @@ def ask_entry(ask: AskStatus) -> str:
     )
 
 
-def ask_rows(ask: AskStatus, longest: int = LINE) -> list[str]:
-    """Return who asks, what the tool may do and according to whom, and the arguments, one per line."""
+def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counted: bool = True) -> list[str]:
+    """Return who asks, what the tool may do and according to whom, and the arguments, one per line.
+
+    `longest`: columns of an argument. `who`: of the first line. `counted`: with the number of arguments.
+    """
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
-    rows = [f"{name(ask.client)}{where}"]
+    rows = [_middle(f"{name(ask.client)}{where}", who)]
     if ask.kind != "call":
-        return [*rows, *wrapped(ask.message, 4), *([plain(ask.url)] if ask.url else [])]
+        return [*rows, *([_address(ask.url, longest)] if ask.url else []), *wrapped(ask.message, 4)]
     basis = ", as its server says" if ask.basis == "annotations" else ""
-    # The number of arguments: some notification servers show only the first lines of a text.
-    number = f"; {count(len(ask.arguments), 'argument')}" if ask.arguments else ""
+    number = f"; {count(len(ask.arguments), 'argument')}" if counted and ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
     return rows + [_argument(shown, longest) for shown in ask.arguments]
+
+
+def _address(url: str, longest: int) -> str:
+    """Return a page's address with its whole host, whatever room that needs."""
+    scheme, mark, rest = plain(url).partition("//")
+    host, slash, path = rest.partition("/")
+    first = f"{scheme}{mark}{host}{slash}"
+    return first + _middle(path, max(NAME, longest - width(first)))
 
 
 def _argument(shown: ShownArgument, longest: int) -> str:
@@ -577,14 +596,33 @@ def _middle(text: str, columns: int, length: int = 0) -> str:
 
 
 def ask_text(ask: AskStatus) -> list[str]:
-    """Return the lines of a notification, with a note if they do not show everything."""
-    room = BODY - len(ALL_OF_IT) - 1
-    about, number = ask_rows(ask)[:ASK_HEAD], max(1, len(ask.arguments))
-    left = (room - sum(len(row) + 1 for row in about)) // number
-    rows = ask_rows(ask, max(LINE, left - 1))
-    shown = within(rows, room).split("\n")
-    cut = len(shown) < len(rows) or any(map(_is_cut, shown))
-    return [*shown, ALL_OF_IT] if cut else shown
+    """Return the lines of a notification, with a note if they do not show everything.
+
+    They are cut until every desktop shows them whole: first the arguments, all alike, then the line that says who
+    asks. If that is not enough, the last lines are left out.
+    """
+    named = [] if _subject(ask) in ask_title(ask) else [_middle(_subject(ask), 2 * NOTICE_LINE)]
+    for who in (2 * LINE, NOTICE_LINE):
+        for longest in range(BODY, NAME, -LINE // 4):
+            rows = [*named, *ask_rows(ask, longest, who, counted=False)]
+            if any(map(_is_cut, rows)):
+                rows.append(ALL_OF_IT)
+            if _is_shown(rows):
+                return rows
+    rows = [*named, *ask_rows(ask, NOTICE_LINE, NOTICE_LINE, counted=False), ALL_OF_IT]
+    about, left = len(rows) - 1 - len(ask.arguments), 0
+    while not _is_shown(rows) and len(rows) > 2:
+        del rows[-2]
+        left += len(rows) > about
+        rows[-1] = f"{count(left, 'argument')} more: multi-mcp asks" if left else ALL_OF_IT
+    return rows
+
+
+def _is_shown(rows: Sequence[str]) -> bool:
+    """Return True if every desktop shows these lines whole."""
+    return len("\n".join(rows).encode("utf-16-le")) <= BODY * 2 and all(
+        sum(max(1, len(textwrap.wrap(drawn(row), room))) for row in rows) <= lines for room, lines in NOTICE_ROOM
+    )
 
 
 def ask_menu(ask: AskStatus) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trayapp.model.child import ChildState
 from trayapp.tray.state import texts
 from trayapp.tray.state.menu import client_titles, menu
-from trayapp.tray.state.state import ANSWERS, Action, Assessment, IconKind, TrayState, TrayView, Verb, assess
+from trayapp.tray.state.tray_state import ANSWERS, Action, Assessment, IconKind, TrayState, TrayView, Verb, assess
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # of the summary; the tooltip has room for one

@@ -161,7 +161,7 @@ class TrayState:
     - `autostart`: None if start at login is not possible here.
     - `clients`: None until the first look.
     - `approvals`: servers whose changed tool definitions wait for the user.
-    - `offered`: servers that can be taken over, on a first start.
+    - `offered`: servers that can be imported, on a first start.
     - `offer_told`: True if an earlier tray already reported such servers.
     - `doubled`: servers that connected AI tools still start themselves.
     """
