@@ -22,6 +22,7 @@ from tests.tools import require, require_file
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that a scheme can break
 WIDTHS = (360, 1280, 2560)
+ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"  # nothing leaves the machine
 EVIL = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>[a](javascript:alert(1))\x1b]0;x\x07'
 
 
@@ -93,7 +94,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium."""
     async with async_playwright() as made:
-        found = await made.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox"])
+        found = await made.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox", ONLY_HERE])
         try:
             yield found
         finally:

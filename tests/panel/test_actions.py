@@ -12,10 +12,13 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.benchmarks.workloads import NULL_SERVER
 from tests.e2e.client import RpcFailure
-from tests.e2e.gateway import Gateway
+from tests.e2e.gateway import Gateway, entry
 from tests.fixtures.odd import Odd, until
 from tests.panel.scene import scene
 from tests.patience import stretched
+from trayapp import __version__
+from trayapp.model.errors import MultiMcpError
+from trayapp.panel.pages import ROWS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
 SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}
@@ -97,15 +100,44 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(chromium: Bro
             except RpcFailure as error:
                 answers.append(error)
 
-        for label in ("Allow once", "Deny"):
+        for label in ("Deny", "Allow once", "Allow for this session"):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await page.get_by_role("button", name=label).click()
             await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
-        allowed, denied = answers
-        assert not isinstance(allowed, RpcFailure)
-        assert not allowed.get("isError")
+        await call()  # asks no more
+        denied, *allowed = answers
         assert isinstance(denied, RpcFailure) or denied["isError"] is True
+        assert [isinstance(one, RpcFailure) or one.get("isError", False) for one in allowed] == [False] * 3
+        async with made.gateway.client() as client:  # another session, until the answer is for all
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await page.get_by_role("button", name="Always allow").click()
+            await call()
+        assert (await made.gateway.ask("asks"))["always"] == [{"server": "shop", "tool": "drop_table"}]
+        assert [isinstance(one, RpcFailure) or one.get("isError", False) for one in answers[4:]] == [False] * 2
+
+
+@pytest.mark.requirement("ask-once", "panel-live")
+async def test_an_ask_in_two_panels_is_answered_by_one_click_and_the_other_is_told(
+    chromium: Browser, home: Path
+) -> None:
+    async with scene(home) as made, made.gateway.client() as client:
+        await serve(made.gateway, home / "shelf.json", "Drops one table", ask="all")
+        one, other = await made.open(chromium, "approvals"), await made.open(chromium, "approvals")
+        waiting = client.ask("tools/call", {"name": "shop_drop_table", "arguments": {"id": "x"}})
+        for page in (one, other):
+            await expect(page.get_by_role("button", name="Allow once")).to_be_visible()
+        (ask,) = (await made.gateway.ask("asks"))["asks"]
+        await one.get_by_role("button", name="Deny").click()
+        assert (await waiting)["result"]["isError"] is True
+        await expect(one.get_by_text("Nothing needs your approval")).to_be_visible()
+        await expect(other.get_by_text("Nothing needs your approval")).to_be_visible()
+        await expect(other.get_by_role("button", name="Allow once")).to_have_count(0)
+        await other.reload()
+        await expect(other.get_by_role("button", name="Allow once")).to_have_count(0)
+        with pytest.raises(MultiMcpError, match=f"{ask['id']} is over: it was denied by the panel"):
+            await made.gateway.ask("allow", id=ask["id"])
 
 
 @pytest.mark.requirement("panel-actions")
@@ -168,12 +200,83 @@ async def test_news_keep_the_filter(chromium: Browser, home: Path) -> None:
 
 
 @pytest.mark.requirement("panel-actions")
-async def test_a_server_shows_its_classes_prompts_resources_entry_and_log(chromium: Browser, home: Path) -> None:
+async def test_each_filter_of_the_calls_narrows_them_and_older_ones_are_a_page_away(
+    chromium: Browser, home: Path
+) -> None:
+    async with scene(home, Odd(home, "one"), Odd(home, "two")) as made, made.gateway.client() as client:
+        await client.call("one_echo", text="plum")
+        await client.call("two_tool_error")
+        for _ in range(ROWS):
+            await made.gateway.ask("call", tool="two_whoami", args={})
+        page = await made.open(chromium, "activity")
+        rows = page.locator("tbody tr")
+        await expect(rows).to_have_count(ROWS)
+        await page.get_by_role("link", name="Older calls").click()
+        await expect(rows).to_have_count(2)
+        await page.goto(f"{made.root}/panel/activity")
+        await page.get_by_label("Server").select_option("one")
+        await expect(rows).to_have_count(1)
+        await page.get_by_label("Server").select_option("")
+        await page.get_by_label("Tool", exact=True).fill("tool_error")
+        await expect(rows).to_have_count(1)
+        await page.get_by_label("Tool", exact=True).fill("")
+        await page.get_by_label("AI tool").fill("test client")
+        await expect(rows).to_have_count(2)
+        await page.get_by_label("Failures only").check()
+        await expect(rows).to_have_count(1)
+        await expect(rows).to_contain_text("two/tool_error")
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-actions", "panel-live")
+async def test_overview_tokens_and_health_say_what_is_wrong_what_it_costs_and_what_helps(
+    chromium: Browser, home: Path
+) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
+        page = await made.open(chromium)
+        other = await made.open(chromium, "health")
+        http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
+        made.gateway.write({"odd": entry(Odd(home, "odd"), colour="red")}, http=http)
+        await expect(page.get_by_label("Needs your attention")).to_contain_text("colour")
+        await expect(page.get_by_label("Needs your attention").locator("code")).to_have_text(f"{made.gateway.file}:3")
+        await page.get_by_role("button", name="Reconnect all", exact=True).click()
+        await says(page, "No server is connected")
+        await made.gateway.ask("call", tool="odd_echo", args={"text": "plum"})
+        before = made.gateway.server("odd")["pid"]
+        for button, words in (("Reconnect all", "Reconnected odd"), ("Refresh tools", "Refreshed odd")):
+            await page.get_by_role("button", name=button, exact=True).click()
+            await says(page, words)
+        assert made.gateway.server("odd")["pid"] not in (None, before)
+        await page.goto(f"{made.root}/panel/tokens")
+        await expect(page.get_by_text("Saved at the start of a session")).to_be_visible()
+        await page.locator("#cost-odd summary").click()
+        await expect(page.locator("#cost-odd dd", has_text="whoami")).to_be_visible()
+        unused = page.get_by_label("Never called")
+        await unused.get_by_text("Show them").click()
+        await expect(unused).to_contain_text("odd/whoami")
+        await expect(unused).not_to_contain_text("odd/echo")
+        await other.reload()
+        await expect(other.get_by_label("Findings of doctor")).to_contain_text("colour")
+        await expect(other.get_by_label("Findings of doctor")).to_contain_text("multi-mcp edit")
+        await expect(other.locator("pre.log")).to_contain_text("ready")
+        await expect(other.get_by_label("About")).to_contain_text(__version__)
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-actions", "panel-live")
+async def test_a_server_shows_its_classes_prompts_resources_entry_and_its_log_live(
+    chromium: Browser, home: Path
+) -> None:
     async with scene(home, Odd(home, "odd", ("--full", "--say", "hello there"))) as made:
         await made.gateway.ask("call", tool="odd_echo", args={})
         page = await made.open(chromium, "server/odd")
         await expect(page.locator("#tool-echo .tag")).to_have_text("read")
         for label in ("Prompts", "Resources", "Resource templates"):
             await expect(page.locator("summary", has_text=label).first).to_be_visible()
-        await expect(page.get_by_label("Log").get_by_text("hello there")).to_be_visible()
+        lines = page.locator("pre.log")
+        await expect(lines).to_contain_text("hello there")
+        stderr = Path(f"/proc/{made.gateway.server('odd')['pid']}/fd/2")
+        stderr.write_text("".join(f"later {number}\n" for number in range(100)))
+        await expect(lines).to_contain_text("later 99")
+        assert await lines.evaluate("one => one.scrollHeight > one.clientHeight && one.scrollTop === 0")  # its end
         await expect(page.locator("pre", has_text="odd_server.py")).to_be_visible()

@@ -64,6 +64,29 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(chromium: Bro
     assert SECRET.encode() not in said
 
 
+@pytest.mark.requirement("panel-add", "source-asked")
+async def test_what_is_in_the_clipboard_reaches_an_ai_tool_with_two_clicks(
+    chromium: Browser, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = home / "user"
+    (user / ".cursor").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(user))
+    text = "Add this:\n\n```json\n" + snippet(env={"PYTHONPATH": str(Path.cwd())}) + "\n```\n"
+    async with scene(home) as made:
+        page = await made.open(chromium, "add", permissions=["clipboard-read", "clipboard-write"])
+        await page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        await page.get_by_label("A snippet from any AI tool").focus()
+        await page.keyboard.press("ControlOrMeta+V")
+        await expect(page.get_by_label("What would run: sample")).to_be_visible(timeout=STARTED_MS)
+        assert "sample" not in made.gateway.file.read_text()
+        await page.get_by_role("button", name="Add sample").click()
+        await page.get_by_role("button", name="Connect Cursor").click(timeout=STARTED_MS)
+        await expect(page.get_by_role("status")).to_contain_text("Connected Cursor", timeout=STARTED_MS)
+        assert '"multi-mcp"' in (user / ".cursor" / "mcp.json").read_text(encoding="utf-8")
+        assert "sample" in made.gateway.file.read_text()
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
 @pytest.mark.requirement("panel-add", "registry-find", "registry-status")
 async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_added(
     chromium: Browser, home: Path

@@ -239,6 +239,22 @@ async def test_a_changed_tool_is_approved_by_keyboard_alone(chromium: Browser, h
         await says(page, "Approved shop/drop_table")
 
 
+@pytest.mark.requirement("panel-actions", "panel-live")
+async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
+        page = await made.open(chromium, "tools?q=echo")
+
+        async def hold(route: Any) -> None:
+            """No news until the test is over."""
+
+        await page.route("**/panel/tools?*", hold)
+        for words in ("Switched off: odd/echo", "Switched on: odd/echo"):
+            await go(page, page.get_by_role("switch"), "Space")
+            await says(page, words)
+        await expect(page.get_by_role("switch")).to_be_checked()
+        assert made.gateway.server("odd")["tools"]["enabled"] == made.gateway.server("odd")["tools"]["total"]
+
+
 @pytest.mark.requirement("panel-live")
 async def test_what_changed_while_a_page_was_loading_is_shown(chromium: Browser, home: Path) -> None:
     """Between a page and its stream of events nothing is lost."""

@@ -33,7 +33,9 @@ def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
         return lambda: None
 
     access = PanelAccess(tmp_path / "c")
-    return PanelHost(ask, listen, listen, lambda: (0, 0), none, nullcontext, list, access, paths(tmp_path), {})
+    return PanelHost(
+        ask, listen, listen, listen, lambda: (0, 0, 0), none, nullcontext, list, access, paths(tmp_path), {}
+    )
 
 
 def paths(tmp_path: Path) -> Paths:
@@ -59,7 +61,7 @@ async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(
     assert "by landlock" in shown
     assert "/var/cache/&lt;b&gt;x" in shown
     assert "confine: {write: [/var/cache/x]}" in shown
-    assert "This place holds secrets" in shown
+    assert "This place is protected" in shown
     assert "odd 1.2" in shown
     assert "not confined" in await page_of(tmp_path, None)
     assert "open: no Landlock" in await page_of(tmp_path, {"way": "open", "why_open": "no Landlock", "refused": []})

@@ -26,6 +26,7 @@ PAGES = (
     "tokens",
     "health",
     "server/odd",
+    "log/odd",
     "events",
     "nothing",
 )
@@ -89,7 +90,7 @@ async def test_a_change_wants_our_origin_and_the_token(home: Path) -> None:
 async def test_every_answer_forbids_frames_scripts_and_other_addresses(home: Path) -> None:
     async with scene(home, Odd(home, "odd")) as made, httpx2.AsyncClient(base_url=made.root) as http:
         cookie, _ = await made.signed_in()
-        for path in ("", "activity", "nothing", "static/panel.js", "server/nobody", "activity/99999"):
+        for path in ("", "activity", "nothing", "static/htmx.min.js", "server/nobody", "activity/99999"):
             came = await http.get(f"/panel/{path}", headers={"Cookie": cookie})
             policy = came.headers["content-security-policy"]
             assert "default-src 'none'" in policy

@@ -13,7 +13,7 @@ import anyio.to_thread
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.panel.host import PanelHost
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
 from trayapp.wire.jsonio import JsonError, loads
 
@@ -26,6 +26,7 @@ class ActionResult:
     """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
 
     `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms.
+    `clients`: the AI tools that can be connected, if none is.
     `ask`: the call that the person must confirm. `again`: the form that confirms it.
     """
 
@@ -37,6 +38,7 @@ class ActionResult:
     url: str = ""
     server: str = ""
     proposals: tuple[dict[str, Any], ...] = ()
+    clients: tuple[dict[str, Any], ...] = ()
     ask: dict[str, Any] | None = None
     again: dict[str, str] | None = None
 
@@ -125,6 +127,8 @@ def _servers_result(done: dict[str, Any], word: str) -> ActionResult:
             wrong=True,
         )
     names = list(done["servers"])
+    if not names:
+        return ActionResult("No server is connected", "Each connects with the first call of its tools")
     return ActionResult(f"{word} {names[0] if len(names) == 1 else f'{len(names)} servers'}")
 
 

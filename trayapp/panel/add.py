@@ -17,7 +17,7 @@ from trayapp.model.text import count
 from trayapp.panel.actions import Action, ActionResult, Form
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Context, Page
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 
 LOOK_S = 45.0
 ADD_S = 150.0  # the first start of a server may include its download
@@ -68,7 +68,15 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     if done.get("error"):
         return ActionResult(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
     tools = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
-    return ActionResult(f"Added {name}{tools}", server=name)
+    return ActionResult(f"Added {name}{tools}", server=name, clients=await _unconnected(host))
+
+
+async def _unconnected(host: PanelHost) -> tuple[dict[str, Any], ...]:
+    """Return the AI tools that are found here if none of them is connected yet."""
+    done = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], host.environ, LOOK_S))
+    rows = done.get("clients", []) if isinstance(done, dict) else []
+    used = any(one["state"] in ("connected", "drifted") for one in rows)
+    return () if used else tuple(one for one in rows if one["state"] != "unreadable")
 
 
 async def _run_add(host: PanelHost, form: dict[str, Any], *more: str) -> Any:

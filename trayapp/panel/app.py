@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode
@@ -20,7 +21,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
-from trayapp.panel.files import FILES, STYLE_SOURCE
+from trayapp.panel.files import FILES, SCRIPT, STYLE, source_of
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import PAGES, Context, Page, render
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
@@ -34,10 +35,11 @@ LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
 REST = 4  # times as long as the last page took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
-# Allow our own style sheet, scripts, and images only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
+# Allow our own style sheet, scripts and images only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
 # a browser that reads it discards the process that it started for the page, 80 ms later. An opener reads nothing here.
 POLICY = "; ".join(
-    ("default-src 'none'", "script-src 'self'", f"style-src {STYLE_SOURCE}", "img-src 'self'", "connect-src 'self'",
+    ("default-src 'none'", f"script-src 'self' {source_of(SCRIPT)}", f"style-src {source_of(STYLE)}",
+     "img-src 'self'", "connect-src 'self'",
      "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'")
 )  # fmt: skip
 HEADERS = (
@@ -50,7 +52,7 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
-NEWS = ("change", "calls")  # as `PanelHost.seen` counts them
+NEWS = ("change", "calls", "logs")  # as `PanelHost.seen` counts them
 HTML = "text/html; charset=utf-8"
 
 Line = tuple[bytes, bytes]
@@ -101,7 +103,7 @@ class Panel:
                 render("error.html", said=ActionResult("This page accepts only GET and POST", wrong=True)), 405
             )
         elif path == "events":
-            await self._send_events(query.get("seen", ""), receive, reply)
+            await self._send_events(query, receive, reply)
         else:
             is_news = (b"hx-request", b"true") in scope["headers"]
             await self._send_page(path, query, cookie, is_news, reply)
@@ -163,17 +165,20 @@ class Panel:
             is_newest = file.address.endswith(f"?{query.decode('latin-1')}")
             await reply.send(file.content, 200, file.kind, [FOR_EVER if is_newest else FRESH])
 
-    async def _send_events(self, seen: str, receive: Any, reply: PanelResponse) -> None:
-        """Tell the page when to reload, until the client disconnects. `seen`: the news that the page contains."""
-        news = anyio.Event()
-        current = zip(NEWS, self._host.seen(), seen.split("-"), strict=False)
-        names = {name for name, number, known in current if known != str(number)}
+    async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
+        """Tell the page when to reload, until the client disconnects. `query`: `seen`, the news that the page contains,
+        and `logs` if it shows one.
+        """
+        host, news = self._host, anyio.Event()
+        sources = {"change": host.changes, "calls": host.calls} | ({"logs": host.logs} if "logs" in query else {})
+        current = zip(NEWS, host.seen(), query.get("seen", "").split("-"), strict=False)
+        names = {name for name, number, known in current if known != str(number) and name in sources}
 
         def hear(name: str) -> None:
             names.add(name)
             news.set()
 
-        ends = (self._host.changes(lambda: hear("change")), self._host.calls(lambda: hear("calls")))
+        ends = [listen(partial(hear, name)) for name, listen in sources.items()]
 
         async def watch(tasks: anyio.abc.TaskGroup) -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -182,7 +187,7 @@ class Panel:
 
         try:
             await reply.begin_events()
-            with self._host.watched():
+            with host.watched():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
                     while True:

@@ -1,4 +1,4 @@
-"""The panel's static files: scripts and the icon, each at an address that changes with its content; the style sheet."""
+"""The panel's static files: libraries and icon, each at an address of its content; style sheet and script."""
 
 from __future__ import annotations
 
@@ -30,8 +30,14 @@ def read_files(folder: Path) -> dict[str, StaticFile]:
     }
 
 
+def source_of(text: str) -> str:
+    """Return what allows that text in a page, for the content policy."""
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 FOLDER = Path(__file__).with_name("static")
 FILES = read_files(FOLDER)
 # Part of each page: a browser paints nothing before it has the style sheet, and a request of its own takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
-STYLE_SOURCE = f"'sha256-{b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'"  # for the content policy
+# Part of each page, too: what somebody presses as soon as they see it is not lost.
+SCRIPT = (FOLDER / "panel.js").read_text("utf-8")

@@ -18,9 +18,9 @@ class PanelHost:
     """The gateway as the panel sees it.
 
     - `ask`: run a control request. Raises MultiMcpError, RpcError.
-    - `changes`, `calls`: call a listener after each state change, or after calls were recorded. Both return a function
-      that removes the listener.
-    - `seen`: return how many state changes there were, and how often calls were recorded.
+    - `changes`, `calls`, `logs`: call a listener after each state change, after calls were recorded, or after servers
+      wrote to their logs. Each returns a function that removes the listener.
+    - `seen`: return how many state changes there were, and how often calls were recorded and logs were written.
     - `per_minute`: return the number of calls in each of the last minutes.
     - `watched`: while its context lasts, count one person who can answer questions.
     - `profiles`: return the names of the profiles in servers.yaml.
@@ -29,7 +29,8 @@ class PanelHost:
     ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
     changes: Listen
     calls: Listen
-    seen: Callable[[], tuple[int, int]]
+    logs: Listen
+    seen: Callable[[], tuple[int, int, int]]
     per_minute: Callable[[int], Awaitable[list[int]]]
     watched: Callable[[], AbstractContextManager[None]]
     profiles: Callable[[], list[str]]

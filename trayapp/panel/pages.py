@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -23,9 +24,9 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import redacted
 from trayapp.model.text import ago, clean, count, one_line
-from trayapp.panel.files import FILES, STYLE
+from trayapp.panel.files import FILES, SCRIPT, STYLE
 from trayapp.panel.host import PanelHost
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
 from trayapp.wire.messages import RpcError
 
@@ -33,9 +34,11 @@ LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # a screen of them: a browser lays out a whole table before its first paint
+CARDS = 12  # of servers, the same: with 25 a new browser process takes 20 ms longer
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
+LONG_WORD = 30  # characters: a longer one is cut
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
     "connected": "good",
@@ -71,8 +74,12 @@ def shown(value: Any, most: int = TEXT_MOST) -> str:
 
 
 def line(value: Any, most: int = 300) -> str:
-    """Return untrusted text as one line."""
-    return shown(one_line(str(value if value is not None else "")), most)
+    """Return untrusted text as one line, cut between words."""
+    text = clean(one_line(str(value if value is not None else "")))
+    if len(text) <= most:
+        return text
+    head, _, last = text[:most].rpartition(" ")
+    return f"{head if len(last) < LONG_WORD else text[:most]}\N{NO-BREAK SPACE}..."
 
 
 def pretty(text: str) -> str:
@@ -122,7 +129,7 @@ def environment() -> Environment:
         nav=NAV, version=__version__, count=count, urlencode=urlencode,
         state_word=lambda state: STATE_WORDS.get(state, state), tone=lambda state: TONES.get(state, "warn"),
         outcome_tone=lambda outcome: OUTCOME_TONES.get(outcome, "bad"),
-        icon=FILES["icon.svg"].content.decode(), style=STYLE,
+        icon=FILES["icon.svg"].content.decode(), style=STYLE, script=SCRIPT,
         static=lambda name: f"/panel/{FILES[name].address}",
     )  # fmt: skip
     for name in made.list_templates():
@@ -152,7 +159,7 @@ async def overview(page: Page) -> Context:
     approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
     return {
         "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
-        "wanting": wanting, "approvals": approvals, "shown": snapshot["servers"][: None if page.is_news else ROWS],
+        "wanting": wanting, "approvals": approvals, "shown": snapshot["servers"][: None if page.is_news else CARDS],
     }  # fmt: skip
 
 
@@ -204,14 +211,13 @@ async def server(page: Page) -> Context:
         with suppress(MultiMcpError, RpcError):
             described = await page.host.ask(control.DESCRIBE, {**asked, "tool": tried, "asks": True})
     definition = described["tool"] if described else {}
-    log_file = page.host.paths.log_dir / SERVER_LOGS / log_name(name)
     return {
         "template": "server.html", "title": name, "server": status,
         "tools": first_rows(found, page), "found": len(found), "total": len(rows),
         "tool_class": classify(definition).tool_class if definition else "",
         "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
-        "log": await anyio.to_thread.run_sync(tail, log_file),
+        "log": await server_log(page),
         "entry": await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name),
         "file": str(page.host.paths.config_file),
     }  # fmt: skip
@@ -241,6 +247,16 @@ async def tools(page: Page) -> Context:
         "template": "tools.html", "title": "Tools", "rows": first_rows(found, page), "found": len(found),
         "total": len(rows), "words": page.query.get("q", ""),
     }  # fmt: skip
+
+
+async def log(page: Page) -> Context:
+    """Show the end of a server's log, as its open page asks for it after each write."""
+    return {"template": "log.html", "log": await server_log(page)}
+
+
+async def server_log(page: Page) -> str:
+    """Return the end of the log of the page's server."""
+    return await anyio.to_thread.run_sync(tail, page.host.paths.log_dir / SERVER_LOGS / log_name(page.rest))
 
 
 def tail(path: Path) -> str:
@@ -276,7 +292,7 @@ def entry_of(path: Path, name: str) -> str:
             depth = indent
             found.append(each)
         inside = inside or bare.startswith("servers:")
-    return shown(redacted("\n".join(found)).rstrip(), 8_000)
+    return shown(redacted(dedent("\n".join(found))).rstrip(), 8_000)
 
 
 async def activity(page: Page) -> Context:
@@ -349,6 +365,7 @@ async def health(page: Page) -> Context:
 PAGES: dict[str, Callable[[Page], Awaitable[Context]]] = {
     "": overview,
     "server": server,
+    "log": log,
     "tools": tools,
     "activity": activity,
     "approvals": approvals,

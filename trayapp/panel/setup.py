@@ -18,7 +18,7 @@ from trayapp.model.text import count
 from trayapp.panel.actions import Action, ActionResult, Form, as_argument, verb
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import SLOW, Context, Page
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 
 TAKE_S = 60.0
 QUESTION = "which MCP servers do you have?"
@@ -48,7 +48,7 @@ async def setup_page(page: Page) -> Context:
 
 
 async def take(host: PanelHost, form: Form) -> ActionResult:
-    """Take over the chosen servers, and remove them from the AI tools' files."""
+    """Import the chosen servers, and remove them from the AI tools' files."""
     chosen = form.all("server")
     asked = {"servers": chosen, "keep": form.get("keep") == "yes"}
     run = partial(run_verb, ["import", "--form"], host.environ, TAKE_S, json.dumps(asked).encode())

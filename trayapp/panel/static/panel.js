@@ -60,6 +60,14 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target instanceof Element) event.target.removeAttribute("aria-busy");
 });
+// A switch shows what it did at once, before the news of it: a second press switches back.
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { elt, xhr } = event.detail;
+  if (elt.getAttribute("role") !== "switch" || xhr.status !== 200 || document.querySelector("#said .bad")) return;
+  const values = JSON.parse(elt.getAttribute("hx-vals"));
+  elt.setAttribute("aria-checked", String(values.on === "yes"));
+  elt.setAttribute("hx-vals", JSON.stringify({ ...values, on: values.on === "yes" ? "no" : "yes" }));
+});
 // Errors are pages, too: show them where the answer would be.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, requestConfig } = event.detail;
