@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.fixtures.odd import Odd
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 from trayapp.model.settings import Confine
+from trayapp.service.command_line import PACKAGE
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
@@ -60,6 +62,10 @@ def test_a_server_is_everybodys_unless_a_project_is_here_and_runs_where_it_was_s
     person.folder = person.mine
     assert person.gets("add", "u", "--", "tool")["entry"] == {"command": ["tool"], "cwd": "~"}
     assert "cwd" not in person.gets("add", "web", "--url", "https://a.test/mcp")["entry"]
+    checkout = Path(PACKAGE).parent
+    for person.folder in (checkout, checkout / "packaging"):
+        assert person.gets("add", f"at-home-{person.folder.name}", "--", "tool", "x")["entry"]["cwd"] == "~"
+    assert person.gets("add", "here", "--", "tool", "./data")["entry"]["cwd"] == str(checkout / "packaging")
     (person.mine / "src" / ".mcp.json").write_text("{}", encoding="utf-8")
     person.folder = person.mine / "src" / "shop"
     made = person.gets("add", "v", "--", "tool", ".")
@@ -346,4 +352,10 @@ def test_a_server_can_be_added_confined(person: Person) -> None:
     done = person.says("add", "s", "--confine", "--scope", "global", "--", "x", "y")
     assert done.returncode == 0, done.stderr
     assert parse(person.servers.read_text(), "f").servers["s"].confine == Confine()
+    assert "not confined" not in done.stdout
+    proposed = "\n  not confined; to see what it needs confined: multi-mcp confine open --try"
+    assert proposed in person.says("add", "open", "--scope", "global", "--", "x", "y").stdout
+    assert "not confined" not in person.says("add", "web", "--url", "https://example.com/mcp").stdout
+    person.servers.write_text("settings: {confine: true}\n")
+    assert "not confined" not in person.says("add", "t", "--scope", "global", "--", "x", "y").stdout
     assert person.says("add", "far", "--confine", "--url", "https://example.com/mcp").returncode == 2

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli.running import PROGRAM, FakeGateway, Launch, environment, run_cli
 from tests.cli.samples import row
-from trayapp.cli.app import HIDDEN, VERBS, program
+from trayapp.cli.app import program
+from trayapp.cli.verbs import HIDDEN, VERB_GROUPS, VERBS
 from trayapp.service.version import version_text
 from trayapp.wire.control import LIST
 
@@ -92,8 +93,9 @@ def test_every_verb_loads_and_has_help_of_80_columns(verb: str) -> None:
 def test_help_lists_every_verb_from_the_table(home: Path) -> None:
     done = run_cli(home, "--help")
     assert all(word in done.stdout for word in ("4 no gateway", "7 already running", "MULTI_MCP_HOME=DIR"))
-    listed = [line.split()[0] for line in done.stdout.split("Verbs:\n")[1].split("\n\n")[0].splitlines()]
-    assert listed == list(VERBS)
+    sections = {head: rest for head, _, rest in (part.partition(":\n") for part in done.stdout.split("\n\n"))}
+    for title, verbs in VERB_GROUPS.items():
+        assert [line.split()[0] for line in sections[title].splitlines()] == list(verbs)
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
 
 

@@ -12,7 +12,8 @@ import pytest
 from tests.cli.persons import Person
 from tests.cli.running import run_cli
 from tests.e2e.gateway import Gateway, gateway_in
-from tests.packages.bundles import FILE, launched, make_archive, make_bundle, manifest
+from tests.packages.bundles import FILE, SERVER, launched, make_archive, make_bundle, manifest
+from trayapp.confinement import landlock
 
 WANTS = {
     "token": {"type": "string", "title": "Token", "description": "A token", "sensitive": True, "required": True},
@@ -51,6 +52,15 @@ def test_a_bundle_is_shown_and_nothing_is_unpacked_without_a_yes(person: Person,
         assert done.returncode == 2, done.stdout
     assert unpacked(person.home) == []
     assert not person.servers.exists()
+
+
+@pytest.mark.requirement("bundle-added")
+def test_a_signature_is_said_not_to_be_verified(person: Person, tmp_path: Path) -> None:
+    path = make_bundle(tmp_path / "demo.mcpb", manifest())
+    assert "; not signed)" in person.says("add", str(path), "--dry-run").stdout
+    path.write_bytes(path.read_bytes() + b"MCPB_SIG_V1\x04\x00\x00\x00\xff\xfe\xfd\xfcMCPB_SIG_END")
+    done = person.says("add", str(path), "--dry-run")
+    assert "; signed, but multi-mcp does not verify signatures)" in done.stdout
 
 
 @pytest.mark.requirement("bundle-safe")
@@ -111,3 +121,31 @@ def test_a_bundle_runs_with_its_values_and_goes_with_its_server(gateway: Gateway
     assert (row["kind"], row["version"], row["newest"]) == ("mcpb", "1.2.3", None)
     assert run_cli(gateway.home, "remove", "mine", env=gateway.env).returncode == 0
     assert unpacked(gateway.home) == []
+
+
+@pytest.mark.requirement("bundle-exact", "confine-policy")
+@pytest.mark.skipif(landlock.abi() < landlock.LEAST_ABI, reason="needs Landlock 6")
+def test_a_confined_bundle_reads_what_was_unpacked_and_nothing_else_of_ours(person: Person, tmp_path: Path) -> None:
+    code = SERVER.replace(
+        "about =",
+        "def tried(path, mode):\n"
+        "    try: open(path, mode).close()\n"
+        "    except OSError as error: return type(error).__name__\n"
+        "    return 'done'\n"
+        "here = os.path.dirname(__file__)\n"
+        f"ways = (here + '/main.py', 'r'), (here + '/main.py', 'a'), ({str(person.servers)!r}, 'r')\n"
+        "print([tried(*way) for way in ways], file=open(os.environ['TMPDIR'] + '/said', 'w'))\n"
+        "about =",
+        1,
+    )
+    person.env["MULTI_MCP_UNATTENDED"] = "1"
+    added = person.says("add", str(make_bundle(tmp_path / "demo.mcpb", manifest(), {"server/main.py": code})), "--yes")
+    assert added.returncode == 0, added.stderr
+    try:
+        done = person.says("confine", "demo-bundle", "--try")
+    finally:
+        person.says("stop")
+    assert "demo-bundle: 1 tool, confined by landlock" in done.stdout, done.stdout + done.stderr
+    assert [path.read_text() for path in person.home.rglob("said")] == [
+        "['done', 'PermissionError', 'PermissionError']\n"
+    ]

@@ -163,6 +163,7 @@ class Files:
 
     def __init__(self, data: bytes) -> None:
         self.url = ""
+        self.online = True
         self.data = data
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
@@ -185,7 +186,7 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
         with registry(*rows) as server:
             use(person, server)
             shown = person.says("add", "com.acme/wiki-bundle", "--dry-run")
-            assert f"a bundle, demo-bundle 1.2.3 by An Author (sha256 {digest[:16]})" in shown.stdout
+            assert f"a bundle, demo-bundle 1.2.3 by An Author (sha256 {digest[:16]}; not signed)" in shown.stdout
             assert not (person.home / "state" / "packages").exists()
             for name, why in (("no-hash", "it offers mcpb"), ("gone", "Cannot fetch")):
                 refused = person.says("add", f"com.acme/{name}", "--yes")

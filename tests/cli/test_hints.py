@@ -18,7 +18,7 @@ if sys.platform == "win32":
 
 import pty
 
-WORDS = "Cursor has 2 servers of its own. Set them up with: multi-mcp setup"
+WORDS = "Cursor has 2 servers of its own. Next: multi-mcp setup"
 CONNECT = "No AI tool is connected yet. Connect yours with: multi-mcp setup"
 SERVERS = """\
 {"mcpServers": {
@@ -81,7 +81,7 @@ def first_screen(person: Person) -> str:
 @pytest.mark.requirement("import-shown")
 def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None:
     shown = on_terminal(person, "import", typed=["n"])
-    assert "Take over 2 servers? (all, none, or numbers such as 1,3-5): " in shown
+    assert "Import 2 servers? (all, none, or numbers such as 1,3-5): " in shown
     assert not person.servers.exists()
     shown = on_terminal(person, "import", typed=["y", "y"])
     assert "1 secret (b.TOKEN) in clear text: no keyring here can keep them" in shown  # and is not asked about

@@ -106,9 +106,21 @@ def two_servers(payload: str) -> str:
     )
 
 
+def in_prose(payload: str) -> str:
+    return f"Add this:\n\n```json\n{snippet(payload)}\n```\n"
+
+
+def client_package(payload: str) -> str:
+    return f"npx @anthropic-ai/claude-code mcp add x npx x-mcp {shlex.quote(payload)} -e A=1\nclaude mcp list"
+
+
+def plain_link(payload: str) -> str:
+    return f"vscode:mcp/install?name=x&command=npx&args={quote(json.dumps([payload]))}"
+
+
 CARRIERS: tuple[Callable[[str], str], ...] = (
     snippet, script, shell, line, link, toml, server_json, identifier, add_line, add_json, yaml, opencode, editor_link,
-    own_link, two_servers,
+    own_link, two_servers, in_prose, client_package, plain_link,
 )  # fmt: skip
 
 

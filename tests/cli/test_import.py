@@ -294,6 +294,7 @@ def test_vs_codes_sandbox_comes_as_confine(person: Person) -> None:
     expected = Confine(write=("~/out",), network=("api.example.com", "*.example.org", "*.npmjs.org"))
     assert (found["own"].confine, found["beside"].confine, found["off"].confine) == (expected, expected, None)
     assert "LESS SAFE" not in done.stdout
+    assert "To keep a server's program to its own folders: multi-mcp confine NAME" in done.stdout
 
 
 @pytest.mark.requirement("import-after-trust")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from trayapp.cli.output import Table, byte_size, has_colors, json_text
+from trayapp.cli.output import Table, as_typed, byte_size, has_colors, json_text, note, say, say_hints
 from trayapp.model.text import ago, clean, count, first_line, one_line, shortened, width
 
 TABLE = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold]")], {"idle": "dim"})
@@ -145,3 +147,26 @@ def test_times_are_told_in_one_unit(seconds: float, words: str) -> None:
 def test_counts_and_sizes_read_as_words() -> None:
     assert [count(number, "tool") for number in (0, 1, 2)] == ["0 tools", "1 tool", "2 tools"]
     assert [byte_size(size) for size in (1, 999, 12_300, 3_400_000)] == ["1 byte", "999 bytes", "12 kB", "3.4 MB"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its programs end in .exe")
+@pytest.mark.requirement("cli-first-screen")
+def test_commands_are_told_as_they_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/multi-mcp", "status"])
+    hint = "Sign in with: multi-mcp auth a, or see multi-mcp --help (multi-mcp update-check; `multi-mcp asks`)"
+    assert as_typed(hint) == hint.replace("multi-mcp", ".venv/bin/multi-mcp")
+    for text in (
+        "multi-mcp is paused", "multi-mcp starts it", "/opt/multi-mcp status", ".venv/bin/multi-mcp add x",
+        "my-multi-mcp call", "multi-mcp listing", "multi-mcp status-x", "multi-mcp",
+    ):  # fmt: skip
+        assert as_typed(text) == text
+    for prints in (say, say_hints, note):
+        prints("See: multi-mcp list")
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == ["See: multi-mcp list", "See: .venv/bin/multi-mcp list"]
+    assert shown.err == "See: .venv/bin/multi-mcp list\n"
+    (tmp_path / "multi-mcp").touch(mode=0o755)
+    assert as_typed(hint) == hint

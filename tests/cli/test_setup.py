@@ -47,6 +47,7 @@ def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path
     assert "connect --all" not in done.stdout  # the hints of `import` are the next step here
     undone = person.says("setup", "--undo")
     assert undone.returncode == 0, undone.stderr
+    assert "--diff" not in undone.stdout  # `setup` has no such option
     assert now(files) == files
 
 
@@ -69,8 +70,10 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     codex = person.file(".codex/config.toml", "# mine\n")
     shown = person.answers("setup", typed="\n1\n1\n")
     assert shown.count("Enter all, none, or some of the numbers above") == 1  # Enter alone is no answer
-    assert "Take over 2 servers?" in shown
+    assert "Import 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
+    told = "Importing moves them from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"
+    assert shown.index(told) < shown.index("Import 2 servers?")
     servers = person.servers.read_text(encoding="utf-8")
     assert ("aa" in servers, "bb" in servers) == (True, False)
     assert sum("multi-mcp" in path.read_text(encoding="utf-8") for path in (cursor, codex)) == 1

@@ -80,6 +80,8 @@ def test_the_gateway_in_the_foreground_says_when_it_is_ready_and_ends_on_a_signa
 def test_without_a_verb_the_gateway_runs_here_and_tells_its_state_line_by_line(home: Path, start_cli: Launch) -> None:
     running = start_cli()
     assert running.stdout is not None
+    assert running.stdout.readline().startswith("No desktop was found, so there is no tray icon")
+    assert running.stdout.readline() == "First time? In another terminal: multi-mcp setup\n"
     first = running.stdout.readline()
     assert first.startswith("Gateway ready, ")
     while "1 of 1 server ready, 3 tools" not in first:
@@ -94,7 +96,10 @@ def test_a_pipe_gets_a_line_for_each_change_and_each_new_trouble() -> None:
     fine = server("a")
     broken = server("a", State.FAILED, error=FAILED, failed_s_ago=3.0)
     still = server("a", State.FAILED, error=FAILED, failed_s_ago=4.0)
-    shown = list(plain_lines(iter(snapshot(one).to_json() for one in (fine, fine, broken, still, fine))))
+    waking = server("a", State.CONNECTING)
+    again = server("a", State.CONNECTING, error=FAILED, failed_s_ago=5.0)  # its next attempt is no news, either
+    states = (fine, fine, waking, fine, broken, still, again, broken, fine)
+    shown = list(plain_lines(iter(snapshot(one).to_json() for one in states)))
     assert shown == [
         "Gateway ready, 1 of 1 server ready, 3 tools",
         "Gateway ready, 0 of 1 server ready, 3 tools",

@@ -68,14 +68,16 @@ def test_an_error_with_json_is_a_document_on_stdout_and_the_lines_on_stderr(home
 
 
 def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(home: Path, start_cli: Launch) -> None:
-    states = (State.CONNECTING, State.CONNECTING, State.CONNECTED)
-    snapshots = tuple(snapshot(server("a", state), revision=n).to_json() for n, state in enumerate(states))
+    first = server("a", State.CONNECTING, ToolCounts())
+    waking = server("a", State.CONNECTING)  # a call starts it: that is no change worth a line
+    states = (first, first, server("a", State.CONNECTED), waking, server("a", State.CONNECTED))
+    snapshots = tuple(snapshot(state, revision=n).to_json() for n, state in enumerate(states))
     with FakeGateway(home, {}, snapshots) as gateway:
         watching = start_cli("status", "--watch")
         assert watching.stdout is not None
         lines = [watching.stdout.readline() for _ in range(2)]
     rest, errors = watching.communicate(timeout=20)
-    assert lines == ["0 of 1 server ready, 3 tools\n", "1 of 1 server ready, 3 tools\n"]
+    assert lines == ["0 of 1 server ready, 0 tools\n", "1 of 1 server ready, 3 tools\n"]
     assert (rest, watching.returncode) == ("", 4)
     assert errors.startswith("Error: The gateway ended")
     assert gateway.requests == [(WATCH, {})]
@@ -123,13 +125,19 @@ def test_the_header_counts_enabled_servers_and_their_tools() -> None:
     [
         ([], "0 of 0 servers ready, 0 tools"),
         ([State.IDLE], "1 of 1 server ready, 3 tools"),
-        ([State.CONNECTING], "0 of 1 server ready, 3 tools"),
+        ([State.CONNECTING], "1 of 1 server ready, 3 tools"),
+        ([State.FAILED, State.NEEDS_AUTH], "0 of 2 servers ready, 6 tools"),
         ([State.STOPPING, State.DISABLED], "1 of 1 server ready, 3 tools"),
     ],
 )
 def test_a_server_is_ready_when_a_call_to_it_can_be_served(states: list[State], words: str) -> None:
     servers = [server(f"s{number}", state) for number, state in enumerate(states)]
     assert view.summary(snapshot(*servers).to_json()) == words
+
+
+def test_a_server_that_starts_without_known_tools_or_after_a_failure_is_not_ready() -> None:
+    for one in (server("a", State.CONNECTING, ToolCounts()), server("a", State.CONNECTING, error=FAILED)):
+        assert view.summary(snapshot(one).to_json()).startswith("0 of 1 server ready")
 
 
 def test_the_whole_view_in_a_pipe() -> None:
@@ -240,7 +248,7 @@ def test_what_was_refused_and_what_runs_unconfined_stand_in_the_notes() -> None:
     sent = snapshot(*servers).to_json()["servers"]
     assert [view.confinement_notes(one) for one in sent] == [
         ["refused write ~/out (to allow it: confine: {write: [~/out]}; see multi-mcp confine a)"],
-        ["refused read ~/.ssh/id and 1 more (a secret; see multi-mcp confine b)"],
+        ["refused read ~/.ssh/id and 1 more (protected; see multi-mcp confine b)"],
         ["NOT CONFINED: no Landlock here"],
         [],
     ]

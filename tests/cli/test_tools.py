@@ -146,10 +146,20 @@ def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
     since = time.time() - 30 * 86_400
     tools = [{"server": "fs", "name": f"tool_{n}\x1b[31m", "tokens": 100 - n} for n in range(22)]
     said = cost_lines({**COST, "unused": {"since": since, "tools": tools, "tokens": 1_969}})
-    assert said[-2] == "Not called for 30 days (the history): 22 tools, 1,969 tokens"
+    assert said[-2] == "In 30 days of history, 22 tools (1,969 tokens) had no call:"
     assert said[-1].startswith("  fs/tool_0, fs/tool_1, ")
     assert said[-1].endswith("fs/tool_19, 2 more")
     assert "\x1b" not in said[-1]
+    today = {**COST, "unused": {"since": time.time() - 21, "tools": tools, "tokens": 1_969}}
+    assert cost_lines(today) == cost_lines(COST)  # a history of 21 s says nothing
+
+
+def test_the_break_even_is_said_in_searches_only_where_one_pays() -> None:
+    (said,) = (line for line in cost_lines(COST) if "Break-even" in line)
+    assert said.endswith("from 6 tools like these on, the one tool and a search cost less than the list, up to 127"
+                         " searches in a session")  # fmt: skip
+    (few,) = (line for line in cost_lines({**COST, "break_even": {"tools": 5, "searches": 0}}) if "Break-even" in line)
+    assert few.endswith("less than the list")
 
 
 def test_nothing_to_compare_leaves_the_break_even_out() -> None:

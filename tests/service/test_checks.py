@@ -600,17 +600,25 @@ def test_a_browser_that_all_sessions_share_is_noted(world: CheckContext) -> None
 def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
     world: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trayapp.confinement import ways
+    from trayapp.confinement import mechanisms
     from trayapp.service.checks.system import available
 
     def refuse(network: object, sockets: bool) -> NoReturn:
-        raise ways.NoWayError("no Landlock here", ways.INSTALL)
+        raise mechanisms.NoMechanismError("no Landlock here", mechanisms.INSTALL)
 
-    monkeypatch.setattr(ways, "choose", lambda network, sockets: "landlock")
+    monkeypatch.setattr(
+        mechanisms, "choose_mechanism", lambda network, sockets: "bubblewrap" if sockets else "landlock"
+    )
     assert [(one.state, one.message) for one in available(world)] == [
-        ("ok", "Servers can be confined here, by landlock")
+        ("ok", "Servers can be confined here, by landlock; with sockets: true by bubblewrap")
     ]
-    monkeypatch.setattr(ways, "choose", refuse)
+    monkeypatch.setattr(
+        mechanisms, "choose_mechanism", lambda network, sockets: refuse(network, sockets) if sockets else "landlock"
+    )
+    assert [(one.state, one.message) for one in available(world)] == [
+        ("ok", "Servers can be confined here, by landlock; with sockets: true not: no Landlock here")
+    ]
+    monkeypatch.setattr(mechanisms, "choose_mechanism", refuse)
     assert [one.state for one in available(world)] == ["note"]
     write_servers(world, "settings: {confine: true}\nservers:\n  a: {command: x}\n  b: {command: x, confine: try}\n")
     assert [(one.state, one.message) for one in available(world)] == [

@@ -14,7 +14,7 @@ from trayapp.service.desktop_programs import copy, encoded, open_file, open_url
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import logged_end_reason
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
-from trayapp.service.verb import run_verb
+from trayapp.service.verb_process import run_verb
 from trayapp.service.version import commit_of, version_text
 
 HASH = "3de80d5" + "0" * 33

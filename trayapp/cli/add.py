@@ -20,7 +20,7 @@ from trayapp.cli.confirmation import at_terminal
 from trayapp.cli.edit import tell_gateway
 from trayapp.cli.hints import list_command
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
-from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.output import note, print_json, say, say_hints, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import decisive_lines
@@ -33,6 +33,7 @@ from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError, nearest, shown
+from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
@@ -40,6 +41,7 @@ from trayapp.model.browser_servers import WHY
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.text import count, one_line
+from trayapp.service.command_line import PACKAGE
 from trayapp.service.secrets import secret_names
 from trayapp.wire.control import APPROVALS, LIST, REFRESH
 
@@ -62,12 +64,12 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header to send with each request.")
 @click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
-@click.option("--way", type=int, metavar="NUMBER", help="Which of several ways to run it; see --dry-run.")
+@click.option("--way", type=int, metavar="NUMBER", help="Which way to run it, if --dry-run shows several.")
 @click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what WHAT would run.")
 @click.option("--form", is_flag=True, hidden=True, help="Read WHAT and the answers from stdin, as JSON.")
 @click.option("--confine", is_flag=True, help="Keep its program to its own folders; see multi-mcp confine.")
-@click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see below.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see above.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
 )
@@ -93,14 +95,14 @@ def add_verb(
     """Add a server, and try it.
 
     WHAT is anything that names a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp
-    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name of the registry (see
-    multi-mcp find), a bundle (.mcpb), a file with one of these, or - for what is pasted. What it would run is shown
-    first; nothing starts before a yes.
+    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name from the registry (see
+    multi-mcp find), a bundle (.mcpb), a file with one of these, or - to paste one. You see what it would run before
+    anything starts.
 
-    NAME may be left out with --url: it is then taken from the address. The server runs in the folder that you are in.
-    With --scope global it is written into servers.yaml; with --scope project into the file of the project that you are
-    in, .multi-mcp.yaml or .mcp.json, and only sessions there see it. Without --scope: into the project's file where
-    there is one, else into servers.yaml.
+    With --url, you can omit NAME: it is then taken from the address. The server runs in the current folder, or in your
+    home folder if you are in multi-mcp's own. --scope global writes it into servers.yaml. --scope project writes it
+    into the current project's file (.multi-mcp.yaml or .mcp.json), and only sessions there see it. Without --scope, it
+    goes into the project's file if there is one, otherwise into servers.yaml.
     """
     if form:
         what, answers = read_form(sys.stdin.read())
@@ -147,6 +149,8 @@ def _add(
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # other tools read a .mcp.json, too
     browser, entry = proposed is not entry, proposed
     runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
+    if runs_here and scope == "global" and _is_in_checkout(folder) and not _has_relative_paths(name, entry):
+        folder = home  # a newcomer stands in our own sources: no server should work there
     where = _working_folder(scope, folder, path, home) if runs_here else None
     entry = entry | ({"cwd": where} if where else {})
     entry = _without_secrets(name, entry, hide, asks=at_terminal() and not as_json)
@@ -158,16 +162,37 @@ def _add(
     tell_gateway()
     seen = scope == "global" or project_file_is_trusted(path)
     if not as_json:
-        say(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
+        say_hints(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
         server, _ = read_one(name, entry)
         say(*(f"  {line}" for line in decisive_lines(server)) if server else ())
+        if scope == "global" and runs_unconfined(entry):
+            words = f"multi-mcp confine {shlex.quote(name)} --try"
+            say_hints(f"  {one_line(f'not confined; to see what it needs confined: {words}')}")
         note(*([f"{WHY}: each gets its own (scope: session; to share it: scope: shared)"] if browser else []))
     trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
     if as_json:
         tried = {} if trial is None else {"tools": trial.tools, **({"error": trial.why} if trial.why else {})}
         print_json({"name": name, "scope": scope, "file": str(path), "entry": entry, **tried})
     elif trial is not None:
-        (note if trial.tools is None else say)(trial.line(name))
+        (note if trial.tools is None else say_hints)(trial.line(name))
+
+
+def runs_unconfined(entry: Mapping[str, Any]) -> bool:
+    """Return True if an entry of servers.yaml starts a program that could be confined and is not."""
+    if "command" not in entry or "confine" in entry or sys.platform == "win32":
+        return False
+    return not own_config(own_store()).settings.confine
+
+
+def _is_in_checkout(folder: Path) -> bool:
+    """Return True if a folder is, or is inside, the checkout that this program runs from."""
+    checkout = Path(PACKAGE).parent
+    return folder.resolve().is_relative_to(checkout.resolve()) and (checkout / "pyproject.toml").is_file()
+
+
+def _has_relative_paths(name: str, entry: Mapping[str, Any]) -> bool:
+    server, _ = read_one(name, entry)
+    return server is not None and server.command is not None and bool(relative_paths(server.command, server.args))
 
 
 def _working_folder(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
@@ -332,7 +357,7 @@ def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
 def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     """Remove a server from servers.yaml, or from the project's own .multi-mcp.yaml.
 
-    A .mcp.json belongs to other tools too: from there only with --scope project.
+    Other tools use .mcp.json too, so a server is removed from there only with --scope project.
     """
     store, home = own_store(), Machine().home
     project = project_file.project_file_for(Path.cwd(), home)
@@ -350,7 +375,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
-        say(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
+        say_hints(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
         note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
 
 

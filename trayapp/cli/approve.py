@@ -49,9 +49,9 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
     """Show changed or suspicious tools and commands that fetch secrets, and approve them.
 
-    A tool that changed or hides text is held back until you approve it. One that reads like an order to a model works,
-    with a notice until you approve it. You approve what was shown: a tool that changes in the meantime waits again.
-    With --json and without --yes: only show.
+    A tool that changed or hides text is held back until you approve it. One that reads like an order to a model still
+    works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in the meantime
+    has to be approved again. With --json but without --yes, it only shows them.
     """
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or pass --all")
@@ -227,7 +227,7 @@ def _finding_text(found: Row) -> str:
 def inspect_verb(server: str | None, as_json: bool) -> None:
     """Check the tools of all servers, or of SERVER, for hidden text and orders to the model.
 
-    Nothing is sent anywhere. Tools with findings of severity high are held back until you approve them.
+    Nothing is sent anywhere. Tools with high-severity findings are held back until you approve them.
     """
     found = ask(INSPECT, {"server": server}, INSPECT_TIMEOUT_S)
     rows: list[Row] = sorted(found["rows"], key=lambda row: row["severity"])
@@ -251,9 +251,9 @@ def inspect_verb(server: str | None, as_json: bool) -> None:
 def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     """Approve the servers of a project.
 
-    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. Such a file says which programs sessions in that folder
-    start. It is ignored until you approve it here, and again after every change. With --json and without --yes: only
-    show.
+    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. Such a file says which programs are started for
+    sessions in that folder. It is ignored until you approve it here, and again after every change. With --json but
+    without --yes, it only shows them.
     """
     store = own_trust()
     place = folder.expanduser().resolve()

@@ -14,7 +14,7 @@ import click
 from trayapp.cli.call import call_lines, called_tool, caller, from_json, from_pairs, typed
 from trayapp.cli.confirmation import require_person
 from trayapp.cli.options import ask, examples, gateway, json_option
-from trayapp.cli.output import await_input, print_json, say
+from trayapp.cli.output import as_typed, await_input, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import ALLOW, ASKS, DENY
@@ -27,9 +27,10 @@ BY = "the command line"
 @click.option("--watch", is_flag=True, help="Keep running and show each new ask. Calls then wait for you.")
 @json_option
 def asks_verb(watch: bool, as_json: bool) -> None:
-    """Show what waits for your answer, oldest first: calls to allow, and questions of servers.
+    """Show what waits for your answer, oldest first: calls to allow, and questions from servers.
 
-    Then: multi-mcp allow ID, or multi-mcp deny ID. With --watch and --json: one list a line, one for each change.
+    Answer with multi-mcp allow ID or multi-mcp deny ID. With --watch and --json, print one list per line, one for each
+    change.
     """
     if not watch:
         found = ask(ASKS)
@@ -67,13 +68,13 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
 @click.argument("ask_id", metavar="ID")
 @click.argument("pairs", metavar="[FIELD=VALUE]...", nargs=-1)
 @click.option("--session", is_flag=True, help="Allow this tool until that client's session ends.")
-@click.option("--always", is_flag=True, help="Allow this tool from now on. If it changes, it asks again.")
+@click.option("--always", is_flag=True, help="Allow this tool from now on. If it changes, you are asked again.")
 @click.option("--args", "args_json", metavar="JSON", help="The answer to a question as one JSON object.")
 @json_option
 def allow_verb(
     ask_id: str, pairs: tuple[str, ...], session: bool, always: bool, args_json: str | None, as_json: bool
 ) -> None:
-    """Allow the call ID, once; or answer a server's question with its fields."""
+    """Allow the call with this ID once, or answer a server's question by filling in its fields."""
     if session and always:
         raise UsageError("--session and --always cannot be combined", "Give one of them")
     if pairs and args_json is not None:
@@ -91,7 +92,7 @@ def allow_verb(
 @click.argument("what", metavar="ID|SERVER/TOOL")
 @json_option
 def deny_verb(what: str, as_json: bool) -> None:
-    """Deny the call or question ID, or ask again before each call of SERVER/TOOL."""
+    """Deny the call or question ID, or revoke `allow --always` for SERVER/TOOL."""
     server, slash, tool = what.partition("/")
     if slash:
         ask(DENY, {"server": server, "tool": tool})
@@ -132,11 +133,11 @@ def _question_lines(row: Row) -> Iterator[str]:
     if row.get("url"):
         yield one_line(f"  It wants you to open: {row['url']}")
     values = " FIELD=VALUE ..." if fields else ""
-    yield f"  Answer: multi-mcp allow {row['id']}{values}, or multi-mcp deny {row['id']}"
+    yield as_typed(f"  Answer: multi-mcp allow {row['id']}{values}, or multi-mcp deny {row['id']}")
 
 
 def always_lines(always: list[Row]) -> Iterator[str]:
     """Yield the tools that the user always allows."""
     if always:
-        yield f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):"
+        yield as_typed(f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):")
         yield from (f"  {one_line(called_tool(row))}" for row in always)

@@ -27,14 +27,14 @@ PASTES = 5  # attempts to paste the right address
 @click.command("auth", epilog=examples("multi-mcp auth linear", "multi-mcp auth linear --paste"))
 @click.argument("server", required=False)
 @click.option("--logout", is_flag=True, help="Sign out: forget the tokens and revoke them.")
-@click.option("--paste", is_flag=True, help="The browser is on another machine: paste the address that it ends up at.")
+@click.option("--paste", is_flag=True, help="For a browser on another machine: paste the address where it ends up.")
 @click.option("--no-browser", is_flag=True, help="Only print the address to open.")
 @json_option
 def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, as_json: bool) -> int:
     """Sign in to a server, or sign out.
 
-    A browser opens; after that multi-mcp renews the sign-in by itself. Without SERVER: show where you are signed in,
-    and unlock the keyring if it is locked.
+    A browser opens. After that, multi-mcp renews the sign-in automatically. Without SERVER, show where you are signed
+    in, and unlock the keyring if it is locked.
     """
     if server is None:
         return _show(as_json)

@@ -20,7 +20,7 @@ import click
 from trayapp.cli.confirmation import at_terminal, unattended
 from trayapp.cli.hints import project_hint
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import byte_size, json_text, note, print_json, say, waiting
+from trayapp.cli.output import as_typed, byte_size, json_text, note, print_json, say, waiting
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.text import clean, one_line, shortened
 from trayapp.wire.control import CALL, PROMPT
@@ -64,9 +64,8 @@ def call_verb(
 ) -> int:
     """Call TOOL and print its answer.
 
-    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) is sent as that, anything else as
-    text. A parameter that takes only text gets VALUE as it is.
-    The exit code is 1 when the tool answers with an error.
+    A VALUE that is JSON (a number, true, null, a list, an object, a quoted text) is sent as JSON, anything else as
+    text. A parameter that takes only text gets VALUE as it is. The exit code is 1 when the tool answers with an error.
     """
     args = arguments(pairs, args_json)
     words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
@@ -221,7 +220,7 @@ def example_call(tool: str, schema: Any) -> str:
     properties = known if isinstance(known, dict) else {}
     names = [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
     words = (f"{one_line(name)}={_example(properties.get(name))}" for name in names)
-    return " ".join(("multi-mcp call", *map(quote, (one_line(tool), *words))))
+    return " ".join((as_typed("multi-mcp call"), *map(quote, (one_line(tool), *words))))
 
 
 def _example(schema: Any) -> str:
@@ -244,7 +243,7 @@ def call_lines(row: dict[str, Any], *, answers: bool = True) -> Iterator[str]:
         yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
     if answers:
         session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
-        yield f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}"
+        yield as_typed(f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}")
 
 
 def called_tool(row: dict[str, Any]) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from trayapp.cli.confirmation import agreed, at_terminal
-from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import Table, note, print_json, print_table, say
+from trayapp.cli.options import FLOW, examples, json_option
+from trayapp.cli.output import Table, note, print_json, print_table, say, say_hints
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
@@ -58,7 +58,7 @@ Do = Callable[[str, ClientsContext], Change]
 @click.option("--all", "everyone", is_flag=True, help="All AI tools that are found here.")
 @click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
 @click.option("--servers", metavar="A,B", help="Show only these servers.")
-@click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry: one for each profile or server.")
+@click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry, if the tool is to have several.")
 @click.option("--replace", is_flag=True, help="Replace another server that has the name of our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
@@ -76,8 +76,8 @@ def connect_verb(
 ) -> int:
     """Point an AI tool at multi-mcp.
 
-    Shows the change to the tool's own configuration and makes it, with a backup beside the file. Without CLIENT: list
-    the AI tools on this computer and their state. With --profile or --servers the tool sees only these servers. --as
+    Shows the change to the tool's configuration, then makes it and keeps a backup beside the file. Without CLIENT, list
+    the AI tools on this computer and their state. With --profile or --servers, the tool sees only these servers. --as
     names the entry, so that one tool can have several.
     """
     context = own_context()
@@ -155,15 +155,16 @@ def _known(name: str | None, known: Iterable[str], what: str) -> str:
 def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
     """Remove multi-mcp from an AI tool.
 
-    Restores the tool's file byte for byte. If it was changed since, only our entry is removed.
-    With --all every tool also gets back the servers that `import --move` took out of its file.
+    Restores the tool's file byte for byte. If the file has changed since, only our entry is removed. With --all, every
+    tool also gets back the servers that `import --move` removed from its file.
     """
     if client is None and not everyone:
         raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
     context = own_context()
     names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), context)
     moves = recorded_moves(context) if everyone else []
-    style = ReportStyle(dry_run, as_json, diff or not everyone)
+    flow = FLOW in click.get_current_context().meta
+    style = ReportStyle(dry_run, as_json, diff or not everyone, flow)
     done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, context, quiet=bool(moves))
     back = put_back(context) if moves and not dry_run else []
     if as_json:
@@ -175,7 +176,8 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
     else:
         say(*restored_lines(back, context))
         moved = [move for move in recorded_moves(context) if client is not None and move.client == find_client(client)]
-        say(*["Its own servers are still in multi-mcp; to put them back: multi-mcp import --undo"] if moved else [])
+        if moved:
+            say_hints("Its own servers are still in multi-mcp; to put them back: multi-mcp import --undo")
     return ExitCode.FAILED if failed or any(each.why_not for each in back) else ExitCode.OK
 
 
@@ -226,7 +228,7 @@ def _each(
         if not style.as_json:
             say(*_lines(change, style, context))
     if not (names or style.as_json or quiet):
-        say("Nothing to do. See: multi-mcp connect")
+        say_hints("Nothing to do. See: multi-mcp connect")
     elif names and not (style.as_json or style.diff or style.flow):
         say("To see each changed line: --diff")
     return done, failed

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 import click
 
 from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import has_colors, print_json, say, waiting
+from trayapp.cli.output import has_colors, print_json, say_hints, waiting
 from trayapp.cli.servers_file import with_imports
 from trayapp.clients.connect import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
@@ -33,7 +33,7 @@ STATE_COLUMNS = max(map(len, COLORS))
 def doctor_verb(as_json: bool) -> int:
     """Find problems and say how to fix them.
 
-    Works without a gateway, and asks one that runs. The exit code is 1 if there is
+    Works with and without a running gateway. The exit code is 1 if there is
     a problem. A note is not a problem.
     """
     context = CheckContext(dict(os.environ), find_paths(os.environ), run_dir(os.environ), lay=with_imports)
@@ -42,7 +42,7 @@ def doctor_verb(as_json: bool) -> int:
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        say(*lines(findings, colored=has_colors(sys.stdout, os.environ)), styled=True)
+        say_hints(*lines(findings, colored=has_colors(sys.stdout, os.environ)), styled=True)
     return ExitCode.FAILED if any(finding.state == "problem" for finding in findings) else ExitCode.OK
 
 

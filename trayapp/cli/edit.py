@@ -51,7 +51,8 @@ def disable_verb(target: str, as_json: bool) -> None:
 def edit_verb(only_path: bool) -> int:
     """Open servers.yaml.
 
-    On a terminal in $VISUAL or $EDITOR, else in the program that opens such files. A save is live within a second.
+    On a terminal it opens in $VISUAL or $EDITOR, otherwise in your usual program for such files. Saved changes take
+    effect at once.
     """
     store = own_store()
     if only_path:

@@ -29,8 +29,8 @@ SHOWN = 20
 def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find servers in the registry.
 
-    The official registry of MCP servers is asked, or the one that settings.registry names. It compares words with
-    names. Add what you found by its name: multi-mcp add NAME
+    Asks the official registry of MCP servers, or the one that settings.registry names. It matches WORDS against names.
+    To add what you found: multi-mcp add NAME
     """
     text = " ".join(words)
     if not text.strip():

@@ -25,7 +25,7 @@ _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 def help_verb(context: click.Context, topic: str | None) -> int:
     """Show a page of the guide, or the help of a verb.
 
-    Without TOPIC: list the pages.
+    Without TOPIC, list the pages.
     """
     known = topics()
     if topic is None:

@@ -79,7 +79,7 @@ def import_hint() -> str:
     except MultiMcpError:
         return ""
     words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))
-    return one_line(f"{words}. Set them up with: {typed_command()} setup") if words else ""
+    return one_line(f"{words}. Next: {typed_command()} setup") if words else ""
 
 
 def say_import_hint() -> None:

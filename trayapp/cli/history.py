@@ -59,7 +59,7 @@ def history_verb(
 ) -> None:
     """Show the calls of AI tools, newest last.
 
-    WORDS are searched in names, arguments and results. `show ID` prints one call with its arguments and result;
+    Searches names, arguments and results for WORDS. `show ID` prints one call with its arguments and result;
     `clear` deletes the whole history.
     """
     if words[:1] == ("clear",) and len(words) == 1:

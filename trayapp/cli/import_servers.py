@@ -17,11 +17,11 @@ from typing import Any
 
 import click
 
-from trayapp.cli.add import project_file_is_trusted
+from trayapp.cli.add import project_file_is_trusted, runs_unconfined
 from trayapp.cli.confirmation import agreed
 from trayapp.cli.edit import tell_gateway
-from trayapp.cli.options import examples, json_option
-from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say
+from trayapp.cli.options import FLOW, examples, json_option
+from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.undo import undo_imports
@@ -56,8 +56,6 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import count, one_line
 from trayapp.service.secrets import secret_names
 
-FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
-
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
 @click.argument("client", metavar="[CLIENT]", required=False)
@@ -69,12 +67,12 @@ FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a lo
 @click.option("--dry-run", is_flag=True, help="Only show what was found.")
 @click.option("--undo", is_flag=True, help="Undo all imports: restore the AI tools' files and servers.yaml.")
 @click.option(
-    "--first", is_flag=True, help="Only what a first start offers: nothing once you have servers or declined."
+    "--first", is_flag=True, help="Only what a first start offers: nothing if you have servers or have declined."
 )
 @click.option(
     "--doubled",
     is_flag=True,
-    help="Only servers that connected AI tools still start themselves although multi-mcp has them.",
+    help="Only servers that multi-mcp has, but that connected AI tools still start themselves.",
 )
 @click.option("--no-offer", is_flag=True, help="Stop offering servers that could be imported.")
 @click.option("--form", is_flag=True, hidden=True, help="Read the chosen servers from stdin, as JSON.")
@@ -92,10 +90,10 @@ def import_verb(
     form: bool,
     as_json: bool,
 ) -> int:
-    """Import the servers that one AI tool, or all of them, keep in their own files.
+    """Import servers from the files of one AI tool, or of all of them.
 
-    Servers that a tool has for the current folder go into that project's file. Everything is shown first; nothing is
-    written before you confirm. With --json and without --yes: only show.
+    Servers that a tool has for the current folder go into that project's file. Everything is shown first, and nothing
+    is written before you confirm. With --json but without --yes, it only shows them.
     """
     if no_offer:
         return _decline_offer(as_json)
@@ -110,6 +108,11 @@ def import_verb(
     asks = not (as_json or yes)
     if not as_json:
         _show(found, reading, machine, numbered=asks and not dry_run and is_terminal(sys.stdin))
+        if move and new:
+            flow = "setup" if click.get_current_context().meta.get(FLOW) else "import"
+            say_hints(
+                f"Importing moves them from the AI tools' files to servers.yaml. To undo it: multi-mcp {flow} --undo"
+            )
     moved: list[Move] = []
     if not dry_run and (new or (move and found)) and (yes or asks):
         chosen = _chosen(new) if asks and new else new
@@ -165,7 +168,7 @@ def _take_form(text: str) -> int:
 
 
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
-    """Return what can be taken over of a reading, and the reading with a problem for each other server."""
+    """Return what can be imported of a reading, and the reading with a problem for each other server."""
     every = offers(reading.servers, _existing(store, reading))
     problems = (*reading.problems, *(_fault_problem(offer) for offer in every if offer.fault))
     return [offer for offer in every if not offer.fault], replace(reading, problems=problems)
@@ -178,8 +181,8 @@ def _fault_problem(offer: ImportOffer) -> Problem:
 
 
 def _chosen(new: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Ask which of the new servers to take over. Raises UsageError if nobody can answer."""
-    return [new[number - 1] for number in asked_numbers(f"Take over {count(len(new), 'server')}?", len(new))]
+    """Ask which of the new servers to import. Raises UsageError if nobody can answer."""
+    return [new[number - 1] for number in asked_numbers(f"Import {count(len(new), 'server')}?", len(new))]
 
 
 def asked_numbers(question: str, last: int) -> list[int]:
@@ -276,7 +279,7 @@ def _decline_offer(as_json: bool) -> int:
     if as_json:
         print_json({"offers": False})
     else:
-        say("Not offered again. To import servers at any time: multi-mcp import")
+        say_hints("Not offered again. To import servers at any time: multi-mcp import")
     return 0
 
 
@@ -311,12 +314,12 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     for offer in found:
         remarks = list(_remarks(offer))
         if remarks and not offer.known:
-            say(one_line(f"{offer.name}: {'; '.join(remarks)}"))
+            say_hints(one_line(f"{offer.name}: {'; '.join(remarks)}"))
     by_folder: dict[Path, list[str]] = {}
     for folder, name in reading.elsewhere:
         by_folder.setdefault(folder, []).append(name)
     for folder, names in by_folder.items():
-        say(
+        say_hints(
             one_line(
                 f"For sessions in {shown_path(folder, machine.home)}: {', '.join(names)} (run multi-mcp import there)"
             )
@@ -326,7 +329,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
 
 
 def _remarks(offer: ImportOffer) -> Iterator[str]:
-    """Yield what the user should know about one server before it is taken over."""
+    """Yield what the user should know about one server before it is imported."""
     entry = offer.found.entry
     if entry.get("disabled") is True:
         yield "is switched off there, and is imported as disabled"
@@ -426,7 +429,7 @@ def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer
 
 def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine, store: ConfigStore) -> None:
     for path in sorted({_file_of(offer, store) for offer in taken}):
-        say(one_line(f"Taken over into {shown_path(path, machine.home)}"))
+        say(one_line(f"Imported into {shown_path(path, machine.home)}"))
     for folder in sorted({offer.found.folder for offer in taken if offer.found.folder}):
         if not project_file_is_trusted(project_file.project_file_of(folder)):
             where = (
@@ -434,7 +437,7 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
                 if " " in str(folder)
                 else shown_path(folder, machine.home)
             )
-            say(one_line(f"Nothing in it starts before you approve it: multi-mcp trust {where}"))
+            say_hints(one_line(f"Nothing in it starts before you approve it: multi-mcp trust {where}"))
     unusable = [offer.name for offer in taken if as_server(offer.name, offer.found.entry) is None]
     if unusable:
         note(one_line(f"Cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
@@ -442,13 +445,15 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
         say(one_line(f"Removed from {shown_path(move.file, machine.home)} (backup: {move.backup.name})"))
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
-        say(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
+        say_hints(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
     if click.get_current_context().meta.get(FLOW):
         return
     if taken and not moved:
-        say("The AI tools still start their own copies; to remove those: multi-mcp import --move")
-    say("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
-    say("To put everything back: multi-mcp import --undo")
+        say_hints("The AI tools still start their own copies; to remove those: multi-mcp import --move")
+    if any(offer.found.folder is None and runs_unconfined(offer.found.entry) for offer in taken):
+        say_hints("To keep a server's program to its own folders: multi-mcp confine NAME")
+    say_hints("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
+    say_hints("To put everything back: multi-mcp import --undo")
 
 
 def _as_json(found: Sequence[ImportOffer], reading: FoundServers, moved: Sequence[Move]) -> dict[str, Any]:
@@ -479,7 +484,7 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
 
 
 def _mark(offer: ImportOffer) -> str:
-    """Return a hash of a server as it would be taken over, so that only what the user saw is. Secrets are not in it."""
+    """Return a hash of a server as it would be imported, so that only what the user saw is. Secrets are not in it."""
     found = offer.found
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]

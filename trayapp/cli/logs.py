@@ -43,8 +43,7 @@ Show = Callable[[list[str]], None]
 def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> None:
     """Show the last lines of the gateway's log, or of what SERVER wrote to its stderr.
 
-    With --follow and --json: one document a line, one for each batch of
-    new lines.
+    With --follow and --json, print one document per line, one for each batch of new lines.
     """
     log = LogFile(log_path(server))
     show = printer(server, log.path, as_json, follow)

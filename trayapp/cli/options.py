@@ -23,6 +23,7 @@ from trayapp.wire.rundir import run_dir
 
 SETTLED_S = 10.0  # for the discovery of servers that are new to a gateway that just started
 STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
+FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DISCOVERY_TIMEOUT_S = 120.0  # servers not known yet, such as a project's, are started first
@@ -74,7 +75,7 @@ def start_option() -> click.Option:
     def note_it(context: click.Context, option: click.Parameter, forbidden: bool) -> None:
         context.meta[STARTS] = not forbidden
 
-    words = "Fail if no gateway runs, instead of starting one in the background."
+    words = "Fail if no gateway is running, instead of starting one."
     return click.Option(["--no-start"], is_flag=True, expose_value=False, callback=note_it, help=words)
 
 

@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from trayapp.cli.verbs import PROGRAM, VERBS
 from trayapp.model.text import CONTROLS, clean, count, width
+from trayapp.service.command_line import typed_command
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -25,6 +27,7 @@ GAP = "  "
 COLUMN_KEPT = 40  # characters that a middle column may take on a narrow terminal
 LAST_KEPT = 24  # characters that the last column needs to stay beside the others
 Row = Sequence[str]
+_COMMAND = re.compile(rf"(?<![\w./\\-]){PROGRAM}(?= (?:--help|VERB|{'|'.join(VERBS)})(?![\w-]))")
 
 
 def say(*lines: str, styled: bool = False) -> None:
@@ -33,10 +36,23 @@ def say(*lines: str, styled: bool = False) -> None:
         print(line if styled else clean(line), flush=True)
 
 
+def say_hints(*lines: str, styled: bool = False) -> None:
+    """Print lines with commands as the user has to type them on stdout. `styled`: as in `say`."""
+    say(*map(as_typed, lines), styled=styled)
+
+
 def note(*lines: str, styled: bool = False) -> None:
-    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`."""
-    for line in lines:
+    """Print lines on stderr, for people and not for programs that read stdout. `styled`: as in `say`.
+
+    Commands appear as the user has to type them.
+    """
+    for line in map(as_typed, lines):
         print(line if styled else clean(line), file=sys.stderr, flush=True)
+
+
+def as_typed(text: str) -> str:
+    """Return a text with commands of this program as the user has to type them: PATH may lack the program."""
+    return _COMMAND.sub(lambda found: typed_command(), text) if PROGRAM in text else text
 
 
 def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:

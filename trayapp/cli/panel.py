@@ -30,8 +30,8 @@ OPENED_S = 0.5  # an opener that still runs after this time has found a browser
 def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
     """Open the panel: servers, calls, approvals and health in your browser.
 
-    With WHAT it opens the page that adds a server, and shows what would run. WHAT is as for multi-mcp add, or a
-    multi-mcp: link. Nothing is added or started before you say so there.
+    With WHAT, it opens the page for adding a server and shows what would run. WHAT is the same as for multi-mcp add, or
+    a multi-mcp: link. Nothing is added or started before you confirm it there.
     """
     text = _named(what) if what is not None else ""
     url = str(ask(PANEL, {"what": text} if text else None)["url"])

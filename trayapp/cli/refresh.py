@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from trayapp.cli.options import as_error, ask, examples, json_option
-from trayapp.cli.output import print_json, say, waiting
+from trayapp.cli.output import print_json, say, say_hints, waiting
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import RECONNECT, REFRESH
@@ -40,10 +40,10 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
 @click.argument("server", required=False)
 @json_option
 def reconnect_verb(server: str | None, as_json: bool) -> int:
-    """Connect all servers that are in use or failed, or SERVER, again.
+    """Reconnect SERVER, or all servers that are in use or have failed.
 
-    A server that failed recently is tried at once. One that is asleep starts with its next call anyway.
-    Does not ask for tools again: see multi-mcp refresh.
+    Tries servers that failed recently at once. Idle servers start with their next call anyway. To ask for tools again,
+    use multi-mcp refresh.
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]
@@ -62,7 +62,7 @@ def print_outcomes(
     if as_json:
         print_json({"servers": servers})
     else:
-        say(*(f"{one_line(name)}: {_line(outcome, words)}" for name, outcome in servers.items()))
+        say_hints(*(f"{one_line(name)}: {_line(outcome, words)}" for name, outcome in servers.items()))
         say(*([] if servers else [none]))
     failed = [outcome["error"] for outcome in servers.values() if outcome["error"] is not None]
     return int(failed[0]["exit_code"]) if failed else ExitCode.OK

@@ -31,7 +31,7 @@ PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # opens the encrypted file (auth/sealed)
 def secret_verb() -> None:
     """Keep secrets for servers.yaml in the keyring.
 
-    A server's entry refers to one as ${keyring:NAME} and gets it when the server starts.
+    A server's entry refers to a secret as ${keyring:NAME}. The server gets it when it starts.
     """
 
 

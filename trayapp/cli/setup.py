@@ -10,9 +10,9 @@ import sys
 import click
 
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
-from trayapp.cli.import_servers import FLOW, asked_numbers, import_verb
-from trayapp.cli.options import examples
-from trayapp.cli.output import Table, is_terminal, print_table, say
+from trayapp.cli.import_servers import asked_numbers, import_verb
+from trayapp.cli.options import FLOW, examples
+from trayapp.cli.output import Table, is_terminal, print_table, say, say_hints
 from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
@@ -32,14 +32,14 @@ QUESTION = "which MCP servers do you have?"
 def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: bool) -> int:
     """Set everything up: import your AI tools' servers, then connect the tools.
 
-    Each step is shown before it is done. The servers are moved out of the AI tools' files, so that each runs once.
-    `--undo` restores every file byte for byte.
+    Shows each step before doing it. Moves the servers out of the AI tools' files, so that each runs only once. `--undo`
+    restores every file byte for byte.
     """
+    click_context.meta[FLOW] = True
     if undo:
         return _undo(click_context, dry_run)
     if not (yes or dry_run or is_terminal(sys.stdin)):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
-    click_context.meta[FLOW] = True
     say("1 of 3: the servers that your AI tools have")
     click_context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
     say("", "2 of 3: your AI tools")
@@ -57,7 +57,7 @@ def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
     states = found_clients(context)
     new = [state for state in states if state.state != "connected"]
     if not states:
-        say("No known AI tool was found. Configure this command as an MCP server in yours: multi-mcp stdio")
+        say_hints("No known AI tool was found. Configure this command as an MCP server in yours: multi-mcp stdio")
     elif not new:
         say(f"All are connected: {one_line(', '.join(state.title for state in states))}")
     else:

@@ -27,6 +27,7 @@ from trayapp.cli.secret import keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.places import Machine
 from trayapp.clients.secrets import Secret, secret_name
+from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url
@@ -395,7 +396,7 @@ def fetch_bundle(url: str, digest: str) -> Path:
     if path.is_file() and sha256_of(path) == digest:
         return path
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix="new-") as made:
             new = Path(made, "bundle")
             with waiting(f"Fetching {url}"), new.open("wb") as file:
@@ -429,4 +430,4 @@ def read_bundle_file(path: Path) -> Bundle:
     programs = frozenset(name for name in ("python", "python3") if shutil.which(name))
     folders = user_folders(machine.home)
     place = BundlePlace(str(folder), archive.files, folders, machine.platform, programs)
-    return Bundle(archive, locked, folder, read_bundle(manifest, place, archive.sha256))
+    return Bundle(archive, locked, folder, read_bundle(manifest, place, archive.sha256, signed=archive.signed))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 SERVERS_SHOWN = 5
+DAY_S = 86_400.0
 UNUSED_SHOWN = 20  # the whole list: --json, or the panel
 WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 
@@ -36,7 +37,7 @@ WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     """Show the gateway, its servers and their problems.
 
-    With --watch and --json: one document a line, one for each change.
+    With --watch and --json, print one document per line, one for each change.
     """
     if tokens:
         if watch:
@@ -107,7 +108,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 
     head, details = Text(view.header(snapshot), style="bold"), Text(view.details(snapshot, live=live), style="dim")
     parts: list[Any] = [head, details, Text()]
-    parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text("No servers yet: multi-mcp setup"))
+    parts.append(view.table(snapshot).rich() if snapshot["servers"] else Text(view.no_servers()))
     keyring = view.keyring_lines(snapshot)
     if keyring:
         parts += [Text(), Text("\n".join(keyring), style="yellow")]
@@ -139,26 +140,27 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
     ]
     even = found["break_even"]
     if even is not None:
+        searches = count(even["searches"], "search").replace("searchs", "searches")
         lines.append(
-            f"Break-even: {count(even['tools'], 'tool')} like these cost what the one tool and a search cost; "
-        )
-        lines[-1] += (
-            f"{count(even['searches'], 'search').replace('searchs', 'searches')} cost what the whole list costs"
+            f"Break-even: from {count(even['tools'], 'tool')} like these on, the one tool and a search cost less"
+            f" than the list{f', up to {searches} in a session' if even['searches'] else ''}"
         )
     most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
     return [*lines, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
 
 
 def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
-    """Return the tools not called for a month, or since the history began; nothing without a history."""
+    """Return the tools that the history, of at most a month, has no call of; nothing if it began today."""
     if unused is None or not unused["tools"]:  # None: an older gateway
         return []
-    tools = unused["tools"]
-    span = ago(time.time() - unused["since"])
+    tools, span_s = unused["tools"], time.time() - unused["since"]
+    if span_s < DAY_S:
+        return []
+    span = ago(span_s)
     named = [one_line(f"{one['server']}/{one['name']}") for one in tools[:UNUSED_SHOWN]]
     more = [f"{len(tools) - UNUSED_SHOWN} more"] if len(tools) > UNUSED_SHOWN else []
     return [
-        f"Not called for {span} (the history): {count(len(tools), 'tool')}, {token_count(unused['tokens'])}",
+        f"In {span} of history, {count(len(tools), 'tool')} ({token_count(unused['tokens'])}) had no call:",
         f"  {', '.join([*named, *more])}",
     ]
 

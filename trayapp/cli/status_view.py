@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from trayapp.cli.output import Table
+from trayapp.cli.output import Table, as_typed
 from trayapp.model.status import is_ready
 from trayapp.model.text import ago, count, one_line
 
@@ -36,11 +36,19 @@ def header(snapshot: Snapshot) -> str:
 
 
 def summary(snapshot: Snapshot) -> str:
-    """Return `5 of 7 servers ready, 112 tools`. Disabled servers do not count."""
+    """Return `5 of 7 servers ready, 112 tools`. Disabled servers do not count.
+
+    A server that a call is starting counts as ready: otherwise the numbers would flip while nothing is wrong.
+    """
     wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
-    ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted"))]
+    ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted")) or _is_waking(server)]
     tools = sum(server["tools"]["enabled"] for server in wanted)
     return f"{len(ready)} of {count(len(wanted), 'server')} ready, {count(tools, 'tool')}"
+
+
+def _is_waking(server: dict[str, Any]) -> bool:
+    """Return True if a server with known tools is starting and did not fail before."""
+    return server["state"] == "connecting" and server["error"] is None and server["tools"]["total"] > 0
 
 
 def details(snapshot: Snapshot, *, live: bool = False) -> str:
@@ -68,13 +76,18 @@ def table(snapshot: Snapshot) -> Table:
     return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES, wraps=True)
 
 
+def no_servers() -> str:
+    """Return what to do while there are no servers."""
+    return as_typed("No servers yet: multi-mcp setup")
+
+
 def problem_lines(snapshot: Snapshot) -> list[str]:
     """Return the number of problems, then each as `FILE:LINE: problem`, and below it what to do. Empty without any."""
     lines: list[str] = []
     for problem in snapshot["problems"]:
-        lines.append(one_line(f"{place(problem)}{problem['message']}"))
+        lines.append(one_line(f"{place(problem)}{as_typed(problem['message'])}"))
         if problem["hint"]:
-            lines.append(f"  {one_line(problem['hint'])}")
+            lines.append(f"  {one_line(as_typed(problem['hint']))}")
     return [count(len(snapshot["problems"]), "problem") + ":", *lines] if lines else []
 
 
@@ -90,18 +103,19 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
     """Return a line for each call or question that waits for the user, oldest first."""
     asks = snapshot.get("asks") or []
     rows = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
-    return [f"{count(len(asks), 'ask')} for you (multi-mcp asks):", *rows] if asks else []
+    return [as_typed(f"{count(len(asks), 'ask')} for you (multi-mcp asks):"), *rows] if asks else []
 
 
 def failure(server: dict[str, Any]) -> str:
     """Return `NAME: why; what to do` for a server with an error. The text changes only with the error."""
     error = server["error"]
-    return one_line("; ".join(part for part in (f"{server['name']}: {error['title']}", error["hint"]) if part))
+    parts = (f"{server['name']}: {error['title']}", error["hint"])
+    return one_line(as_typed("; ".join(part for part in parts if part)))
 
 
 def lines(snapshot: Snapshot) -> list[str]:
     """Return the whole snapshot as lines of plain text."""
-    servers = table(snapshot).lines() if snapshot["servers"] else ["No servers yet: multi-mcp setup"]
+    servers = table(snapshot).lines() if snapshot["servers"] else [no_servers()]
     problems = problem_lines(snapshot)
     keyring = keyring_lines(snapshot)
     asks = ask_lines(snapshot)
@@ -116,7 +130,7 @@ def _row(server: dict[str, Any]) -> tuple[str, ...]:
     all_on = on + min(waiting, tools["withheld"]) == tools["total"] - tools["stale"]  # the note reports tools that wait
     listed = str(tools["total"] - tools["stale"]) if all_on else f"{on} of {tools['total']}"
     state = WORDS.get(server["state"], server["state"])
-    return one_line(server["name"]), state, listed, str(server["calls"]), "; ".join(_notes(server))
+    return one_line(server["name"]), state, listed, str(server["calls"]), as_typed("; ".join(_notes(server)))
 
 
 def signed_in_words(auth: dict[str, Any] | None) -> str:
@@ -136,7 +150,7 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
     if not error:
         return []
     lost = "new sign-ins are kept in memory only"
-    return [one_line(f"{error['title']}: {lost}"), f"  {one_line(error['hint'])}"]
+    return [one_line(f"{error['title']}: {lost}"), f"  {one_line(as_typed(error['hint']))}"]
 
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
@@ -152,7 +166,7 @@ def confinement_notes(server: dict[str, Any]) -> list[str]:
             else "refused " + last["what"]
         )
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        doubt = "a secret" if last["secret"] else f"to allow it: {last['allow']}"
+        doubt = "protected" if last["secret"] else f"to allow it: {last['allow']}"
         notes.append(one_line(f"{what}{more} ({doubt}; see multi-mcp confine {server['name']})"))
     return notes
 
@@ -170,7 +184,8 @@ def _notes(server: dict[str, Any]) -> list[str]:
         if error["hint"]:
             notes.append(one_line(error["hint"]))
     notes += [one_line(f"only in {server['project']}")] if server.get("project") else []
-    notes += [f"{server['connections']} connections"] if server.get("connections") else []
+    if connections := server.get("connections"):
+        notes.append(f"{connections} connections (why: multi-mcp help connections)")
     tools = server["tools"]
     notes += [f"{tools['stale']} stale"] if tools["stale"] else []
     waiting = len(server.get("approvals") or ())

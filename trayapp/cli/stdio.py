@@ -24,7 +24,7 @@ SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not
 def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> None:
     """Connect an AI tool: its configuration runs this.
 
-    Speaks MCP on stdin and stdout. Starts the gateway when none runs.
+    Speaks MCP on stdin and stdout. Starts the gateway if none is running.
     """
 
 

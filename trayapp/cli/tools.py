@@ -13,7 +13,7 @@ import click
 from trayapp.cli.call import example_call
 from trayapp.cli.hints import current_project, list_command, project_hint
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import Table, note_lacking, print_json, print_table, say
+from trayapp.cli.output import Table, note_lacking, print_json, print_table, say, say_hints
 from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, first_line, one_line
 from trayapp.wire.control import DESCRIBE, INDEX, LIST, SEARCH
@@ -35,7 +35,7 @@ def list_verb(
 ) -> None:
     """List the tools of all servers, or of SERVER.
 
-    More than one filter: tools that fit any of them.
+    With several filters, list the tools that match any of them.
     """
     asked, lacking = {"server": server, **of_project(project)}, list[str]()
     with project_hint(project):
@@ -96,7 +96,7 @@ def reasons(rows: list[Row]) -> list[str]:
 )
 @click.option("--server", help="Only tools of this server.")
 @click.option("--limit", type=click.IntRange(1), help="Show at most this many tools.")
-@click.option("--regex", is_flag=True, help="WORDS are a regular expression.")
+@click.option("--regex", is_flag=True, help="Treat WORDS as a regular expression.")
 @project_option
 @json_option
 def search_verb(
@@ -110,7 +110,7 @@ def search_verb(
 ) -> None:
     """Find tools by what they do, the best match first.
 
-    With --batch: the tools that each search finds, one JSON list a line.
+    With --batch, print one JSON list of tools per line, one for each search.
     """
     asked: dict[str, Any] = {"server": server, "limit": limit, "regex": regex, **of_project(project)}
     if batch is not None:
@@ -130,13 +130,13 @@ def search_verb(
 
 def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> None:
     if not hits:
-        say(f"No tool matches {words!r}", "See all of them: multi-mcp list")
+        say_hints(f"No tool matches {words!r}", "See all of them: multi-mcp list")
         return
     rows = [(one_line(hit["name"]), one_line(_hit_text(hit))) for hit in hits]
     print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
     if missed:
         say(one_line(f"No tool matches: {', '.join(missed)}"))
-    say(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
+    say_hints(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
 def _hit_text(hit: dict[str, Any]) -> str:

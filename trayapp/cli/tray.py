@@ -19,13 +19,14 @@ import click
 from trayapp.cli import status_view as view
 from trayapp.cli.hints import next_step
 from trayapp.cli.options import examples, gateway, json_option
-from trayapp.cli.output import is_terminal, print_json, say
+from trayapp.cli.output import is_terminal, print_json, say, say_hints
 from trayapp.cli.run_gateway import run_here
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart
-from trayapp.service.command_line import tray_command
+from trayapp.service.command_line import tray_command, typed_command
 
+NO_DESKTOP = "No desktop was found, so there is no tray icon: the gateway runs here until Ctrl-C"
 DISPLAY_END_S = 2.0  # for the display to end after the gateway
 
 
@@ -45,7 +46,7 @@ def tray_verb(autostart: bool) -> int:
 def quit_verb(as_json: bool) -> int:
     """Quit the tray app and the gateway that it started.
 
-    For desktops that show its icon without a menu, or not at all. A connected AI tool
+    Meant for desktops that show its icon without a menu, or not at all. A connected AI tool
     starts the gateway again when it needs one.
     """
     from trayapp.tray.start import quit_tray
@@ -54,7 +55,7 @@ def quit_verb(as_json: bool) -> int:
     if as_json:
         print_json({"quit": process})
     elif process is None:
-        say("The tray app is not running. To stop the gateway: multi-mcp stop")
+        say_hints("The tray app is not running. To stop the gateway: multi-mcp stop")
     else:
         say(f"The tray app ends (process {process})")
     return 0
@@ -121,9 +122,11 @@ def show() -> None:
     """Print the status of this process's gateway until it ends."""
     try:
         with gateway(timeout=None) as client:
+            say(NO_DESKTOP)
             if is_terminal(sys.stdout):
                 live(client.watch(), next_step())
             else:
+                say(f"First time? In another terminal: {typed_command()} setup")
                 for line in plain_lines(client.watch(asks=False)):
                     say(line)
     except (NoGatewayError, OSError):

@@ -14,7 +14,7 @@ import click
 from trayapp import __version__
 from trayapp.cli.confirmation import agreed, at_terminal, require_person
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.output import note, print_json, say, say_hints, waiting
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.model.errors import ExitCode, StorageError, UsageError
 from trayapp.model.settings import Settings
@@ -31,8 +31,8 @@ LINES_SHOWN = 40  # of one tool's difference
 def outdated_verb(as_json: bool) -> None:
     """Show which servers could run a newer release of their package.
 
-    A server runs the release that servers.lock names, until you update it. A release that is younger than
-    settings.min_age (3 days) is not offered.
+    A server runs the release that servers.lock names, until you update it. Releases younger than settings.min_age (3
+    days) are not offered.
     """
     found = _outdated(as_json)
     if as_json:
@@ -65,14 +65,14 @@ def _state(row: dict[str, Any]) -> str:
 
 @click.command("update", epilog=examples("multi-mcp update github", "multi-mcp update github --to 1.4.2"))
 @click.argument("server", required=False)
-@click.option("--to", metavar="VERSION", help="That version, newer or older; one from before is still there.")
-@click.option("--yes", is_flag=True, help="Take it without asking.")
+@click.option("--to", metavar="VERSION", help="Use this version, newer or older. The last two are kept.")
+@click.option("--yes", is_flag=True, help="Update without asking.")
 @json_option
 def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) -> int:
     """Update the package of SERVER, or of every server that has a newer release.
 
-    The new release is started once to see its tools. What changes in them is shown, then you are asked. Tools that
-    changed wait for your approval as always.
+    Starts the new release once to read its tools, and shows what changes before you confirm. Changed tools wait for
+    your approval as always.
     """
     if to is not None and server is None:
         raise UsageError("--to needs a server", "For example: multi-mcp update github --to 1.4.2")
@@ -104,7 +104,7 @@ def _update(name: str, to: str | None, yes: bool, quiet: bool) -> dict[str, Any]
         return found | {"taken": False}
     outcome = ask(UPDATE_TAKE, {"server": name, "to": found["to"]}, timeout=None)
     if not quiet:
-        say(one_line(f"{name} runs {found['to']}; back: multi-mcp update {name} --to {found['from']}"))
+        say_hints(one_line(f"{name} runs {found['to']}; back: multi-mcp update {name} --to {found['from']}"))
         if outcome["error"] is not None:
             note(one_line(f"It does not work: {outcome['error']['title']}"))
     return found | {"taken": True, "outcome": outcome}

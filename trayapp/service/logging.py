@@ -7,6 +7,7 @@ import logging.handlers
 from collections.abc import Mapping
 from pathlib import Path
 
+from trayapp.config.files import make_folder
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.model.redact import redacted
 
@@ -46,7 +47,7 @@ def start_logging(folder: Path, level: int = logging.INFO, name: str = GATEWAY_L
     formatter = RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler: logging.Handler
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         handler = _Rotating(folder / name, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     except OSError:
         handler = logging.StreamHandler()

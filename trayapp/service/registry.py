@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
-from trayapp.config.files import FOLDER_MODE, read_bytes, replace_file
+from trayapp.config.files import make_folder, read_bytes, replace_file
 from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.model.text import one_line
 from trayapp.service.web import WebError, read_json
@@ -170,7 +170,7 @@ class ServerRegistry:
     def _keep(self, key: str, rows: list[Any]) -> None:
         data = json.dumps({"at": self._now(), "rows": [row for row in rows if _is_small(row)]}).encode()
         with suppress(OSError, StorageError):  # without a cached answer it is requested again
-            self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            make_folder(self._folder)
             replace_file(self._file(key), data)
             files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in files[:-CACHED_MOST]:

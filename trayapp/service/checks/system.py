@@ -31,7 +31,10 @@ def python_version(context: CheckContext) -> list[CheckResult]:
 
 def available(context: CheckContext) -> list[CheckResult]:
     """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
-    from trayapp.confinement.ways import NoWayError, choose  # makes system calls, which only Linux has
+    from trayapp.confinement.mechanisms import (  # makes system calls, which only Linux has
+        NoMechanismError,
+        choose_mechanism,
+    )
 
     config = read_config(context)
     servers = config.servers.values() if config else ()
@@ -41,16 +44,21 @@ def available(context: CheckContext) -> list[CheckResult]:
     found = []
     for name, confine in wanted:
         try:
-            choose(confine.network, confine.sockets)
-        except NoWayError as error:
+            choose_mechanism(confine.network, confine.sockets)
+        except NoMechanismError as error:
             state = "cannot be confined and does not start" if confine.required else "runs unconfined"
             found.append(CheckResult(CONFINE, "problem", f"{name} {state}: {error.reason}", error.hint))
     if found:
         return found
     try:
-        return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {choose(True, False)}")]
-    except NoWayError as error:
+        mechanism = choose_mechanism(True, False)
+    except NoMechanismError as error:
         return [CheckResult(CONFINE, "note", f"Servers cannot be confined here: {error.reason}", error.hint)]
+    try:
+        browsers = f"by {choose_mechanism(True, True)}"
+    except NoMechanismError as error:
+        browsers = f"not: {error.reason}"
+    return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {mechanism}; with sockets: true {browsers}")]
 
 
 def space(context: CheckContext) -> list[CheckResult]:

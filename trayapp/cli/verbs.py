@@ -1,0 +1,98 @@
+"""The table of verbs: each one's module and summary, in the groups of the program's help.
+
+Never here: loading a verb (app), what it does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+PROGRAM = "multi-mcp"
+# Verbs that need a gateway start one. `status`, `stop` and `doctor` report that none runs.
+STARTING = frozenset(
+    (
+        "add",
+        "list",
+        "search",
+        "describe",
+        "call",
+        "prompt",
+        "index",
+        "refresh",
+        "reconnect",
+        "approve",
+        "inspect",
+        "confine",
+        "outdated",
+        "update",
+        "auth",
+        "history",
+        "panel",
+    )
+)
+
+
+class VerbEntry(NamedTuple):
+    """A verb's module, and its line in the list of verbs."""
+
+    module: str
+    summary: str
+
+
+VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
+    "Set up": {
+        "setup": VerbEntry("setup", "Set everything up: servers, then AI tools."),
+        "import": VerbEntry("import_servers", "Import servers from the files of AI tools."),
+        "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
+        "disconnect": VerbEntry("connect", "Remove multi-mcp from an AI tool."),
+        "demo": VerbEntry("demo", "Try everything out in a temporary folder."),
+        "help": VerbEntry("help", "Show a page of the guide."),
+    },
+    "Every day": {
+        "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
+        "panel": VerbEntry("panel", "Open the panel in your browser."),
+        "list": VerbEntry("tools", "List the tools of all servers, or of one."),
+        "search": VerbEntry("tools", "Find tools by what they do."),
+        "describe": VerbEntry("tools", "Describe a tool and its parameters."),
+        "call": VerbEntry("call", "Call a tool and print its answer."),
+        "prompt": VerbEntry("call", "Fill in a prompt and print it."),
+        "index": VerbEntry("tools", "Print an index of all tools in Markdown."),
+        "history": VerbEntry("history", "Show the calls of AI tools and their results."),
+    },
+    "Servers": {
+        "find": VerbEntry("find", "Find servers in the registry."),
+        "add": VerbEntry("add", "Add a server."),
+        "remove": VerbEntry("add", "Remove a server."),
+        "enable": VerbEntry("edit", "Enable a server or some of its tools."),
+        "disable": VerbEntry("edit", "Disable a server or some of its tools."),
+        "auth": VerbEntry("auth", "Sign in to a server, or sign out."),
+        "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
+        "edit": VerbEntry("edit", "Open servers.yaml."),
+        "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
+        "reconnect": VerbEntry("refresh", "Reconnect servers at once."),
+        "outdated": VerbEntry("update", "Show servers whose package has a newer release."),
+        "update": VerbEntry("update", "Update the package of a server, or of all."),
+    },
+    "Safety": {
+        "asks": VerbEntry("asks", "Show the calls that wait for your answer."),
+        "allow": VerbEntry("asks", "Allow one of these calls."),
+        "deny": VerbEntry("asks", "Deny one of these calls."),
+        "approve": VerbEntry("approve", "Review changed tools and approve them."),
+        "trust": VerbEntry("approve", "Approve the servers in a project's own file."),
+        "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
+        "confine": VerbEntry("confine", "Run a server confined and show what it needs."),
+    },
+    "The program": {
+        "tray": VerbEntry("tray", "Run the tray app; on a desktop the same as no verb."),
+        "start": VerbEntry("start", "Start the gateway, here or in the background."),
+        "stop": VerbEntry("start", "Stop the gateway and all its servers."),
+        "quit": VerbEntry("tray", "Quit the tray app and the gateway that it started."),
+        "stdio": VerbEntry("stdio", "Connect an AI tool: its configuration runs this."),
+        "autostart": VerbEntry("tray", "Turn start at login on or off."),
+        "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
+        "doctor": VerbEntry("doctor", "Find problems and say how to fix them."),
+        "update-check": VerbEntry("update", "Check for a newer version."),
+    },
+}
+VERBS = {name: entry for group in VERB_GROUPS.values() for name, entry in group.items()}
+HIDDEN = {"sample-server": VerbEntry("stdio", "Run the bundled sample server.")}
