@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw
 
 from devtools.places import ROOT
 from trayapp.tray.icons import APP, SIZES, offset
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 ASSETS = ROOT / "assets"
 FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small pictures and for large ones

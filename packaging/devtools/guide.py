@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from trayapp.cli.app import EPILOG, PROGRAM, VERBS, program
+from trayapp.cli.app import EPILOG, program
+from trayapp.cli.verbs import PROGRAM, VERB_GROUPS, VERBS
 from trayapp.clients.table import CLIENTS, Client
 
 GUIDE = Path(__file__).resolve().parents[1] / "guide"
@@ -44,8 +45,8 @@ def paths_of(client: Client) -> str:
 def notes_of(client: Client) -> str:
     """Return what somebody who connects it should know."""
     needs = {"restart": "restart it", "reload": "reload its servers", "no": "nothing"}[client.restart]
-    limits = f"; takes {client.max_tools} tools" if client.max_tools else ""
-    names = f"; names up to {client.max_name} characters" if client.max_name else ""
+    limits = f"; at most {client.max_tools} tools" if client.max_tools else ""
+    names = f"; tool names of at most {client.max_name} characters" if client.max_name else ""
     return needs + limits + names
 
 
@@ -63,8 +64,11 @@ def client_rows() -> str:
 def verbs_page() -> str:
     """Return the page of all verbs: the list, then the help of each as the program prints it."""
     context = click.Context(program, info_name=PROGRAM, max_content_width=80, terminal_width=80)
-    rows = [f"| `{name}` | {entry.summary.rstrip('.')} |" for name, entry in VERBS.items()]
-    found = ["# Verbs", "", "| verb | what it does |", "|---|---|", *rows, "", "```", _plain(EPILOG), "```"]
+    found = ["# Verbs"]
+    for title, verbs in VERB_GROUPS.items():
+        rows = [f"| `{name}` | {entry.summary.rstrip('.')} |" for name, entry in verbs.items()]
+        found += ["", f"| {title.lower()} | what it does |", "|---|---|", *rows]
+    found += ["", "```", _plain(EPILOG), "```"]
     for name in VERBS:
         verb = program.get_command(context, name) if isinstance(program, click.Group) else None
         assert verb is not None

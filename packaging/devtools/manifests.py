@@ -90,7 +90,7 @@ options=('!strip')
 {per_arch}
 
 package() {{
-  bsdtar -xOf "$srcdir/"{NAME}_"$pkgver"_*.deb data.tar.xz | bsdtar -xf - -C "$pkgdir"
+  bsdtar -xOf "$srcdir/{NAME}_$pkgver"_*.deb data.tar.xz | bsdtar -xf - -C "$pkgdir"
   install -Dm644 "$pkgdir/usr/share/zsh/vendor-completions/_{NAME}" "$pkgdir/usr/share/zsh/site-functions/_{NAME}"
   install -Dm644 "$pkgdir/usr/share/doc/{NAME}/copyright" "$pkgdir/usr/share/licenses/$pkgname/LICENSE"
   rm -r "$pkgdir/usr/share/zsh/vendor-completions" "$pkgdir/usr/share/lintian"

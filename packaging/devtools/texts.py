@@ -17,7 +17,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from trayapp import __version__
-from trayapp.cli.app import PROGRAM, VERBS, program
+from trayapp.cli.app import program
+from trayapp.cli.verbs import PROGRAM, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
 LICENCE_FILES = re.compile(r"(?i)(licen[cs]e|copying|notice|authors)[^/]*$")
