@@ -30,7 +30,7 @@ from tests.panel.scene import Scene, browser, free_port
 from tests.servers import everything, filesystem, git, memory, sequential_thinking, time
 from tests.tray.desktop.test_whole_app import seen_on
 from trayapp.service.command_line import own_command
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "assets" / "pictures"

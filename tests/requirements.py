@@ -337,9 +337,9 @@ REQUIREMENTS: dict[str, str] = {
     "confine-hosts": "A list of hosts leaves the proxy as the only way out, which connects to those and names others.",
     "confine-refused": "What was refused is said with path or host and the line of servers.yaml that would allow it.",
     "confine-or-not": "A confinement that cannot be set up refuses the server and says why; `try` starts it and warns.",
-    "confine-life": "A confined server lives as any other: stop ladder, guardian, process trees, session scope.",
+    "confine-life": "A confined server lives as any other: stop, guardian, trees, sessions, npx, uvx, systemd.",
     "confine-import": "A sandbox that a client keeps a server in comes along as `confine`, its own keys beside it.",
-    "confine-real": "Every tool of real servers answers confined as it does without; browsers need `sockets: true`.",
+    "confine-real": "Every tool of 20 real servers answers confined as without, and `confine` proposes what one needs.",
     "confine-verb": "`confine SERVER` runs it once, lists its tools, says what it touched, and proposes the entry.",
     # Tray
     "tray-view": "Icon, tooltip and menu are a function of the state alone; times alone never cause a redraw.",

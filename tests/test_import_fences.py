@@ -122,7 +122,7 @@ NARROW: dict[str, set[str]] = {
 }
 
 # What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
-DECIDES = {f"trayapp.tray.state.{name}" for name in ("state", "texts", "menu", "view", "notices")}
+DECIDES = {f"trayapp.tray.state.{name}" for name in ("tray_state", "texts", "menu", "view", "notices")}
 DECIDES_WITH = {
     "itertools",
     "__future__",

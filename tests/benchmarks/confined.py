@@ -17,7 +17,7 @@ from tests.backends.world import real_connection
 from tests.benchmarks import null_server
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.run import Measured
-from trayapp.confinement.ways import NoWayError, choose
+from trayapp.confinement.mechanisms import NoMechanismError, choose_mechanism
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Confine, Confining
 
@@ -30,8 +30,8 @@ WAYS: dict[str, Confining] = {"not confined": False, f"{OURS}, confined": Confin
 def measure_confined(rounds: int) -> Iterator[Measured]:
     """Spawn to the first call answered, and the calls after it."""
     try:
-        yield f"Confined by {choose(True, False)}."
-    except NoWayError as error:
+        yield f"Confined by {choose_mechanism(True, False)}."
+    except NoMechanismError as error:
         yield f"Servers cannot be confined here: {error.reason}"
         return
     first = Figure("start of a server until its first answer", "ms", target=Target("added", 5.0))

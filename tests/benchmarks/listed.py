@@ -1,4 +1,4 @@
-"""What the tools of 70 servers cost a model's context: each listed, or one tool that finds them.
+"""What the tools of 70 servers, and of ten real ones, cost a model's context: each listed, or one tool that finds them.
 
 Never here: how well they are found (search), how long lists take (exposure).
 """
@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tests.benchmarks.figures import OURS, Figure
 from tests.benchmarks.ways import fresh_home, gateway
-from tests.benchmarks.workloads import large
+from tests.benchmarks.workloads import large, real_ten
 from trayapp.catalog.tokens import tokens
-from trayapp.wire.control import COSTS
+from trayapp.wire.control import COSTS, SETTLE
 from trayapp.wire.jsonio import dumps
 
 ALL = "every tool listed"
+TOOLS, SEARCH = f"{OURS}, expose: tools", f"{OURS}, expose: search"
 
 
 def measure_listed(data: Path | None = None) -> Iterator[Figure]:
@@ -28,7 +29,25 @@ def measure_listed(data: Path | None = None) -> Iterator[Figure]:
         begun, answer = Figure(f"{work.name}: listed at a start", "tokens"), Figure("one search's answer", "tokens")
         everything = sum(tokens(dumps(tool).decode()) for tools in work.shelf.values() for tool in tools)
         begun.add(ALL, everything)
-        begun.add(f"{OURS}, expose: tools", costs["tools"]["tokens"])
-        begun.add(f"{OURS}, expose: search", costs["search"]["tokens"])
+        begun.add(TOOLS, costs["tools"]["tokens"])
+        begun.add(SEARCH, costs["search"]["tokens"])
         answer.add(OURS, costs["search"]["answer_tokens"])
         yield from (begun, answer)
+
+
+def measure_listed_by_real_servers() -> Iterator[Figure | str]:
+    """Return tokens of what a session with ten real servers begins with. Raises BrokenError."""
+    with fresh_home() as scratch, fresh_home() as home:
+        try:
+            work = real_ten(scratch.path)
+        except LookupError as error:
+            yield f"No real servers: {error}"
+            return
+        home.write("servers.yaml", work.servers_yaml())
+        with gateway(home), home.control() as control:
+            control.call(SETTLE)
+            costs = control.call(COSTS)
+        begun = Figure(f"{work.name}, {costs['tools']['count']} tools: listed at a start", "tokens", compared=False)
+        begun.add(TOOLS, costs["tools"]["tokens"])
+        begun.add(SEARCH, costs["search"]["tokens"])
+        yield begun

@@ -5,12 +5,17 @@ Without Chromium there is a note instead. Never here: whether the pages are righ
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import shutil
+import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
@@ -25,10 +30,14 @@ from tests.benchmarks.idle import cpu_s
 from tests.benchmarks.run import Measured
 from tests.benchmarks.ways import Home, fresh_home, gateway, through
 from trayapp.config.paths import find_paths
+from trayapp.history.ended_call import Caller, EndedCall
 from trayapp.history.record import Row
-from trayapp.history.recorder import FILE_NAME, FLUSH_S
+from trayapp.history.recorder import FILE_NAME, FLUSH_S, Recorder
 from trayapp.history.store import HistoryFile
+from trayapp.model.errors import MultiMcpError
+from trayapp.model.settings import HistorySettings
 from trayapp.wire import control
+from trayapp.wire.control import ControlClient
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -40,17 +49,19 @@ SIZE = 50_000_000  # that they may take
 TURN = 100  # calls
 LIMIT_MS = 20_000.0  # of anything in the browser
 STREAM_OPEN_S = 0.5  # a page that has loaded hears of news by then
+TAB_OPEN_S = 1.0  # a new page's processes have started by then: those of the browser, on two cores beside ours
 CLIENTS = ("claude-code", "codex", "cursor")
 PAGES = {"Overview": "", "Tools": "tools", "Activity": "activity", "AI tools": "clients", "Health": "health"}
 FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures": "failed=yes", "no call": "words=zzz"}
 SEARCHES = {"one letter": "q=s", "two words": "q=create+invoice", "nothing": "q=zzzz"}
-# Milliseconds from the request until the page was painted first; the link's redirect counts.
+# Milliseconds from the request until the first byte and the first paint, and the page's bytes. A redirect counts.
 PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const painted = list.getEntriesByName("first-contentful-paint")[0];
   if (!painted) return;  // a background alone
   one.disconnect();
   const asked = performance.getEntriesByType("navigation")[0];
-  done(painted.startTime - (asked.redirectStart || asked.requestStart));
+  const began = asked.redirectStart || asked.requestStart;
+  done([asked.responseStart - began, painted.startTime - began, asked.encodedBodySize]);
 }).observe({type: "paint", buffered: true}))"""
 # Milliseconds until the page has what it asked for.
 FETCHED = """async path => {
@@ -58,19 +69,39 @@ FETCHED = """async path => {
   const came = await (await fetch(path)).text();
   return came.includes('id="rows"') ? performance.now() - before : -1;
 }"""
-# Note when what a selector finds has other text, in milliseconds of the day.
-WATCH = """selector => {
+# Note when what a selector finds has another text, with these words or without, in milliseconds of the day.
+WATCH = """([selector, words, there]) => {
   const text = () => (document.querySelector(selector) || {}).id + (document.querySelector(selector) || {}).textContent;
   const before = text();
   window.seen = 0;
-  const look = () => { if (!window.seen && text() !== before) window.seen = Date.now(); };
-  new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
+  if (window.watcher) window.watcher.disconnect();
+  window.watcher = new MutationObserver(() => {
+    const now = text();
+    if (!window.seen && now !== before && now.includes(words) === there) window.seen = Date.now();
+  });
+  window.watcher.observe(document.body, {subtree: true, childList: true, characterData: true});
 }"""
+LIVE = "live"  # the server whose news are awaited
+DRAFT = {"name": "draft", "description": "Draft 0", "inputSchema": {"type": "object"}}
+LOGGED = 'tail -n0 -F "$0" >&2 & exec "$@"'  # what is appended to a file is in the server's log
 
 
-def measure_panel(rounds: int, calls: int, data: Path | None = None) -> Iterator[Measured]:
-    """All of it. `calls`: of each way with and without a history, in turns of 100."""
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something that happens, and what an open page shows of it. `{}`: a word of its own for each round."""
+
+    name: str
+    path: str
+    selector: str
+    words: str
+    there: bool
+    happen: Callable[[ControlClient, str], object]
+
+
+def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) -> Iterator[Measured]:
+    """All of it. `calls`: of each way with and without a history, in turns of 100. `live`: rounds of each news."""
     yield from measure_history(calls)
+    yield measure_note(max(calls // TURN, 7))
     program = shutil.which("chromium")
     if program is None:
         yield "The panel is not measured: chromium is not installed"
@@ -81,52 +112,121 @@ def measure_panel(rounds: int, calls: int, data: Path | None = None) -> Iterator
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield from measure_pages(browser, rounds, data)
+            yield from measure_news(browser, live, data)
         finally:
             browser.close()
 
 
 def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[Measured]:
     """What a person waits for."""
-    floor(browser)  # the first page of all starts processes of the browser
+    floor(browser, TAB_OPEN_S)  # the first page of all starts processes of the browser
     with fresh_home() as home:
         work = workloads.large(home.path / "shelf", data)
-        painted = Figure(
-            f"panel, {work.name}: request -> first paint", "ms", target=Target("value", 100.0), compared=False
-        )
+        title, target = f"panel, {work.name}: request -> first", Target("value", 100.0)
+        byte = Figure(f"{title} byte", "ms", compared=False)
+        painted = Figure(f"{title} paint", "ms", target=target, compared=False)
+        size = Figure(f"panel, {work.name}: HTML of a page, its styles included", "bytes", compared=False)
+
+        def note(way: str, page: Sequence[float]) -> None:
+            for figure, value in zip((byte, painted, size), page, strict=True):
+                figure.add(way, value)
+
         work.fill(home.path, http={"enabled": True, "port": free_port()})
         fill_history(home, list(work.servers))
         for _ in range(rounds):
-            painted.add("a page of one heading", floor(browser))
-            with settled(home), opened(browser, home) as page:
-                painted.add(f"{OURS}, a gateway's first page", page.evaluate(PAINTED))
-                for name, path in PAGES.items():
-                    time.sleep(STREAM_OPEN_S)  # nobody clicks while the page before is still loading its scripts
-                    page.goto(f"{root(page)}/{path}")
-                    painted.add(f"{OURS}, {name}", page.evaluate(PAINTED))
-        yield painted
+            for beside, wait_s in (("", TAB_OPEN_S), (", while its tab still starts", 0.0)):
+                note(f"one heading{beside}", floor(browser, wait_s))
+                with settled(home), opened(browser, home, wait_s) as page:
+                    note(f"{OURS}, a gateway's first page{beside}", page.evaluate(PAINTED))
+                    for name, path in PAGES.items() if wait_s else ():
+                        time.sleep(STREAM_OPEN_S)  # nobody clicks while the page before is still loading its scripts
+                        page.goto(f"{root(page)}/{path}")
+                        note(f"{OURS}, {name}", page.evaluate(PAINTED))
+        yield from (byte, painted, size)
         with settled(home), opened(browser, home) as page:
             yield asked(page, f"Activity, {KEPT:,} calls: a filter's answer", "activity", FILTERS, rounds)
             yield asked(page, f"{work.name}: a search's answer as typed", "tools", SEARCHES, rounds)
-            yield from measure_news(page, home, work.server, work.exposed, rounds)
 
 
-def measure_news(page: Page, home: Home, server: str, tool: str, rounds: int) -> Iterator[Figure]:
-    """From the event until an open page shows it. The event itself counts: a server's start, and a call."""
+def measure_news(browser: Browser, rounds: int, data: Path | None) -> Iterator[Figure]:
+    """From the event until an open page shows it. The event itself counts: a server's start, its lists, and a call."""
     seen = Figure("event -> open page", "ms", target=Target("value", 300.0), compared=False)
-    with home.control() as gateway:
-        for _ in range(rounds):
-            for name, path, selector, method, params in (
-                ("a server's new process", f"server/{server}", ".figures", control.RECONNECT, {"server": server}),
-                ("a call", "activity", "tbody tr", control.CALL, {"tool": tool, "args": {"size": 1}}),
-            ):
-                page.goto(f"{root(page)}/{path}", wait_until="load")
-                time.sleep(STREAM_OPEN_S)
-                page.evaluate(WATCH, selector)
-                began = time.time()
-                gateway.call(method, params)
-                page.wait_for_function("() => window.seen", timeout=LIMIT_MS)
-                seen.add(f"{OURS}, {name}", page.evaluate("window.seen") - began * MS)
+    with fresh_home() as home:
+        large = workloads.large(home.path / "shelf", data)
+        shelf, log = home.path / "live.json", home.path / "live.log"
+        log.touch()
+        tools = [workloads.ECHO, DRAFT]
+        shelf.write_text(json.dumps({"tools": tools}), encoding="utf-8")
+        argv = ("sh", "-c", LOGGED, str(log), *workloads.NULL_SERVER, str(shelf))
+        servers, shelves = {LIVE: argv, **large.servers}, {LIVE: tools, **large.shelf}
+        work = replace(large, servers=servers, shelf=shelves)
+        work.fill(home.path, http={"enabled": True, "port": free_port()}, ask="writes")
+        fill_history(home, list(large.servers))
+        with settled(home), opened(browser, home) as page, home.control() as gateway:
+            gateway.call(control.RECONNECT, {"server": LIVE})
+            for one in news_of(home, shelf, log):
+                page.goto(f"{root(page)}/{one.path}", wait_until="load")
+                for number in range(rounds):
+                    time.sleep(STREAM_OPEN_S)
+                    seen.add(f"{OURS}, {one.name}", shown_after(page, gateway, one, f"round-{number}."))
+                    after(gateway, one)
     yield seen
+
+
+def news_of(home: Home, shelf: Path, log: Path) -> Sequence[News]:
+    """One for each live thing."""
+
+    def line(gateway: ControlClient, word: str) -> None:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{word}\n")
+
+    def change(gateway: ControlClient, word: str) -> None:
+        text = shelf.read_text(encoding="utf-8")
+        before = json.loads(text)["tools"][-1]["description"]
+        shelf.write_text(text.replace(before, f"Draft {word}"), encoding="utf-8")
+        gateway.call(control.REFRESH, {"server": LIVE})
+
+    def ask(gateway: ControlClient, word: str) -> None:
+        def call() -> None:
+            with suppress(MultiMcpError), home.control() as caller:
+                caller.call(control.CALL, {"tool": f"{LIVE}_draft", "args": {"word": word}})
+
+        threading.Thread(target=call).start()
+
+    return (
+        News("a server's new process", f"server/{LIVE}", ".figures", "process", True,
+             lambda gateway, _: gateway.call(control.RECONNECT, {"server": LIVE})),
+        News("a server that died, Overview", "", f"#server-{LIVE}", "connected", False,
+             lambda gateway, _: os.kill(pid_of(gateway), signal.SIGKILL)),
+        News("a line in a server's log", f"server/{LIVE}", "pre.log", "{}", True, line),
+        News("a call", "activity", "tbody tr", "", True,
+             lambda gateway, _: gateway.call(control.CALL, {"tool": f"{LIVE}_echo", "args": {"size": 1}})),
+        News("a call that asks", "approvals", "#main", "{}", True, ask),
+        News("a tool that changed", "approvals", "#main", "{}", True, change),
+    )  # fmt: skip
+
+
+def shown_after(page: Page, gateway: ControlClient, news: News, word: str) -> float:
+    """Let it happen: milliseconds until the open page shows it."""
+    page.evaluate(WATCH, [news.selector, news.words.format(word), news.there])
+    began = time.time()
+    news.happen(gateway, word)
+    page.wait_for_function("() => window.seen", timeout=LIMIT_MS)
+    return float(page.evaluate("window.seen")) - began * MS
+
+
+def after(gateway: ControlClient, news: News) -> None:
+    """Answer what asks, and start what died."""
+    for row in gateway.call(control.ASKS)["asks"]:
+        gateway.call(control.DENY, {"id": row["id"]})
+    if not news.there:
+        gateway.call(control.RECONNECT, {"server": LIVE})
+
+
+def pid_of(gateway: ControlClient) -> int:
+    """The process of the live server."""
+    servers = gateway.call(control.SNAPSHOT)["servers"]
+    return next(int(one["pid"]) for one in servers if one["name"] == LIVE)
 
 
 def asked(page: Page, name: str, path: str, queries: Mapping[str, str], rounds: int) -> Figure:
@@ -168,6 +268,47 @@ def measure_history(calls: int) -> Iterator[Figure]:
     yield from (took, spent)
 
 
+def measure_note(rounds: int) -> Figure:
+    """Noting a call on the event loop, beside not noting it: all that its history costs on a call's way.
+
+    Through pipes and processes a call takes 100 times as long, and varies by more than this.
+    """
+    figure = Figure("noting a call on the event loop", "us", target=Target("added", 3.0))
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"' + b"x" * 100 + b'"}]}}'
+    caller, params = Caller("benchmark"), {"name": "echo", "arguments": {"size": 100}}
+
+    async def measure() -> None:
+        with fresh_home() as home:
+            recorder = Recorder(home.path, HistorySettings, Facts())
+            for _ in range(rounds):
+                for way in ("no history", OURS):
+                    with without_collections():
+                        began = time.perf_counter()
+                        for _ in range(TURN):
+                            if way == OURS:
+                                recorder.note(
+                                    EndedCall(
+                                        time.perf_counter(), began, caller, "null", "tools/call", params, answer,
+                                        len(answer), None, "", "",
+                                    )
+                                )  # fmt: skip
+                        figure.add(way, (time.perf_counter() - began) / TURN * US)
+            await recorder.close()
+
+    asyncio.run(measure())
+    return figure
+
+
+class Facts:
+    """Of calls that nobody made."""
+
+    def caller(self, caller: Caller) -> Caller:
+        return caller
+
+    def kind(self, server: str, tool: str) -> str:
+        return ""
+
+
 def configure(home: Home, *, history: bool) -> None:
     """Write the file with one server, and a history or none."""
     argv = ", ".join(f"'{word}'" for word in workloads.NULL_SERVER)
@@ -187,14 +328,18 @@ def settled(home: Home) -> Iterator[None]:
 
 
 @contextmanager
-def opened(browser: Browser, home: Home) -> Iterator[Page]:
-    """The panel of a gateway that has just started, by its link, in a browser that knows nothing of it."""
+def opened(browser: Browser, home: Home, wait_s: float = TAB_OPEN_S) -> Iterator[Page]:
+    """The panel of a gateway that has just started, by its link, in a browser that knows nothing of it.
+
+    `wait_s`: how long its tab is open before.
+    """
     with home.control() as gateway:
         link = gateway.call(control.PANEL)["url"]
     context = browser.new_context()
     try:
         page = context.new_page()
         page.set_default_timeout(LIMIT_MS)
+        time.sleep(wait_s)
         page.goto(link)
         yield page
     finally:
@@ -206,13 +351,17 @@ def root(page: Page) -> str:
     return page.url.partition("/panel")[0] + "/panel"
 
 
-def floor(browser: Browser) -> float:
-    """Milliseconds until a page of one heading is painted first: what the browser takes by itself."""
+def floor(browser: Browser, wait_s: float) -> Sequence[float]:
+    """What the browser takes by itself for a page of one heading behind a redirect, as PAINTED has it.
+
+    `wait_s`: how long its tab is open before.
+    """
     with served(b"<!doctype html><title>x</title><h1>One heading</h1>") as address:
         context = browser.new_context()
         page = context.new_page()
-        page.goto(address)
-        took: float = page.evaluate(PAINTED)
+        time.sleep(wait_s)
+        page.goto(f"{address}enter")
+        took: Sequence[float] = page.evaluate(PAINTED)
         context.close()
         return took
 
@@ -225,7 +374,13 @@ def served(body: bytes) -> Iterator[str]:
         """It."""
 
         def do_GET(self) -> None:
-            """Send it."""
+            """Send it, or the way to it as the panel's link does."""
+            if self.path == "/enter":
+                self.send_response(303)
+                self.send_header("Location", "/")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(body)))

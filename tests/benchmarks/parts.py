@@ -19,7 +19,7 @@ from tests.benchmarks.entrants import entrants
 from tests.benchmarks.figures import OURS
 from tests.benchmarks.first import measure_first_lists
 from tests.benchmarks.idle import measure_idle
-from tests.benchmarks.listed import measure_listed
+from tests.benchmarks.listed import measure_listed, measure_listed_by_real_servers
 from tests.benchmarks.memory import measure_memory
 from tests.benchmarks.panel import measure_panel
 from tests.benchmarks.run import Measured
@@ -84,7 +84,7 @@ def confined_part(setup: Setup) -> Iterator[Measured]:
 
 def panel_part(setup: Setup) -> Iterator[Measured]:
     """The panel in a browser, and the history behind it."""
-    yield from measure_panel(setup.of(9, 3), setup.of(10_000, 1_000), setup.data)
+    yield from measure_panel(setup.of(9, 3), setup.of(10_000, 1_000), setup.of(20, 3), setup.data)
 
 
 def sharing_part(setup: Setup) -> Iterator[Measured]:
@@ -107,6 +107,8 @@ def sizes_part(setup: Setup) -> Iterator[Measured]:
 def tools_part(setup: Setup) -> Iterator[Measured]:
     """Lists and searches: how long, how large, how good."""
     yield from measure_listed(setup.data)
+    if not setup.quick:
+        yield from measure_listed_by_real_servers()
     yield from search.figures(*search.given(setup.data), large=setup.of(search.LARGE, 2_000))
     yield from measure_searches(setup.data)
     yield from search_rules.notes(setup.data)

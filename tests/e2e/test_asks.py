@@ -6,7 +6,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,34 +21,47 @@ from tests.e2e.cell import MODERN
 from tests.e2e.client import Conversation, RpcFailure, client_of, task_group
 from tests.e2e.gateway import Gateway
 from tests.e2e.http_client import STREAMS, http_client
+from tests.faults.world import LONG
 from tests.fixtures import notes_server
-from tests.fixtures.notes_server import TOOLS
+from tests.fixtures.notes_server import RESOURCES, TOOLS, words_of
 from tests.fixtures.odd import until
 from tests.patience import stretched
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
-from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, STOP
+from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, REFRESH, STOP
 
 pytestmark = pytest.mark.anyio
 
-CALLS = 1_000
+CALLS = 10_000 if LONG else 1_000
 AT_ONCE = 50
 SEED = 20
-ALLOWED_OF = 7  # of so many marks one is allowed
+ALLOWED_OF = 2  # of so many marks one is allowed
 OLD = "2025-03-26"  # the revision with batches
+
+
+PREFIXES = ("server", "short", "none", "mcp")
+NAMES = ("n", "notes-two")  # that the server has had and will have
+DOORS = ("shim", "shim with search", "HTTP", "SSE", "command", "batch", "2026-07-28")
+EVENTS = ("killed", "renamed", "changed", "set", "", "")
+HTTP = {"enabled": True, "port": 0, "token": False}
 
 
 def notes(gateway: Gateway, **settings: Any) -> Path:
     """Configure a server that notes each call in the file."""
     file = gateway.home / "notes.txt"
-    command = [sys.executable, notes_server.__file__, str(file)]
-    gateway.write({"n": {"command": command}}, ask="writes", **settings)
+    configure(gateway, file, "n", **settings)
     gateway.start()
     return file
 
 
+def configure(gateway: Gateway, file: Path, name: str, **settings: Any) -> None:
+    """Save servers.yaml with that server, called that."""
+    command = [sys.executable, notes_server.__file__, str(file)]
+    gateway.write({name: {"command": command}}, ask="writes", **settings)
+
+
 def executed(file: Path) -> list[tuple[str, int]]:
-    """The tool and mark of each call that reached the server."""
+    """The tool (`read` for a resource) and mark of each call that reached the server."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [(name, int(mark)) for name, mark in map(str.split, lines)]
 
@@ -70,73 +83,134 @@ def marks(row: dict[str, Any]) -> int:
     return next(int(one["value"]) for one in row["arguments"] if one["name"] == "mark")
 
 
-async def answer_all(gateway: Gateway) -> None:
+async def answer_all(gateway: Gateway, answered: dict[str, set[int]]) -> None:
     """Be the user: allow one of ALLOWED_OF, deny the others."""
     while True:
         for row in (await gateway.ask(ASKS))["asks"]:
             verb = DENY if marks(row) % ALLOWED_OF else ALLOW
+            answered[verb].add(marks(row))
             await gateway.ask(verb, id=row["id"])
         await anyio.sleep(0.02)
 
 
-@pytest.mark.timeout(stretched(120))
+class Doors:
+    """Every way into a gateway, and what happens to its server meanwhile."""
+
+    def __init__(self, gateway: Gateway, file: Path, rng: random.Random) -> None:
+        self.gateway, self.file, self.rng = gateway, file, rng
+        self.base = gateway.snapshot()["gateway"]["http_url"].removesuffix("/mcp")
+        self.name = "n"
+        self.changes = 0
+        self.clients: list[Conversation] = []
+        self.way: dict[int, str] = {}  # of each mark: the door, and how the tool was named there
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Sessions of four kinds, two of them through shims."""
+        search = [*own_command(), "stdio", "--expose", "search"]
+        env, home = self.gateway.env, self.gateway.home
+        for door in (
+            self.gateway.client(),
+            client_of(search, env, home),
+            http_client(f"{self.base}/mcp", "2025-11-25"),
+            http_client(f"{self.base}/sse", "2024-11-05", sse=True),
+        ):
+            self.clients.append(await stack.enter_async_context(door))
+        for client, version in zip(self.clients[2:], ("2025-11-25", "2024-11-05"), strict=True):
+            await client.initialize(version)
+
+    def spelling(self, tool: str) -> str:
+        """One of the ways to write a tool's name, also of a server that was renamed; or a resource as a tool."""
+        name = self.rng.choice((self.name, self.name, *NAMES))
+        asked = self.rng.choice((tool, tool, f"read_{self.rng.choice(RESOURCES)}"))
+        return self.rng.choice((f"{name}_{asked}", f"mcp__{name}__{asked}", f"{name}/{asked}", asked))
+
+    async def call(self, mark: int) -> None:
+        """Call any tool at any door."""
+        tool, args = self.rng.choice(TOOLS), {"mark": mark}
+        way, spelling = self.rng.randrange(len(DOORS)), self.spelling(tool)
+        through_mcp = way < 4 and self.rng.random() < 0.5
+        self.way[mark] = f"{DOORS[way]}, {'mcp' if through_mcp else 'plain'}"
+        beside = self.rng.choice(({}, {"task": {"ttl": 60_000}}, {"_meta": {"progressToken": mark}}))
+        with suppress(MultiMcpError, RpcFailure):
+            if way < 4:
+                if through_mcp:
+                    given = self.rng.choice((args, f'{{"mark": {mark}}}'))
+                    params = {"name": "mcp", "arguments": {"tool": spelling, "args": given}}
+                else:
+                    params = {"name": spelling, "arguments": args}
+                await self.clients[way].request("tools/call", params | beside)
+            elif way == 4:
+                await self.gateway.ask(CALL, tool=tool, args=args, **self.rng.choice(({}, {"asks": True})))
+            elif way == 5:
+                await batch(f"{self.base}/mcp", spelling, mark)
+            else:
+                await modern(f"{self.base}/mcp", spelling, mark, beside)
+
+    async def happen(self) -> None:
+        """Something that could open a way round, while calls wait and run."""
+        match self.rng.choice(EVENTS):
+            case "killed":
+                pid = self.gateway.server(self.name)["pid"]
+                if pid is not None:
+                    with suppress(psutil.NoSuchProcess):
+                        psutil.Process(pid).kill()
+            case "changed":
+                self.changes += 1
+                words_of(self.file).write_text(f"v{self.changes}", encoding="utf-8")
+                with suppress(MultiMcpError):
+                    await self.gateway.ask(REFRESH, server=self.name)
+            case "renamed":
+                self.name = NAMES[1 - NAMES.index(self.name)]
+                configure(self.gateway, self.file, self.name, http=HTTP)
+                await until(lambda: self.gateway.server_names() == [self.name])
+            case "set":
+                configure(self.gateway, self.file, self.name, http=HTTP, tool_prefix=self.rng.choice(PREFIXES))
+
+
+@pytest.mark.timeout(stretched(1200 if LONG else 180))
 @pytest.mark.requirement("ask-no-way-round", "ask-every-way")
 async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None:
-    file = notes(gateway, http={"enabled": True, "port": 0, "token": False})
+    """MULTI_MCP_LONG_TESTS=1: 10,000 calls."""
+    file = notes(gateway, http=HTTP)
     await gateway.known()
-    base = gateway.snapshot()["gateway"]["http_url"].removesuffix("/mcp")
-    rng = random.Random(SEED)
-    async with task_group() as tasks, AsyncExitStack() as doors:
-        await doors.enter_async_context(terminal(gateway))
-        clients: list[Conversation] = [await doors.enter_async_context(gateway.client())]
-        search = [*own_command(), "stdio", "--expose", "search"]
-        clients.append(await doors.enter_async_context(client_of(search, gateway.env, gateway.home)))
-        clients.append(await doors.enter_async_context(http_client(f"{base}/mcp", "2025-11-25")))
-        clients.append(await doors.enter_async_context(http_client(f"{base}/sse", "2024-11-05", sse=True)))
-        for client, version in zip(clients[2:], ("2025-11-25", "2024-11-05"), strict=True):
-            await client.initialize(version)
-        tasks.start_soon(answer_all, gateway)
-
-        async def call(mark: int) -> None:
-            tool, args = rng.choice(TOOLS), {"mark": mark}
-            way = rng.randrange(7)
-            try:
-                if way < 4:
-                    client = clients[way]
-                    if rng.random() < 0.5:
-                        await client.call(rng.choice((f"n_{tool}", f"mcp__n__{tool}", tool)), **args)
-                    else:
-                        given = rng.choice((args, f'{{"mark": {mark}}}'))
-                        inside = {"tool": tool, "args": given}
-                        await client.request("tools/call", {"name": "mcp", "arguments": inside})
-                elif way == 4:
-                    await gateway.ask(CALL, tool=tool, args=args, **rng.choice(({}, {"asks": True})))
-                elif way == 5:
-                    await batch(f"{base}/mcp", tool, mark)
-                else:
-                    await modern(f"{base}/mcp", tool, mark)
-            except (MultiMcpError, RpcFailure):
-                pass
-
+    doors = Doors(gateway, file, random.Random(SEED))
+    answered: dict[str, set[int]] = {ALLOW: set(), DENY: set()}
+    async with task_group() as tasks, AsyncExitStack() as stack:
+        await stack.enter_async_context(terminal(gateway))
+        await doors.open(stack)
+        tasks.start_soon(answer_all, gateway, answered)
         for first in range(0, CALLS, AT_ONCE):
             async with task_group() as calls:
                 for mark in range(first, first + AT_ONCE):
-                    calls.start_soon(call, mark)
+                    calls.start_soon(doors.call, mark)
+                calls.start_soon(doors.happen)
+            await gateway.known()
         tasks.cancel_scope.cancel()
-    found = executed(file)
-    assert [(name, mark) for name, mark in found if name != "get_note" and mark % ALLOWED_OF] == []
+    found = [(name, mark) for name, mark in executed(file) if name != "read"]
+    writes = [(name, mark) for name, mark in found if name != "get_note"]
+    assert [(name, mark) for name, mark in writes if mark not in answered[ALLOW]] == []
+    assert [(name, mark) for name, mark in writes if mark % ALLOWED_OF] == []
     assert max(Counter(mark for _, mark in found).values()) == 1
-    assert len([name for name, _ in found if name == "get_note"]) > CALLS // 5
-    assert len([name for name, _ in found if name != "get_note"]) > CALLS // 40
+    tools = Counter(name for name, _ in executed(file))
+    assert tools["get_note"] > CALLS // 8
+    assert tools["read"] > CALLS // 200  # resources, called as tools
+    assert min(tools["write_note"], tools["delete_note"]) > CALLS // 25
+    assert len(writes) > len(answered[ALLOW]) // 2
+    assert len(answered[DENY]) > CALLS // 9
+    ways = set(doors.way.values())
+    assert len(ways) == len(DOORS) + 4
+    for kind, of in (("read", found), ("written", writes), ("denied", [("", mark) for mark in answered[DENY]])):
+        each = Counter(doors.way[mark] for _, mark in of)
+        assert ways == each.keys(), f"never {kind}: {ways - each.keys()}"
 
 
-async def batch(url: str, tool: str, mark: int) -> None:
+async def batch(url: str, name: str, mark: int) -> None:
     """A call among others in one POST."""
     about = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
     async with httpx2.AsyncClient(timeout=60, trust_env=False, headers={"Accept": STREAMS}) as http:
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
         session = {"Mcp-Session-Id": (await http.post(url, json=hello)).headers["mcp-session-id"]}
-        call = {"name": f"n_{tool}", "arguments": {"mark": mark}}
+        call = {"name": name, "arguments": {"mark": mark}}
         messages = [
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
             {"jsonrpc": "2.0", "id": 1, "method": "ping"},
@@ -145,11 +219,12 @@ async def batch(url: str, tool: str, mark: int) -> None:
         assert (await http.post(url, json=messages, headers=session)).status_code in (200, 202)
 
 
-async def modern(url: str, tool: str, mark: int) -> None:
+async def modern(url: str, name: str, mark: int, beside: dict[str, Any]) -> None:
     """A request of 2026-07-28: a session of its own."""
     meta = "io.modelcontextprotocol/"
     envelope = {f"{meta}protocolVersion": MODERN, f"{meta}clientInfo": {"name": "new", "version": "1"}}
-    params = {"name": f"n_{tool}", "arguments": {"mark": mark}, "_meta": {**envelope, f"{meta}clientCapabilities": {}}}
+    envelope |= {f"{meta}clientCapabilities": {}, **beside.get("_meta", {})}
+    params = {"name": name, "arguments": {"mark": mark}, **beside, "_meta": envelope}
     async with http_client(url, MODERN) as client:
         await client.request("tools/call", params)
 

@@ -29,6 +29,7 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
+VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
 BEGUN = 60  # calls that have their answer when somebody dies
 # Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
 ROUNDS = 13 if LONG else 2
@@ -70,11 +71,17 @@ def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: 
 
 def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
     """Shims of sessions that are being asked; all others may go on."""
-    victims = [person for person in everybody if isinstance(person.client, RawClient)][::2]
+    victims = _victims(everybody)
     for person in victims:
         assert isinstance(person.client, RawClient)
+        assert person.unanswered
         person.client.process.kill()
+        person.gone.set()
     return [person for person in everybody if person not in victims]
+
+
+def _victims(everybody: list[Person]) -> list[Person]:
+    return [person for person in everybody if isinstance(person.client, RawClient)][::2]
 
 
 Kill = Callable[[Gateway, list[Person], Path, ExitStack], list[Person]]
@@ -96,12 +103,16 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
 async def _killed_while_asked(gateway: Gateway, notes: Path, kill: Kill, stack: ExitStack) -> None:
     try:
         async with people(gateway, WAYS) as everybody, anyio.create_task_group() as tasks:
+            for person in _victims(everybody) if kill is kill_clients else ():
+                person.replies = VICTIMS_REPLIES
             async with anyio.create_task_group() as calls:
                 for person in everybody:
                     tasks.start_soon(person.answer_questions)
                     for _ in range(QUESTIONS):
                         calls.start_soon(person.call, "s")
                 await until(lambda: sum(person.answered for person in everybody) >= BEGUN)
+                if kill is kill_clients:
+                    await until(lambda: all(person.unanswered for person in _victims(everybody)))
                 left = kill(gateway, everybody, notes, stack)
             spared = left if kill is kill_clients else []
             assert [person.failed for person in spared if person.failed] == []

@@ -114,16 +114,18 @@ CASES = {
 }
 
 
+PAGE = b"""<html><link rel=icon href=data:,><title>A page</title><body>
+<h1 ondragover="event.preventDefault()">A page of the test</h1>
+<input aria-label=Name><select aria-label=Pick><option>one<option>two</select><input type=file aria-label=File>
+<button onclick="alert('hello')">Alert</button></body></html>"""
+
+
 class Page(BaseHTTPRequestHandler):
     """One page, and nothing else."""
 
     def do_GET(self) -> None:
         found = self.path == "/"
-        body = (
-            b"<html><link rel=icon href=data:,><title>A page</title><body><h1>A page of the test</h1></body></html>"
-            if found
-            else b""
-        )
+        body = PAGE if found else b""
         self.send_response(200 if found else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sys
 import time
@@ -22,10 +23,12 @@ from tests.packages.loopback import running
 from tests.packages.npm_registry import NpmRegistry
 from tests.packages.oci_registry import OciRegistry
 from tests.packages.pypi_registry import PypiRegistry
-from tests.tools import require
+from tests.patience import stretched
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400.0
+STATES = 12  # of each registry
+CACHES = ("npm-cache", "uv-cache", "images")
 
 NODE = """#!/usr/bin/env node
 const tools = %s;
@@ -69,6 +72,7 @@ class Packaging:
     first: str
     second: str
     release: Callable[[str, str, float], None]  # version, tools, time
+    registry: NpmRegistry | PypiRegistry | OciRegistry
 
 
 @pytest.fixture(params=["npm", "pypi", "oci"])
@@ -76,29 +80,23 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
     """One registry with one release, and the package tool that uses it."""
     with ExitStack() as stack:
         if request.param == "npm":
-            require("npm")
             npm = stack.enter_context(running(NpmRegistry()))
-            (tmp_path / "npmrc").write_text(f"registry={npm.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
-            gateway.env |= {"npm_config_userconfig": str(tmp_path / "npmrc"), "npm_config_cache": str(tmp_path / "npm")}
+            gateway.env |= npm.env(tmp_path)
 
             def release(version: str, offered: str, at: float) -> None:
                 npm.publish_program("demo", version, NODE % offered, at)
 
-            made = Packaging(["npx", "-y", "demo"], "1.0.0", "1.1.0", release)
+            made = Packaging(["npx", "-y", "demo"], "1.0.0", "1.1.0", release, npm)
         elif request.param == "pypi":
             pypi = stack.enter_context(running(PypiRegistry()))
-            if shutil.which("uv") is None:
-                pypi.install_uv(tmp_path)
-                gateway.put_first(tmp_path)
-            gateway.env |= {
-                "UV_DEFAULT_INDEX": f"{pypi.url}/simple", "UV_CACHE_DIR": str(tmp_path / "uv"),
-                "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1",
-            }  # fmt: skip
+            pypi.install_uv(tmp_path)
+            gateway.put_first(tmp_path)
+            gateway.env |= pypi.env(tmp_path)
 
             def release(version: str, offered: str, at: float) -> None:
                 pypi.publish("demo", version, PYTHON % offered, at)
 
-            made = Packaging(["uvx", "demo"], "1.0.0", "1.1.0", release)
+            made = Packaging(["uvx", "demo"], "1.0.0", "1.1.0", release, pypi)
         else:
             oci = stack.enter_context(running(OciRegistry()))
             oci.install_docker(tmp_path)
@@ -107,7 +105,7 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
             def release(version: str, offered: str, at: float) -> None:
                 oci.push("demo", PYTHON % offered + "main()\n", at)
 
-            made = Packaging(["docker", "run", "-i", "--rm", "demo"], "latest", "latest", release)
+            made = Packaging(["docker", "run", "-i", "--rm", "demo"], "latest", "latest", release, oci)
         made.release(made.first, tools(stays="Stays.", goes="Goes."), time.time() - 90 * DAY_S)
         yield made
 
@@ -155,6 +153,40 @@ async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway,
 
     assert run_cli(gateway.home, "remove", "demo", env=gateway.env).returncode == 0
     assert json.loads((gateway.home / "servers.lock").read_text("utf-8"))["servers"] == {}
+
+
+@pytest.mark.requirement("lock-only", "lock-offline")
+@pytest.mark.timeout(stretched(90.0))
+async def test_in_random_states_of_its_registry_a_gateway_starts_what_is_locked(
+    gateway: Gateway, packaging: Packaging, tmp_path: Path
+) -> None:
+    chance, started = random.Random(f"{packaging.line} 5"), 0
+    gateway.write({"demo": {"command": packaging.line}})
+    gateway.start()
+    await gateway.known()
+    for step in range(STATES):
+        what = chance.choice(("release", "release", "content", "network", "files"))
+        if what == "release":
+            packaging.release(f"1.{step + 1}.0", tools(evil="Newer."), 0.0)
+        elif what == "content":
+            packaging.release(packaging.first, tools(evil="Changed."), 0.0)
+        elif what == "network":
+            packaging.registry.online = not packaging.registry.online
+        else:
+            lose_files(gateway, tmp_path)
+        if run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode == 0:
+            started += 1
+            assert {row["name"] for row in verb(gateway, "list", "demo") if not row["stale"]} == {"stays", "goes"}
+    assert started >= STATES / 4
+    packaging.registry.online = False
+    lose_files(gateway, tmp_path)
+    assert run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode != 0
+
+
+def lose_files(gateway: Gateway, folder: Path) -> None:
+    """Lose all that was fetched, as on another machine."""
+    for place in (gateway.home / "state" / "packages", *(folder / name for name in CACHES)):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.mark.requirement("lock-first")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.e2e.cell import META, MODERN, capabilities
@@ -34,12 +36,18 @@ class Person:
         self.asked = self.answered = 0
         self.crossed: list[Any] = []
         self.failed: list[str] = []
+        self.replies = math.inf  # further questions it leaves unanswered, until it is gone
+        self.unanswered = 0
+        self.gone = anyio.Event()
 
     async def answer_questions(self) -> None:
         """What an older client is asked comes as requests."""
         while True:
             while self.client.requests:
                 asked = self.client.requests.pop(0)
+                if self.asked >= self.replies:
+                    self.unanswered += 1
+                    continue
                 self.client.send({"id": asked["id"], "result": self.reply(asked)})
             await self.client.something()
 
@@ -69,6 +77,10 @@ class Person:
             }  # fmt: skip
         result = await self.client.request("tools/call", params)
         while result.get("resultType") == "input_required":
+            if self.asked >= self.replies:
+                self.unanswered += 1
+                await self.gone.wait()
+                raise EOFError
             said = {key: self.reply(question) for key, question in result["inputRequests"].items()}
             again = {"inputResponses": said, "requestState": result["requestState"]}
             result = await self.client.request("tools/call", {**params, **again})

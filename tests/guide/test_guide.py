@@ -13,10 +13,13 @@ import pytest
 
 from devtools import commands, guide
 from tests import pictures
+from tests.benchmarks.parts import PARTS
 from tests.cli.running import run_cli
 from tests.e2e.gateway import gateway_in
 from tests.patience import stretched
-from trayapp.cli.app import PROGRAM, VERBS, program
+from trayapp.cli.app import program
+from trayapp.cli.verbs import PROGRAM, VERBS
+from trayapp.clients.table import CLIENTS
 from trayapp.config.read.parse import parse
 from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
 from trayapp.service.command_line import own_command
@@ -28,10 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "packaging" / "guide").glob("*.md"))]
 OWN_VARIABLES = {"MULTI_MCP_BACKEND", "MULTI_MCP_RESOLVING_ENVIRONMENT"}  # set by the program for its children
+IN_VENV = ".venv/bin/"
 MOST_WORDS = 25  # in a sentence of the README
 ELSEWHERE = {
     "multi-mcp setup",  # asks: tests/cli/test_setup answers
-    "multi-mcp find github",  # asks the registry: tests/cli/test_find
     "multi-mcp add npm:@modelcontextprotocol/server-memory",  # asks npm: tests/sources
     "multi-mcp panel",  # opens a browser: tests/panel
     "multi-mcp edit",  # opens an editor: tests/cli/test_edit
@@ -90,8 +93,9 @@ def commands_in(path: Path) -> list[str]:
     """The lines of shell blocks, and code in the text that begins like a command."""
     text = text_of(path)
     fenced = [line for kind, block in FENCE.findall(text) if kind == "" for line in block.splitlines()]
-    inline = re.findall(r"`((?:multi-mcp|python3? )[^`]*)`", FENCE.sub("", text).replace("\n", " "))
-    lines = [re.split(r"\s#\s|\s{2,}#", line.removeprefix("$ "))[0].strip() for line in [*fenced, *inline]]
+    inline = re.findall(r"`((?:multi-mcp|(?:.venv/bin/)?python3? )[^`]*)`", FENCE.sub("", text).replace("\n", " "))
+    plain = [line.removeprefix("$ ").removeprefix(IN_VENV) for line in [*fenced, *inline]]
+    lines = [re.split(r"\s#\s|\s{2,}#", line)[0].strip() for line in plain]
     return [line for line in lines if re.match(r"(multi-mcp|python3?)( |$)", line)]
 
 
@@ -105,6 +109,8 @@ def test_every_command_is_one_that_the_program_knows(path: Path) -> None:
             check_verb(words[1:])
         elif words[1] == "-m":
             assert importlib.util.find_spec(words[2]) is not None, line
+            parts = words[words.index("--only") + 1].split(",") if "--only" in words else []
+            assert [part for part in parts if part not in PARTS] == [], line
         else:
             assert words[1] == "packaging/dev.py", line
             assert words[2] in commands.COMMANDS, line
@@ -141,7 +147,7 @@ def test_every_command_that_needs_nothing_else_runs(home: Path) -> None:
             done = run_cli(home, *shlex.split(line)[1:], env=env)
             assert done.returncode == 0 or line == "multi-mcp doctor", (line, done.stderr)  # it tells what it finds
             assert "Error" not in done.stderr, (line, done.stderr)
-            shown = text_of(README).partition(f"\n$ {line}\n")[2].partition("\n")[0]
+            shown = text_of(README).partition(f"\n$ {IN_VENV}{line}\n")[2].partition("\n")[0]
             assert shown in done.stdout, line
 
 
@@ -162,11 +168,63 @@ def test_every_link_leads_to_a_file(path: Path) -> None:
 
 def test_the_readme_is_short_and_so_are_its_sentences() -> None:
     text = FENCE.sub("", text_of(README))
-    assert len(text_of(README).splitlines()) <= 135
+    assert len(text_of(README).splitlines()) <= 127
     prose = "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#", "<")))
     prose = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose)
     sentences = [" ".join(part.split()) for part in re.split(r"[.?!](?:\s|\*|$)|\n\n|^- ", prose, flags=re.MULTILINE)]
     assert [sentence for sentence in sentences if len(sentence.split()) > MOST_WORDS] == []
+
+
+def test_the_readme_counts_every_ai_tool_of_the_guide() -> None:
+    found = re.search(r"## Works with\n\n(.*) and \[(\d+) more AI tools\]", text_of(README))
+    assert found is not None
+    named = found[1].split(", ")
+    assert [name for name in named if not any(client.title.startswith(name) for client in CLIENTS)] == []
+    assert len(named) + int(found[2]) == len(CLIENTS)
+
+
+def measured(heading: str, row: str) -> dict[str, str]:
+    """The figures of a row of BENCHMARKS.md, by their columns."""
+    head: list[str] = []
+    for line in section(text_of(ROOT / "packaging" / "BENCHMARKS.md"), heading).splitlines():
+        cells = line.strip("| ").split(" | ")
+        if line.startswith("|  | "):
+            head = cells
+        elif line.startswith(f"| {row}"):
+            return dict(zip(head, cells[1:], strict=False))
+    raise LookupError(row)
+
+
+def test_the_readme_tells_the_figures_that_were_measured() -> None:
+    text = text_of(README)
+    memory = measured("Many clients", "5 clients, 10 real servers: memory")
+    tokens = measured("Lists and search", "10 real servers, 92 tools: listed")
+    call = measured("Calls", "call 100 B, p50")
+    lists = measured("Starts", "gateway runs, 10 servers, 300 tools")
+    assert f"{memory['ours']} MiB instead of {memory['direct']} for five AI tools with ten servers" in text
+    assert f"**{tokens['ours, expose: search']} tokens** of" in text
+    assert f"instead of {tokens['ours, expose: tools']}, for the 92 tools of those servers" in text
+    assert f"a call takes {float(call['ours']) - float(call['direct']):.2f} ms longer" in text
+    assert f"300 tools are listed in {float(lists['ours']):.0f} ms" in text
+
+
+@pytest.mark.parametrize(
+    ("start", "stdio", "http"),
+    [
+        ("multi-mcp", "ours", "ours, HTTP"),
+        ("mcp-hub", "mcp-hub, supergateway", "mcp-hub, SSE"),
+        ("mcp-proxy (PyPI)", "mcp-proxy (PyPI), bridge", "mcp-proxy (PyPI), HTTP"),
+        ("mcp-proxy (npm)", "mcp-proxy (npm), bridge", "mcp-proxy (npm), HTTP"),
+        ("fastmcp", "fastmcp", "fastmcp, HTTP"),
+    ],
+)
+def test_the_readme_compares_what_was_measured(start: str, stdio: str, http: str) -> None:
+    rows = [line for line in text_of(README).splitlines() if re.match(rf"\| {re.escape(start)}[^`]* ms", line)]
+    found = [float(figure.replace(",", "")) for figure in re.findall(r"([\d.,]+) (?:ms|MiB)", rows[0])]
+    rows_of = ("call 100 B, p50", "nothing runs, 1 server, 10 tools", "1 client, 1 server, 10 tools: memory without")
+    call, start_up, memory = (measured("Beside other gateways", row) for row in rows_of)
+    wanted = [call[stdio], call[http], start_up[stdio], memory[stdio]]
+    assert found == [pytest.approx(float(figure.replace(",", "")), rel=0.02) for figure in wanted]
 
 
 def test_no_picture_is_older_than_what_it_shows() -> None:

@@ -21,7 +21,7 @@ from tests.tray.bus import until
 from tests.tray.desktop.session import PANEL_HEIGHT, SCREEN, Box, Desktop, desktop_session, middle
 from tests.tray.running import END_S
 from trayapp.tray.icons import COLORS
-from trayapp.tray.state.state import IconKind
+from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
 MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # far from notifications
@@ -90,7 +90,7 @@ async def test_a_fresh_user_of_a_clean_system_has_it_all_and_after_its_removal_t
     clean.run(PROGRAM, "autostart", "on")
     quit_by_menu(desktop)
     assert tray.wait(END_S) == 0
-    assert clean.processes() == []
+    until(lambda: clean.processes() == [], "what the opened menu had it look at (a process of 0.2 s) has ended, too")
 
     clean.add("dex")  # starts what is to start at login, as i3's sessions do
     assert desktop.start(clean.command("/usr/bin/dex", "--autostart", "--environment", "i3")).wait(END_S) == 0

@@ -100,7 +100,7 @@ def test_the_windows_script_installs_for_one_user_and_asks_before_it_touches_cli
 
 
 def test_the_verbs_that_the_windows_script_calls_exist() -> None:
-    from trayapp.cli.app import VERBS
+    from trayapp.cli.verbs import VERBS
 
     called = set(re.findall(r"Parameters: \"(\w+)", SCRIPT)) | set(re.findall(r"exe'\), '(\w+)", SCRIPT))
     assert called == {"autostart", "stop", "disconnect"}
