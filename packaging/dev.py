@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The developer's front door: refuses Pythons that are too old, then hands over to devtools.
+"""The entry point for developers: refuse an old Python, then hand over to devtools.
 
 Never here: syntax that an old Python cannot read, or anything outside the standard library.
 """
@@ -10,7 +10,7 @@ OLDEST = (3, 11)
 
 
 def main():  # type: () -> int
-    """Run the command in sys.argv; returns the exit code."""
+    """Run the command in sys.argv. Return the exit code."""
     if sys.version_info < OLDEST:
         message = "error: multi-mcp needs Python %d.%d or newer; %s is Python %d.%d.\n"
         sys.stderr.write(message % (OLDEST + (sys.executable,) + tuple(sys.version_info[:2])))  # noqa: RUF005

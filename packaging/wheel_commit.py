@@ -1,4 +1,4 @@
-"""Hatchling's hook that puts the commit into a wheel. Never here: the version (trayapp/__init__.py)."""
+"""Hatchling build hook that records the commit in a wheel. Never here: the version (trayapp/__init__.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CommitHook(BuildHookInterface):  # type: ignore[misc]
-    """Writes trayapp/commit into the wheel; service/version reads it. Of an editable install git itself is asked."""
+    """Writes trayapp/commit into the wheel for service/version. An editable install asks git instead."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """See BuildHookInterface. Without git or history there is no file."""
+        """Add the commit to the wheel. Without git or history, add no file."""
         if version == "editable":
             return
         commit = commit_of(Path(self.root))
@@ -24,12 +24,12 @@ class CommitHook(BuildHookInterface):  # type: ignore[misc]
             build_data["force_include"][str(path)] = "trayapp/commit"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """See BuildHookInterface. What lies beside the wheel is released with it."""
+        """Remove the commit file: everything in the folder of the wheel is released."""
         (Path(self.directory) / "commit").unlink(missing_ok=True)
 
 
 def commit_of(root: Path) -> str:
-    """The commit that is checked out; "" where nobody knows."""
+    """Return the commit that is checked out, or "" if it is unknown."""
     if not (root / ".git").exists():
         return ""
     try:

@@ -1,1 +1,1 @@
-"""What packaging/dev.py does, in steps. Never here: anything outside the standard library, or imports of trayapp."""
+"""The commands of packaging/dev.py, in steps. Never here: third-party libraries, or imports of trayapp."""

@@ -1,26 +1,26 @@
-"""Whether two builds of one source are alike, file by file. Never here: building."""
+"""Compare two builds of one source, file by file. Never here: building."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-SHOWN = 10  # names in an error; the first tell enough
+SHOWN = 10  # names in an error message
 
 
 def manifest(folder: Path) -> dict[str, str]:
-    """Each file below the folder: what it holds and how it may be used, as one word; a link by where it points."""
+    """Map each file below the folder to its mode and content hash, or to the target of a link."""
     return {path.relative_to(folder).as_posix(): _word(path) for path in sorted(folder.rglob("*")) if _holds(path)}
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """The files that only one of the folders has, or that are not the same in both."""
+    """Return the files that only one folder has, or whose content or mode differs."""
     first, second = manifest(one), manifest(other)
     return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
 def listed(names: list[str]) -> str:
-    """The first of them, for people."""
+    """Return the first names as a readable list."""
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 

@@ -1,6 +1,6 @@
-"""The packaged programs: PyInstaller run over packaging/multi-mcp.spec, into one folder that needs no Python.
+"""The packaged programs: PyInstaller builds them from packaging/multi-mcp.spec into one folder that needs no Python.
 
-Never here: what an installer makes of that folder (deb, archive).
+Never here: installers made from that folder (deb, archive).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from devtools.steps import StepFailed, clean_environment, run, say
 
 NAME = "multi-mcp"
 SPEC = PACKAGING / "multi-mcp.spec"
-RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, of a program that is published (service/version)
-EPOCH_ZERO = 315532800  # 1980-01-01, the oldest that a zip file can say: the time of a source without history
+RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, for published builds (service/version)
+EPOCH_ZERO = 315532800  # 1980-01-01, the earliest time in a zip file: used for a source without history
 BINARY_STARTS = (b"\x7fELF",)
 PADDED = b"/usr"
 
 
 def build_bundle(python: Path, work: Path, only: str = "") -> Path:
-    """The folder with the three programs, or with one of them, made anew below `work`. Raises StepFailed."""
+    """Build all three programs, or one of them, into a folder below `work`. Return it. Raises StepFailed."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
@@ -47,25 +47,25 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
 
 
 def build_environment(work: Path) -> dict[str, str]:
-    """What makes two builds alike, and keeps a display of the machine out of it."""
+    """Return an environment that makes builds reproducible and hides the machine's display."""
     return clean_environment() | {
         "MULTI_MCP_BUILD": str(work),
         "PYTHONPATH": str(ROOT),
         "PYTHONHASHSEED": "1",
-        "PYSTRAY_BACKEND": "dummy",  # PyInstaller imports pystray to look at it
+        "PYSTRAY_BACKEND": "dummy",  # PyInstaller imports pystray to analyze it
         "PYINSTALLER_CONFIG_DIR": str(work / "cache"),
         "SOURCE_DATE_EPOCH": str(source_date()),
     }
 
 
 def source_date() -> int:
-    """Unix seconds of the source: of the last commit, where there is one."""
+    """Return the time of the last commit in Unix seconds, or EPOCH_ZERO."""
     told = os.environ.get("SOURCE_DATE_EPOCH", "") or git("log", "-1", "--format=%ct")
     return int(told) if told.isdecimal() else EPOCH_ZERO
 
 
 def git(*words: str) -> str:
-    """What git says about the checkout; "" where it cannot."""
+    """Return git's output for the checkout, or "" if it fails."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError:
@@ -74,28 +74,28 @@ def git(*words: str) -> str:
 
 
 def hint() -> str:
-    """What usually is missing where PyInstaller fails."""
+    """Return the usual reason why PyInstaller fails."""
     if sys.platform == "linux":
         return "It needs binutils and a Python with a shared library (Debian: libpython3; pyenv: --enable-shared)."
     return ""
 
 
 def secrets_of_build(python: Path) -> list[bytes]:
-    """Folders that say whose machine this was: of the interpreter, of the checkout, and the home of who builds."""
+    """Return the folders that would identify the build machine: interpreter, checkout and home."""
     asked = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True)
     prefix = Path(asked.stdout.strip() or "/usr")
     own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]
     home = Path.home()
-    if home.parent != home.parent.parent:  # /root names nobody, and libraries' makers have it in theirs
-        own.append(f"{home}/")  # with the slash: its last name is the user's
+    if home.parent != home.parent.parent:  # /root identifies nobody, and libraries contain it from their own builds
+        own.append(f"{home}/")  # with the slash, because the last name is the user's and must go
     return sorted((folder.encode() for folder in own), key=len, reverse=True)
 
 
 def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
-    """Write another path of the same length over each of them. libpython holds the prefix that it was built for.
+    """Overwrite each secret with another path of the same length. libpython contains the prefix that it was built for.
 
-    A packaged program is told its folders by its start program and never looks there. The last name stays: linkers
-    let another text, the version for one, be the end of such a path.
+    A packaged program gets its folders from the bootloader and never uses these paths. The last name stays: linkers
+    share the end of such a path with another text, such as the version.
     """
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file():
@@ -111,6 +111,6 @@ def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
 
 
 def disguised(path: bytes) -> bytes:
-    """`/home/me/python/3.11.7` as `/usr//////////////3.11.7`."""
+    """Return the replacement for a path: `/home/me/python/3.11.7` becomes `/usr//////////////3.11.7`."""
     above, _, name = path.rpartition(b"/")
     return PADDED[: len(above)].ljust(len(above) + 1, b"/") + name

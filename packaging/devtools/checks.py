@@ -1,4 +1,4 @@
-"""Ruff, mypy and pytest, one after the other, with the time each took. Never here: installing anything."""
+"""Run ruff, mypy and pytest in turn, and show the time each took. Never here: installing anything."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
-SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end: what to look at when the run takes too long
+SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find out why a run takes too long
 # Tests wait as much as they work: four processes keep two cores busy. The tests of a file share what is dear to set up.
 # The order is ours (tests/conftest.py): xdist's own would begin with the files of many quick tests.
 IN_PARALLEL = ("--numprocesses=4", "--dist=loadfile", "--no-loadscope-reorder")
-# The quick ones first. All are run whatever the others said: one round shows everything that is wrong.
+# The quick ones first. All of them run even if one fails: one round shows every problem.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
 
 class Outcome(NamedTuple):
-    """One check that ran: its command line, exit code and seconds."""
+    """A finished check: its command line, exit code and seconds."""
 
     name: str
     code: int
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 
 def run_checks(pytest_args: Sequence[str]) -> int:
-    """Run everything, or with arguments pytest alone; 0 if all passed, else 1."""
+    """Run all checks, or pytest alone if there are arguments. Return 0 if all passed, else 1."""
     checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL, *SLOWEST)]
     outcomes = [_run_check(check) for check in checks]
     print(flush=True)

@@ -36,7 +36,7 @@ INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; returns its exit code: 0 fine, 1 failed, 2 usage."""
+    """Run one command. Return its exit code: 0 success, 1 failed, 2 usage."""
     _speak_utf8()
     command = COMMANDS.get(argv[0]) if argv else None
     if command is None:
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(args: list[str]) -> int:
     try:
         ensure_app()
-    except StepFailed as failure:  # without a network, for instance
+    except StepFailed as failure:  # for example without a network
         if not has_program():
             raise
         say(f"not updated: {failure}; continuing with the present .venv")
@@ -86,7 +86,7 @@ def _test(args: list[str]) -> int:
 
 
 def _build(args: list[str]) -> int:
-    """In .venv, with what the tests need: PyInstaller is among that."""
+    """Build the packages in .venv with the test requirements, which include PyInstaller."""
     from devtools.package import build_packages, build_twice
 
     build = build_twice if TWICE in args else build_packages
@@ -118,7 +118,7 @@ def _lock(args: list[str]) -> int:
 
 
 def _icons(args: list[str]) -> int:
-    """In .venv, which has what draws them."""
+    """Draw the icons in .venv, which has the libraries for it."""
     ensure_app()
     folder = args[0] if args else ROOT / "build" / "icons"
     run(
@@ -129,14 +129,14 @@ def _icons(args: list[str]) -> int:
 
 
 def _guide(args: list[str]) -> int:
-    """In .venv, whose program knows its verbs."""
+    """Write the guide's generated pages in .venv: the program there knows its verbs."""
     ensure_app()
     run([script(VENV, "python"), "-m", "devtools.guide"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
     return 0
 
 
 def _pictures(args: list[str]) -> int:
-    """With everything that the tests need."""
+    """Make the README's pictures with everything that the tests need."""
     from devtools.debian import ensure_debian_packages
     from devtools.servers import ensure_servers
 

@@ -1,4 +1,4 @@
-"""The Debian package and the archive, made of the packaged programs. Never here: the programs (bundle)."""
+"""The Debian package and the archive, built from the packaged programs. Never here: the programs (bundle)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from devtools.places import PACKAGING, ROOT
 from devtools.steps import StepFailed, run
 
 LINUX = PACKAGING / "linux"
-PROGRAMS = ("multi-mcp", "multi-mcp-tray")  # those on PATH; the shim is named by its full path
+PROGRAMS = ("multi-mcp", "multi-mcp-tray")  # the programs on PATH; clients start the shim by its full path
 SCRIPTS = ("postinst", "prerm")
 AUTHOR = "multi-mcp authors <multi-mcp@example.invalid>"
 
 
 def write_texts(python: Path, work: Path) -> Path:
-    """The folder with man page, completions and licences."""
+    """Write man page, completions and licenses, and return their folder."""
     folder = work / "texts"
     run([python, PACKAGING / "devtools" / "texts.py", folder], env=build_environment(work))
     return folder
@@ -52,7 +52,7 @@ def build_deb(bundle: Path, work: Path, version: str, out: Path) -> Path:
 
 
 def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
-    """All files of the package below `root`, as they lie on a system."""
+    """Write all files of the package below `root`, at the paths that they get on a system."""
     share = root / "usr" / "share"
     doc = share / "doc" / NAME
     texts = work / "texts"
@@ -71,26 +71,26 @@ def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
     zipped((texts / f"{NAME}.1").read_bytes(), share / "man" / "man1" / f"{NAME}.1.gz")
     (share / "man" / "man1" / f"{NAME}-tray.1.gz").symlink_to(f"{NAME}.1.gz")
     doc.mkdir(parents=True)
-    licence = "".join(f" {line}\n" if line.strip() else " .\n" for line in licence_lines())
-    (doc / "copyright").write_text(filled("copyright", {"LICENSE": licence.rstrip("\n")}), encoding="utf-8")
+    license = "".join(f" {line}\n" if line.strip() else " .\n" for line in license_lines())
+    (doc / "copyright").write_text(filled("copyright", {"LICENSE": license.rstrip("\n")}), encoding="utf-8")
     zipped((texts / "third-party.txt").read_bytes(), doc / "third-party.txt.gz")
     zipped((PACKAGING / "CHANGELOG.md").read_bytes(), doc / "CHANGELOG.md.gz")
     zipped(changelog(version).encode(), doc / "changelog.gz")
 
 
-def licence_lines() -> list[str]:
-    """The licence's text without its title and the line of its owner."""
+def license_lines() -> list[str]:
+    """Return the license text without its title and copyright line."""
     return (ROOT / "LICENSE").read_text(encoding="utf-8").strip().splitlines()
 
 
 def changelog(version: str) -> str:
-    """An entry in the form that Debian's tools read."""
+    """Return an entry in Debian's changelog format."""
     date = asked("date", "-u", "-R", "-d", f"@{source_date()}")
     return f"{NAME} ({version}) unstable; urgency=low\n\n  * See CHANGELOG.md.gz.\n\n -- {AUTHOR}  {date}\n"
 
 
 def filled(name: str, values: dict[str, str]) -> str:
-    """One of the files in packaging/linux with its @NAMES@ replaced."""
+    """Return a file of packaging/linux with its @NAMES@ replaced."""
     text = (LINUX / name).read_text(encoding="utf-8")
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)
@@ -98,31 +98,31 @@ def filled(name: str, values: dict[str, str]) -> str:
 
 
 def copy(source: Path, target: Path) -> None:
-    """The file, with the folders above it."""
+    """Copy a file, and create its parent folders."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
 
 
 def zipped(data: bytes, target: Path) -> None:
-    """Without name and time, so that it is the same tomorrow."""
+    """Compress without name and time, so that the result is reproducible."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(data, 9, mtime=0))
 
 
 def size_of(root: Path) -> int:
-    """Bytes of all files."""
+    """Return the total size of all files in bytes."""
     return sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
 
 
 def md5sums(root: Path) -> str:
-    """Of every file, as dpkg --verify reads them."""
+    """Return the checksums of all files in the format of dpkg --verify."""
     files = sorted(path for path in (root / "usr").rglob("*") if path.is_file() and not path.is_symlink())
     rows = [(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest(), path) for path in files]
     return "".join(f"{digest}  {path.relative_to(root).as_posix()}\n" for digest, path in rows)
 
 
 def set_modes(root: Path) -> None:
-    """Folders and programs 755, other files 644, the time of the source; shared libraries are not programs."""
+    """Set folders and programs to 755, other files and shared libraries to 644, and all to the source's time."""
     moment = source_date()
     for path in [root, *sorted(root.rglob("*"))]:
         if not path.is_symlink():
@@ -131,14 +131,14 @@ def set_modes(root: Path) -> None:
 
 
 def is_program(path: Path) -> bool:
-    """Whether people or dpkg run it."""
+    """Return True if a user or dpkg runs the file."""
     if path.parent.name == "DEBIAN":
         return path.name in SCRIPTS
     return path.parent.parts[-2:] == ("lib", NAME) and path.name.startswith(NAME)
 
 
 def newest_glibc(bundle: Path) -> str:
-    """The newest version of glibc that any library asks for: the oldest system on which the package runs."""
+    """Return the newest glibc version that any library needs: older systems cannot run the package."""
     files = [path for path in bundle.rglob("*") if path.is_file() and (".so" in path.name or path.parent == bundle)]
     done = subprocess.run(["objdump", "-T", *map(str, files)], capture_output=True, text=True, check=False)
     versions = {word.strip("()")[6:] for word in done.stdout.split() if word.strip("()").startswith("GLIBC_2")}
@@ -149,7 +149,7 @@ def newest_glibc(bundle: Path) -> str:
 
 
 def asked(*command: str) -> str:
-    """What a program says. Raises StepFailed."""
+    """Return a program's output. Raises StepFailed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -158,8 +158,9 @@ def asked(*command: str) -> str:
 
 
 def build_archive(bundle: Path, work: Path, version: str, out: Path) -> Path:
-    """multi-mcp-VERSION-linux-ARCHITECTURE.tar.gz: one folder that runs from anywhere, without the version in its name:
-    what clients and autostart hold stays right when the next one is unpacked over it."""
+    """Write multi-mcp-VERSION-linux-ARCHITECTURE.tar.gz: one folder that runs from anywhere. Its name has no version,
+    so that the paths in clients and autostart stay right when the next version is unpacked over it.
+    """
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{NAME}-{version}-linux-{os.uname().machine}.tar.gz"
     moment = source_date()

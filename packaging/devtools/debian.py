@@ -1,4 +1,4 @@
-"""Debian packages that the tests need. Never here: anything that Python or npm can install without an administrator."""
+"""Debian packages that the tests need. Never here: anything that pip or npm can install without root."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from pathlib import Path
 from devtools.environment import can_make_venv
 from devtools.steps import StepFailed, in_ci, run, say
 
-# program, or file -> the package that brings it, and what the tests need it for; asked for by program, because a
+# program or file -> the package that provides it, and what the tests need it for. Looked up by program, because a
 # person may have it from elsewhere
 PACKAGES = {
     "git": ("git", "the git server works on a real repository"),
     "node": ("nodejs", "runs the npm test servers"),
     "npm": ("npm", "installs the npm test servers"),
-    "dbus-daemon": ("dbus-daemon", "a session bus of the tests' own"),
-    "dbus-run-session": ("dbus-daemon", "a session bus of the tests' own"),
-    "dbus-send": ("dbus-bin", "messages on that bus"),
+    "dbus-daemon": ("dbus-daemon", "a private session bus for the tests"),
+    "dbus-run-session": ("dbus-daemon", "a private session bus for the tests"),
+    "dbus-send": ("dbus-bin", "sends messages on that bus"),
     "gnome-keyring-daemon": ("gnome-keyring", "a real keyring"),
-    "chromium": ("chromium", "a browser, before the panel and at a sign-in"),
-    "zsh": ("zsh", "a login shell whose PATH a server must see"),
-    "fish": ("fish", "a login shell whose PATH a server must see"),
-    "tcsh": ("tcsh", "a login shell whose PATH a server must see"),
+    "chromium": ("chromium", "a browser for the panel and for sign-in"),
+    "zsh": ("zsh", "a login shell, whose PATH servers must get"),
+    "fish": ("fish", "a login shell, whose PATH servers must get"),
+    "tcsh": ("tcsh", "a login shell, whose PATH servers must get"),
     "faketime": ("faketime", "sets the clock of single processes"),
-    "ip": ("iproute2", "a network whose cable can be pulled"),
-    "bwrap": ("bubblewrap", "confines servers where Landlock does not reach"),
+    "ip": ("iproute2", "simulates an unplugged network"),
+    "bwrap": ("bubblewrap", "confines servers where Landlock is missing"),
     "/usr/lib/systemd/systemd": ("systemd", "runs a gateway as a service"),
-    "strace": ("strace", "sees that an idle gateway names no address of any network"),
-    "Xvfb": ("xvfb", "the screen on which the icon is looked at and clicked"),
+    "strace": ("strace", "checks that an idle gateway contacts no network address"),
+    "Xvfb": ("xvfb", "a virtual screen that shows the icon"),
     "xdotool": ("xdotool", "moves the mouse on that screen"),
     "xsetroot": ("x11-xserver-utils", "colors that screen"),
     "openbox": ("openbox", "a window manager for panels"),
-    "xfce4-panel": ("xfce4-panel", "a panel that speaks StatusNotifierItem"),
+    "xfce4-panel": ("xfce4-panel", "a panel with StatusNotifierItem support"),
     "xfconf-query": ("xfconf", "settings of that panel"),
-    "tint2": ("tint2", "a panel that knows only XEmbed"),
-    "gnome-shell": ("gnome-shell", "a panel whose menus unfold their submenus, by an extension"),
+    "tint2": ("tint2", "a panel with XEmbed support only"),
+    "gnome-shell": ("gnome-shell", "GNOME's panel, whose submenus unfold with an extension"),
     "/usr/share/gnome-shell/extensions/ubuntu-appindicators@ubuntu.com": (
         "gnome-shell-extension-appindicator",
         "tray icons in GNOME",
     ),
-    "lxqt-panel": ("lxqt-panel", "panels that read the menu level by level, and build submenus once"),
+    "lxqt-panel": ("lxqt-panel", "panels that read a menu one level at a time and build submenus once"),
     "plasmashell": ("plasma-workspace", "KDE's panel"),
     "kded5": ("kded5", "KDE's watcher of tray icons"),
     "/usr/share/plasma/plasmoids/org.kde.panel": ("plasma-desktop", "KDE's panel"),
@@ -54,22 +54,24 @@ PACKAGES = {
         "shows notifications as XFCE does",
     ),
     "/usr/lib/postgresql": ("postgresql", "a database for the postgres server"),
-    "objdump": ("binutils", "PyInstaller asks with it which libraries a library needs, and strips them"),
-    "lintian": ("lintian", "reads the .deb as Debian's archive does"),
+    "objdump": ("binutils", "PyInstaller finds a library's dependencies with it, and strips them"),
+    "lintian": ("lintian", "checks the .deb by the rules of Debian's archive"),
     "makepkg": ("makepkg", "reads the recipe for AUR"),
     "ruby": ("ruby", "reads the manifest for Homebrew"),
     "man": ("man-db", "reads the manual page of the .deb"),
-    "dex": ("dex", "starts what is to start at login, as i3's sessions do"),
-    "desktop-file-validate": ("desktop-file-utils", "reads the entry for start at login as desktops do"),
+    "dex": ("dex", "starts autostart entries as i3 sessions do"),
+    "desktop-file-validate": ("desktop-file-utils", "reads the autostart entry as desktops do"),
     "xdg-open": ("xdg-utils", "opens servers.yaml from the menu"),
     "/usr/share/icons/Adwaita": ("adwaita-icon-theme", "the menu's check marks"),
     "/usr/share/fonts/truetype/dejavu": ("fonts-dejavu-core", "a font for pictures of the screen"),
 }
-QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` asks nobody; a slow directory service is all that it may wait for
+QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` never prompts; only a slow directory service can delay it
 
 
 def ensure_debian_packages() -> None:
-    """Install what is missing, as root or with password-free sudo; elsewhere do nothing. On CI a failure is raised."""
+    """Install missing packages, as root or with passwordless sudo; otherwise do nothing. A failure on CI raises
+    StepFailed.
+    """
     missing = _missing()
     if not missing:
         return
@@ -105,14 +107,14 @@ def _is_there(thing: str) -> bool:
 
 
 def _install(prefix: list[str], packages: list[str]) -> None:
-    # sudo drops the environment, so the variable is set on its far side.
+    # sudo drops the environment, so `env` sets the variable behind it.
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     run([*apt, "update"])
     run([*apt, "install", "--yes", "--no-install-recommends", *packages])
 
 
 def _administrator() -> list[str] | None:
-    """The prefix that makes a command run as root: empty for root itself, None where there is no way without asking."""
+    """Return the prefix that runs a command as root: empty for root itself, None if it would need a password."""
     if not hasattr(os, "geteuid"):
         return None
     if os.geteuid() == 0:

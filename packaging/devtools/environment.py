@@ -1,6 +1,6 @@
-"""The virtual environments: the app's own with the app in it, and bare ones. Never here: what is run in them.
+"""Virtual environments: the app's own, with the app installed, and bare ones. Never here: what runs in them.
 
-AI tools run the program in .venv. So a new one is made beside it and takes its place once it is whole.
+AI tools run the program in .venv. So a new environment is made beside it and replaces it once it is complete.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--progress-bar=off", "--no-in
 
 
 def ensure_app() -> None:
-    """Make .venv hold the locked requirements and this checkout, unless its stamp says that it does."""
+    """Install the locked requirements and this checkout into .venv, unless its stamp shows that it is current."""
     wanted = _app_fingerprint()
     if is_stamped(VENV, "app", wanted):
         return
     with installing():
-        if is_stamped(VENV, "app", wanted):  # another process was quicker
+        if is_stamped(VENV, "app", wanted):  # another process was faster
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
@@ -31,7 +31,7 @@ def ensure_app() -> None:
             _swap(before, beside)
         say("1 of 3: a virtual environment")
         make_venv(beside)
-        say(f"2 of 3: {_count(REQUIREMENTS)} packages that it needs")
+        say(f"2 of 3: {_count(REQUIREMENTS)} required packages")
         install_locked(beside, REQUIREMENTS)
         _drop_setuptools(beside)
         say("3 of 3: multi-mcp itself")
@@ -47,7 +47,7 @@ def ensure_app() -> None:
 
 
 def has_program() -> bool:
-    """True if .venv holds a program that runs, however old."""
+    """Return True if the program in .venv runs, of whatever version."""
     try:
         done = subprocess.run([script(VENV, "multi-mcp"), "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -56,7 +56,7 @@ def has_program() -> bool:
 
 
 def _swap(new: Path, old: Path) -> None:
-    """Put `new` in the place of .venv, and what was there at `old`."""
+    """Move .venv to `old`, and `new` into its place."""
     shutil.rmtree(old, ignore_errors=True)
     try:
         if VENV.exists():
@@ -70,7 +70,7 @@ def _swap(new: Path, old: Path) -> None:
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
-    """Make its scripts name the folder where it is now. Programs of Windows keep the other: they are run by -m."""
+    """Make the scripts name the folder where they are now. Windows programs keep the old name: they are run with -m."""
     for path in script(venv, "python").parent.iterdir():
         if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
             path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))
@@ -82,7 +82,7 @@ def _count(requirements: Path) -> int:
 
 
 def ensure_test_requirements() -> None:
-    """Add to .venv what the tests and checks need; ensure_app comes first."""
+    """Add to .venv what the tests and checks need. Call ensure_app first."""
     wanted = fingerprint(_app_fingerprint(), TEST_REQUIREMENTS)
     if is_stamped(VENV, "test", wanted):
         return
@@ -95,24 +95,24 @@ def ensure_test_requirements() -> None:
 
 
 def make_venv(folder: Path) -> None:
-    """Make a new, empty virtual environment in place of whatever was there; raises StepFailed with the remedy."""
+    """Replace `folder` with a new, empty virtual environment. Raises StepFailed with the remedy."""
     if not can_make_venv():
         raise StepFailed("this Python cannot create virtual environments (ensurepip is missing)", venv_remedy())
     run([sys.executable, "-m", "venv", "--clear", "--prompt", ".venv", folder])
 
 
 def install_locked(venv: Path, requirements: Path) -> None:
-    """Install just what the lock names, every file checked against its hash."""
+    """Install exactly the locked versions, each file verified against its hash."""
     run([script(venv, "python"), *PIP_INSTALL, "--require-hashes", "-r", requirements])
 
 
 def can_make_venv() -> bool:
-    """Debian's python3 lacks ensurepip until python3-venv is installed."""
+    """Return False without ensurepip: Debian's python3 lacks it until python3-venv is installed."""
     return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
 
 
 def venv_remedy() -> str:
-    """What to do where ensurepip is missing."""
+    """Return how to get ensurepip."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
         f"On Debian and Ubuntu: sudo apt-get install python{version}-venv (or python3-venv). "
@@ -121,21 +121,21 @@ def venv_remedy() -> str:
 
 
 def interpreter_mark() -> str:
-    """What an environment made by this interpreter depends on."""
+    """Return what identifies this interpreter for an environment made with it."""
     return f"{sys.version} {sys.platform} {sys.base_prefix}"
 
 
 def _drop_setuptools(venv: Path) -> None:
-    # Python 3.11 puts it into every environment, with a .pth file that costs each start of the shim 0.6 ms.
+    # Python 3.11 installs it in every environment, with a .pth file that adds 0.6 ms to each start of the shim.
     if sys.version_info < (3, 12):
         run([script(venv, "python"), "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools"])
 
 
 def _app_fingerprint() -> str:
-    # The folder is in it because a moved checkout has scripts that point to the old place.
+    # ROOT is included because the scripts of a moved checkout point to its old folder.
     return fingerprint(interpreter_mark(), str(ROOT), PYPROJECT, REQUIREMENTS)
 
 
 def _install_checkout() -> None:
-    # Hatchling is in the lock: without build isolation nothing unlocked is fetched to build with.
+    # Hatchling is locked, too: without build isolation the build downloads nothing that is not locked.
     run([script(VENV, "python"), *PIP_INSTALL, "--no-deps", "--no-build-isolation", "--no-index", "--editable", ROOT])

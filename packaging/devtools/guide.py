@@ -1,6 +1,6 @@
-"""The pages of the guide that the program writes: its verbs, and the table of AI tools.
+"""The guide's generated pages: the verbs and the table of AI tools.
 
-Run by the Python of .venv: `packaging/dev.py guide`. Never here: pages that people write.
+Run by the Python of .venv: `packaging/dev.py guide`. Never here: pages written by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
 def path_of(client: Client, platform: str) -> str:
-    """Return where a tool's file lies, as people write it; the last template of a program for Windows is the usual."""
+    """Return the usual path of a tool's file in readable form; on Windows the last template is the usual one."""
     templates = [template for template in client.templates(platform) if template.split("}")[0] + "}" in TOKENS]
     usual = templates[-1] if client.name == "claude-desktop" else templates[0]
     for token, word in TOKENS.items():
@@ -33,7 +33,7 @@ def path_of(client: Client, platform: str) -> str:
 
 
 def paths_of(client: Client) -> str:
-    """Return the paths on all systems, those that are alike together."""
+    """Return the paths on all systems, with systems that share a path together."""
     by_path: dict[str, list[str]] = {}
     for platform, system in SYSTEMS.items():
         by_path.setdefault(path_of(client, platform), []).append(system)
@@ -43,7 +43,7 @@ def paths_of(client: Client) -> str:
 
 
 def notes_of(client: Client) -> str:
-    """Return what somebody who connects it should know."""
+    """Return what a user needs to know after connecting this AI tool."""
     needs = {"restart": "restart it", "reload": "reload its servers", "no": "nothing"}[client.restart]
     limits = f"; at most {client.max_tools} tools" if client.max_tools else ""
     names = f"; tool names of at most {client.max_name} characters" if client.max_name else ""
@@ -62,7 +62,7 @@ def client_rows() -> str:
 
 
 def verbs_page() -> str:
-    """Return the page of all verbs: the list, then the help of each as the program prints it."""
+    """Return the page of all verbs: the list, then each verb's help as the program prints it."""
     context = click.Context(program, info_name=PROGRAM, max_content_width=80, terminal_width=80)
     found = ["# Verbs"]
     for title, verbs in VERB_GROUPS.items():
@@ -82,14 +82,14 @@ def _plain(epilog: str) -> str:
 
 
 def with_clients(page: str) -> str:
-    """Return the page of AI tools with the table as it is now."""
+    """Return the page of AI tools with the current table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{client_rows()}\n{END}{after}"
 
 
 def pages() -> dict[str, str]:
-    """Return the pages that are written, by their file's name."""
+    """Return the generated pages by file name."""
     clients = (GUIDE / "ai-tools.md").read_text(encoding="utf-8")
     return {"verbs.md": verbs_page(), "ai-tools.md": with_clients(clients)}
 

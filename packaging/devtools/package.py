@@ -1,4 +1,4 @@
-"""What `dev.py build` makes on each system, out of the packaged programs. Never here: how each thing is made."""
+"""Build all packages of the current system from the packaged programs. Never here: how each package is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build everything of this system into `out`, wheel, SBOM and checksums too; the files. Raises StepFailed."""
+    """Build everything for this system into `out`, including wheel, SBOM and checksums. Return the files. Raises
+    StepFailed.
+    """
     bundle = build_bundle(python, work)
     deb.write_texts(python, work)
     made = [*build_installers(bundle, work, out), *build_source(python, work, version(), out)]
@@ -25,7 +27,7 @@ def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
 
 
 def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
-    """Make of the packaged programs what people of this system install. Raises StepFailed."""
+    """Build this system's installers from the packaged programs. Raises StepFailed."""
     if sys.platform == "win32":
         return [windows.build_installer(bundle, version(), out)]
     if sys.platform == "darwin":
@@ -34,7 +36,7 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
 
 
 def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
-    """`build_packages`, and once more in another place. Raises StepFailed where the second one is another one."""
+    """Call `build_packages`, and build once more in another folder. Raises StepFailed if the two builds differ."""
     made = build_packages(python, work, out)
     other = work.with_name(f"{work.name}-again")
     again = build_packages(python, other, other / "packages")
@@ -48,8 +50,8 @@ def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
 
 
 def version() -> str:
-    """Of the checkout."""
+    """Return the version of the checkout."""
     found = VERSION.search((ROOT / "trayapp" / "__init__.py").read_text(encoding="utf-8"))
     if found is None:
-        raise StepFailed("trayapp/__init__.py names no version")
+        raise StepFailed("trayapp/__init__.py has no version")
     return found[1]

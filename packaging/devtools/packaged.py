@@ -1,4 +1,4 @@
-"""The packaged program that tests run: built once for a state of the sources. Never here: how it is built."""
+"""The packaged program that tests run, rebuilt when its sources change. Never here: how it is built."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.
 
 
 def state() -> str:
-    """A hash over all that the packaged program is made of."""
+    """Return a hash of everything that goes into the packaged program."""
     paths = [path for pattern in (*OF_PROGRAM, *OF_PACKAGE) for path in sorted(ROOT.glob(pattern))]
     named = [part for path in paths for part in (path.relative_to(ROOT).as_posix(), path)]
     return fingerprint(sys.version, *named, PYPROJECT, PACKAGING / "CHANGELOG.md")
 
 
 def is_current() -> bool:
-    """Whether what is there was made of these sources."""
+    """Return True if the packaged program was built from these sources."""
     return is_stamped(PACKAGED, "packaged", state())
 
 
 def ensure_packaged(python: Path) -> None:
-    """Build it where it is not current. On a failure its tests skip on a person's machine, CI fails."""
+    """Build the program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
     if sys.platform != "linux" or is_current():
         return
     try:
@@ -48,7 +48,7 @@ def ensure_packaged(python: Path) -> None:
     except StepFailed as failure:
         if in_ci():
             raise
-        say(f"no packaged program, so its tests skip: {failure}. {failure.hint}".rstrip())
+        say(f"cannot build the packaged program, so its tests skip: {failure}. {failure.hint}".rstrip())
 
 
 if __name__ == "__main__":

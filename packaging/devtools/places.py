@@ -1,4 +1,4 @@
-"""Where things lie in a checkout. Never here: anything that reads or writes them."""
+"""Paths in a checkout. Never here: anything that reads or writes them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NPM_SERVERS = CACHE / "npm-servers"
 NPM_CLIENTS = CACHE / "npm-clients"
 NPM_SUITE = CACHE / "npm-conformance"
 PYPI_SERVERS = CACHE / "pypi-servers"
-OLD_PYPI_SERVERS = CACHE / "pypi-servers-sdk1"  # those that need version 1 of the Python SDK
+OLD_PYPI_SERVERS = CACHE / "pypi-servers-sdk1"  # servers that need version 1 of the Python SDK
 UV_VENV = CACHE / "uv"
 
 
 def script(venv: Path, name: str) -> Path:
-    """The path of the program `name` in a virtual environment, on any system."""
+    """Return the path of the program `name` in a virtual environment, on any system."""
     return venv / "Scripts" / f"{name}.exe" if os.name == "nt" else venv / "bin" / name

@@ -1,15 +1,15 @@
-"""How Python was built, without the folders of the machine that built it. Never here: other traces (bundle)."""
+"""Python's build settings without the folders of the machine that built it. Never here: other traces (bundle)."""
 
 from __future__ import annotations
 
 import sysconfig
 from pathlib import Path
 
-KEPT = ("TZPATH",)  # zoneinfo looks for it when it is imported
+KEPT = ("TZPATH",)  # zoneinfo reads it at import
 
 
 def plain_settings(work: Path) -> tuple[str, str]:
-    """The name of the module that holds the settings of this interpreter, and the path of one to put in its place.
+    """Return the name of this interpreter's settings module, and the path of a file to use in its place.
 
     Without it `sysconfig` fails, and with that `zoneinfo`. Windows has no such module.
     """
@@ -22,5 +22,5 @@ def plain_settings(work: Path) -> tuple[str, str]:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a setting names no folder."""
+    """Return True if a setting contains no folder."""
     return isinstance(value, int) or (isinstance(value, str) and "/" not in value)

@@ -30,7 +30,7 @@ NPM_CI = ("ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--
 
 
 def ensure_servers() -> None:
-    """Install the servers and tools; without node or on a failure tests skip on a person's machine, CI fails."""
+    """Install the servers and tools. Without node, or on a failure, CI fails; elsewhere their tests skip."""
     steps = (
         ("npm servers", _ensure_npm_servers),
         ("npm clients", _ensure_clients),
@@ -43,7 +43,7 @@ def ensure_servers() -> None:
         except StepFailed as failure:
             if in_ci():
                 raise
-            say(f"no {name}, so the tests that need them skip: {failure}. {failure.hint}".rstrip())
+            say(f"cannot install {name}, so the tests that need them skip: {failure}. {failure.hint}".rstrip())
 
 
 def _ensure_npm_servers() -> None:

@@ -1,4 +1,4 @@
-"""Wheel, source archive, the list of what they need (SBOM), and checksums. Never here: the packages of one system."""
+"""Wheel, source archive, SBOM and checksums. Never here: the packages of one system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CYCLONEDX = ("-m", "cyclonedx_py", "requirements", "--short-PURLs", "--output-re
 
 
 def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
-    """Write wheel, source archive and SBOM into `out`, checked as PyPI checks them. Raises StepFailed."""
+    """Write wheel, source archive and SBOM into `out`, checked with PyPI's rules. Raises StepFailed."""
     environment = build_environment(work)
     folder = work / "source"
     shutil.rmtree(folder, ignore_errors=True)
@@ -31,7 +31,7 @@ def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path
 
 
 def write_checksums(made: list[Path], out: Path) -> Path:
-    """Write SHA256SUMS, which `sha256sum -c` reads."""
+    """Write SHA256SUMS in the format of `sha256sum -c`."""
     target = out / CHECKSUMS
     lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     target.write_text("".join(lines), encoding="ascii", newline="\n")

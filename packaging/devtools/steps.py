@@ -1,4 +1,4 @@
-"""The parts every installing step is made of: say, run, stamp, lock. Never here: what is installed."""
+"""The parts of every installation step: say, run, stamp, lock. Never here: what is installed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from devtools.places import CACHE
 
 STAMP_NAME = "multi-mcp.stamp"
-# What would make pip or python look at another environment than the one that they are started in.
+# Variables that point pip or python at an environment other than their own.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV")
 
 
 class StepFailed(Exception):
-    """A step could not be done; `hint` says what the person at the keyboard can do about it."""
+    """A step failed. `hint` says what the developer can do about it."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -26,23 +26,23 @@ class StepFailed(Exception):
 
 
 def in_ci() -> bool:
-    """Whether a missing tool is a failure (CI) or a reason to skip (a person's machine)."""
+    """Return True on CI, where a missing tool is a failure and not a reason to skip."""
     return os.environ.get("CI", "").lower() in ("1", "true")
 
 
 def say(text: str) -> None:
-    """One line about progress, on stderr: stdout belongs to the program that is started."""
+    """Print a line of progress on stderr: stdout belongs to the started program."""
     print(f"dev: {text}", file=sys.stderr, flush=True)
 
 
 def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-    """Run a command with its output on stderr; raises StepFailed when it cannot start or exits with other than 0."""
+    """Run a command with its output on stderr. Raises StepFailed if it cannot start or exits with other than 0."""
     command = [str(part) for part in argv]
     sys.stderr.flush()
     try:
         done = subprocess.run(command, cwd=cwd, env=env or clean_environment(), stdout=sys.stderr, check=False)
     except OSError as error:
-        raise StepFailed(f"{command[0]} cannot be started: {error.strerror}") from error
+        raise StepFailed(f"{command[0]} cannot start: {error.strerror}") from error
     if done.returncode != 0:
         raise StepFailed(
             f"exit code {done.returncode} from: {' '.join(command[:6])}{' ...' if len(command) > 6 else ''}"
@@ -50,13 +50,13 @@ def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without variables that point Python at another installation."""
+    """Return the environment without variables that point Python at another installation."""
     kept = {name: value for name, value in os.environ.items() if name.upper() not in FOREIGN_VARIABLES}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def fingerprint(*parts: Path | str) -> str:
-    """A hash over the content of the files and over the texts, in order."""
+    """Return a hash of the contents of files and of texts, in order."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.read_bytes() if isinstance(part, Path) else part.encode())
@@ -65,7 +65,7 @@ def fingerprint(*parts: Path | str) -> str:
 
 
 def is_stamped(folder: Path, name: str, value: str) -> bool:
-    """Whether the step `name` was completed in that folder for just this fingerprint."""
+    """Return True if the step `name` was completed in that folder with this fingerprint."""
     try:
         return (folder / f"{name}.{STAMP_NAME}").read_text(encoding="utf-8") == value
     except OSError:
@@ -74,7 +74,7 @@ def is_stamped(folder: Path, name: str, value: str) -> bool:
 
 @contextlib.contextmanager
 def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
-    """Remove the stamp, do the work, write the stamp: an interrupted step leaves none."""
+    """Remove the stamp, do the work, write the stamp: an interrupted step leaves no stamp."""
     stamp = folder / f"{name}.{STAMP_NAME}"
     stamp.unlink(missing_ok=True)
     yield
@@ -85,7 +85,7 @@ def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def installing() -> Iterator[None]:
-    """Let one process at a time install into this checkout; the lock ends with the process, however it ends."""
+    """Let one process at a time install into this checkout. The lock always ends with the process."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "dev.lock").open("a+b") as lock:
         if not _try_lock(lock.fileno()):
@@ -108,7 +108,7 @@ if sys.platform == "win32":
     def _wait_for_lock(fd: int) -> None:
         while True:
             os.lseek(fd, 0, os.SEEK_SET)
-            with contextlib.suppress(OSError):  # LK_LOCK itself gives up after ten tries, one a second
+            with contextlib.suppress(OSError):  # LK_LOCK fails after ten tries, one a second
                 msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
                 return
 

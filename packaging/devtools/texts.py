@@ -1,6 +1,6 @@
-"""The man page, the shells' completions and the licences of what a package holds, each made from its source.
+"""The man page, shell completions and third-party licenses of a package, each generated from its source.
 
-Run inside .venv by path: `texts.py FOLDER`. Never here: where they are installed.
+Run inside .venv: `texts.py FOLDER`. Never here: where they are installed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from trayapp.cli.app import program
 from trayapp.cli.verbs import PROGRAM, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
-LICENCE_FILES = re.compile(r"(?i)(licen[cs]e|copying|notice|authors)[^/]*$")
-LICENCE_KEYS = ("License-Expression", "License")
+LICENSE_FILES = re.compile(r"(?i)(licen[cs]e|copying|notice|authors)[^/]*$")
+LICENSE_KEYS = ("License-Expression", "License")
 VARIABLE = "_MULTI_MCP_COMPLETE"
 
 
@@ -36,14 +36,14 @@ def write_texts(folder: Path) -> None:
 
 
 def completion(shell: str) -> str:
-    """What the shell reads; it asks the program at each Tab."""
+    """Return the completion script of a shell. It asks the program at each Tab."""
     kind = get_completion_class(shell)
     assert kind is not None
     return kind(program, {}, PROGRAM, VARIABLE).source()
 
 
 def man_page() -> str:
-    """man(7): every verb with its text and options, as --help tells them."""
+    """Return the man page: every verb with the text and options of its --help."""
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     day = datetime.datetime.fromtimestamp(seconds, datetime.UTC).date()
     lines = [
@@ -62,15 +62,15 @@ def man_page() -> str:
         lines += verb_section(name, command, click.Context(command, parent=context, info_name=name))
     lines += [
         ".SH EXIT STATUS\n0 fine, 1 failed, 2 usage, 3 servers.yaml invalid, 4 no gateway, 5 server unavailable, "
-        "6 sign-in wanted, 7 already running.",
+        "6 sign-in required, 7 already running or port taken.",
         ".SH ENVIRONMENT\n.TP\n.B MULTI_MCP_HOME\nA folder that holds everything: servers.yaml, cache, logs, run.",
-        ".SH FILES\n.TP\n.I ~/.config/multi-mcp/servers.yaml\nWhich servers there are.",
+        ".SH FILES\n.TP\n.I ~/.config/multi-mcp/servers.yaml\nThe servers and settings.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def verb_section(name: str, command: click.Command, context: click.Context) -> list[str]:
-    """One verb of the man page."""
+    """Return the section of one verb."""
     usage = " ".join(command.collect_usage_pieces(context)).replace("[OPTIONS]", "").strip()
     text = " ".join((command.help or "").replace("\b", "").split())
     lines = [".TP", f".B {name} \\fR{quoted(usage)}", quoted(text)]
@@ -81,39 +81,39 @@ def verb_section(name: str, command: click.Command, context: click.Context) -> l
 
 
 def quoted(text: str) -> str:
-    """As roff reads it literally."""
+    """Escape a text for roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
 
 def third_party() -> str:
-    """Name, version and licence texts of Python and of every library that the program needs."""
-    parts = [f"Python {sys.version.split()[0]}\n\n{python_licence()}"]
+    """Return name, version and license texts of Python and of every library that the program needs."""
+    parts = [f"Python {sys.version.split()[0]}\n\n{python_license()}"]
     for name in sorted(needed(own_requirements())):
         distribution = importlib.metadata.distribution(name)
-        files = [path for path in distribution.files or [] if LICENCE_FILES.search(str(path))]
+        files = [path for path in distribution.files or [] if LICENSE_FILES.search(str(path))]
         texts = [Path(str(path.locate())).read_text("utf-8", "replace").strip() for path in sorted(files)]
-        told = next((distribution.metadata[key] for key in LICENCE_KEYS if key in distribution.metadata), "")
-        parts.append(f"{name} {distribution.version}\n\n" + "\n\n".join(texts or [told or "See its own project."]))
+        told = next((distribution.metadata[key] for key in LICENSE_KEYS if key in distribution.metadata), "")
+        parts.append(f"{name} {distribution.version}\n\n" + "\n\n".join(texts or [told or "See its own site."]))
     return ("\n\n" + "=" * 78 + "\n\n").join(parts) + "\n"
 
 
-def python_licence() -> str:
-    """Of the interpreter that is packaged."""
+def python_license() -> str:
+    """Return the license of the packaged interpreter."""
     place = Path(os.__file__).parent / "LICENSE.txt"
     return place.read_text("utf-8").strip() if place.exists() else "PSF-2.0: https://docs.python.org/3/license.html"
 
 
 def own_requirements() -> list[str]:
-    """What pyproject.toml asks for."""
+    """Return the dependencies in pyproject.toml."""
     text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     found: list[str] = tomllib.loads(text)["project"]["dependencies"]
     return found
 
 
 def needed(requirements: list[str]) -> set[str]:
-    """Names of the installed distributions that these need here, all the way down, in their canonical form."""
-    from packaging.requirements import Requirement  # PyInstaller needs it, so it is there
+    """Return the canonical names of the installed distributions that the requirements need, transitively."""
+    from packaging.requirements import Requirement  # installed with PyInstaller, which needs it
     from packaging.utils import canonicalize_name
 
     found: set[str] = set()
@@ -129,7 +129,7 @@ def needed(requirements: list[str]) -> set[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Whether it is there: a marker may have left it out."""
+    """Return True if a distribution is installed: its marker may exclude it here."""
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

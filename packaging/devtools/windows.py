@@ -12,19 +12,21 @@ from devtools.steps import StepFailed, run
 
 SCRIPT = PACKAGING / "windows" / "multi-mcp.iss"
 USUAL_PLACES = ("ProgramFiles(x86)", "ProgramFiles", "LOCALAPPDATA")
-SIGN = "MULTI_MCP_SIGNTOOL"  # the command line that signs $f, as Inno Setup wants it
-UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": a build for oneself
+SIGN = "MULTI_MCP_SIGNTOOL"  # the command line that signs $f, in Inno Setup's format
+UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": an unsigned build for personal use
 
 
 def build_installer(bundle: Path, version: str, out: Path) -> Path:
-    """Write multi-mcp-VERSION-setup.exe into `out`. Raises StepFailed, also when it would be unsigned by oversight."""
+    """Write multi-mcp-VERSION-setup.exe into `out`. Raises StepFailed, also if it would be unsigned by mistake."""
     out.mkdir(parents=True, exist_ok=True)
     run([compiler(), *options(bundle, version, out, dict(os.environ)), SCRIPT])
     return out / f"{NAME}-{version}-setup.exe"
 
 
 def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> list[str]:
-    """Of Inno Setup's compiler. Raises StepFailed without a signing command, unless unsigned is asked for."""
+    """Return the options of Inno Setup's compiler. Raises StepFailed without a signing command, unless
+    MULTI_MCP_UNSIGNED is set.
+    """
     told = [f"/DVersion={version}", f"/DBundle={bundle}", f"/DOut={out}"]
     sign = environ.get(SIGN, "")
     if sign:
@@ -32,13 +34,13 @@ def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> l
     if environ.get(UNSIGNED) == "1":
         return told
     raise StepFailed(
-        "nothing to sign the installer with",
+        "cannot sign the installer: no signing command",
         f"Set {SIGN} to the command that signs $f, or {UNSIGNED}=1 for a build that Windows warns about.",
     )
 
 
 def compiler() -> str:
-    """Path of ISCC. Raises StepFailed."""
+    """Return the path of ISCC. Raises StepFailed."""
     found = shutil.which("iscc")
     if found:
         return found

@@ -1,4 +1,4 @@
-"""The version resource of the Windows programs: what Explorer shows. Never here: other systems."""
+"""The version resource of the Windows programs, which Explorer shows. Never here: other systems."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 ENGLISH_UNICODE = "040904B0"
 TITLES = {
     "multi-mcp": "multi-mcp command line",
-    "multi-mcp-tray": "multi-mcp",  # what Task Manager and the settings of the taskbar show
+    "multi-mcp-tray": "multi-mcp",  # shown in Task Manager and in the taskbar settings
     "multi-mcp-shim": "multi-mcp connection of an AI tool",
 }
 
 
 def numbers(version: str) -> tuple[int, int, int, int]:
-    """`0.1.0` as four numbers; what is no number counts as 0."""
+    """Return `0.1.0` as four numbers. A part that is not a number counts as 0."""
     parts = [int(part) if part.isdecimal() else 0 for part in version.split(".")[:4]]
     first, second, third, fourth = [*parts, 0, 0, 0, 0][:4]
     return first, second, third, fourth
 
 
 def strings(name: str, version: str) -> dict[str, str]:
-    """The resource's words."""
+    """Return the resource's texts by name."""
     return {
         "CompanyName": "multi-mcp authors",
         "FileDescription": TITLES[name],
         "FileVersion": version,
         "InternalName": name,
-        "LegalCopyright": "MIT licence",
+        "LegalCopyright": "MIT license",
         "OriginalFilename": f"{name}.exe",
         "ProductName": "multi-mcp",
         "ProductVersion": version,
@@ -34,7 +34,7 @@ def strings(name: str, version: str) -> dict[str, str]:
 
 
 def version_info(name: str, version: str) -> Any:
-    """As PyInstaller takes it; importable on Windows only."""
+    """Return PyInstaller's object for the resource. It can be imported on Windows only."""
     from PyInstaller.utils.win32 import versioninfo as v
 
     words = [v.StringStruct(key, value) for key, value in strings(name, version).items()]

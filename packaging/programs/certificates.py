@@ -1,4 +1,4 @@
-"""Where this system keeps the authorities that https trusts, for a program that brings its own OpenSSL.
+"""Find this system's trusted certificates for a program that comes with its own OpenSSL.
 
 Never here: imports beyond os and sys.
 """
@@ -6,11 +6,11 @@ Never here: imports beyond os and sys.
 import os
 import sys
 
-TYPE_CHECKING = False  # as in typing, whose import is felt
+TYPE_CHECKING = False  # like typing's, whose import takes too long
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-# OpenSSL looks where the system looked that it was built on; these are the places of others.
+# OpenSSL looks in the folders of the system on which it was built. PLACES are those of other systems.
 BUILT_FOR = ("/usr/lib/ssl/certs", "/usr/lib/ssl/cert.pem")  # Debian, Ubuntu
 PLACES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Arch, Alpine
@@ -25,7 +25,7 @@ def name_them(
     built_for: tuple[str, ...] = BUILT_FOR,
     places: tuple[str, ...] = PLACES,
 ) -> None:
-    """Tell OpenSSL by its own variable, unless the user did. Windows asks its own store."""
+    """Set SSL_CERT_FILE unless the user set a variable of OpenSSL. Windows uses its own store."""
     if sys.platform == "win32" or "SSL_CERT_FILE" in environ or "SSL_CERT_DIR" in environ:
         return
     if sys.platform == "linux" and any(os.path.exists(place) for place in built_for):

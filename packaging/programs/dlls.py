@@ -1,18 +1,18 @@
-"""Keeps the folder of our own libraries from the programs that we start, on Windows.
+"""Keep the folder of our own libraries from child processes, on Windows.
 
-Never here: imports that a start on another system would pay for.
+Never here: imports that slow a start on another system.
 """
 
 import sys
 
-TYPE_CHECKING = False  # as in typing, whose import is felt
+TYPE_CHECKING = False  # like typing's, whose import takes too long
 if TYPE_CHECKING:
     from typing import Any
 
 
 def forget_folder(kernel32: "Any" = None) -> None:
-    """PyInstaller's start program makes it the first place where libraries are looked for, and children inherit that
-    (SetDllDirectoryW). Our own modules find theirs beside themselves: Python loads them that way.
+    """Remove the bundle's folder from the DLL search path, which child processes inherit. PyInstaller's bootloader sets
+    it with SetDllDirectoryW. Python finds our own modules' libraries without it, next to each module.
     """
     if kernel32 is None and sys.platform == "win32":
         import ctypes

@@ -1,4 +1,4 @@
-"""Lets a packaged program outlive its own update. Never here: imports beyond sys, which the shim would pay for."""
+"""Let a packaged program survive its own update. Never here: imports beyond sys, which slow the shim's start."""
 
 import sys
 
@@ -6,11 +6,11 @@ SELF = "/proc/self/exe"
 
 
 def keep_archive() -> None:
-    """Read modules out of the running program, not out of the file of its name.
+    """Read modules from the running program, not from the file that now has its name.
 
-    PyInstaller's importer opens the program's file anew for each module. An update puts another file there, in which
-    the same places hold other bytes; a shim that then loads what a lost gateway needs would die with its session.
-    Linux alone replaces a running program under its name and still shows the old one.
+    PyInstaller's importer opens the program's file again for each module. An update replaces that file, and the same
+    offsets then hold other bytes. A shim that loads a module late, after it lost its gateway, would crash and end its
+    session. Only on Linux can a running program be replaced, and only there is the old file still readable.
     """
     if sys.platform == "linux":
         import pyimod02_importers  # type: ignore[import-not-found]  # the importer of every PyInstaller program

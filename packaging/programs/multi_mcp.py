@@ -1,4 +1,4 @@
-"""The packaged program `multi-mcp`: the whole command line, the gateway among it.
+"""The packaged program `multi-mcp`: the whole command line, including the gateway.
 
 Never here: anything that the program does when it is not packaged.
 """

@@ -1,7 +1,7 @@
-"""The packaged program `multi-mcp-shim`: what clients start, and the other two small programs of the standard library.
+"""The packaged program `multi-mcp-shim`: the shim, and two other small programs of the standard library.
 
 `multi-mcp-shim [stdio] [OPTION ...]`, `multi-mcp-shim guardian REGISTRY`, `multi-mcp-shim sample-server`. Never here:
-imports that the shim would pay for.
+imports that slow the shim's start.
 """
 
 import sys
@@ -12,7 +12,7 @@ lasting.keep_archive()
 
 
 def main(argv: list[str]) -> int:
-    """Be the one that is asked for; the exit code."""
+    """Run the program that the first argument names; the default is the shim. Return the exit code."""
     verb = argv[0] if argv else ""
     if verb == "guardian":
         from trayapp.backends.stdio.guardian import main as guard

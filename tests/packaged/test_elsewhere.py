@@ -27,7 +27,7 @@ pytestmark = pytest.mark.requirement("package-elsewhere")
 
 @pytest.mark.parametrize("environ", [{}, {macos.IDENTITY: "X"}, {macos.PROFILE: "p"}, {macos.UNSIGNED: "yes"}])
 def test_a_mac_app_without_an_identity_fails_loudly(environ: dict[str, str]) -> None:
-    with pytest.raises(StepFailed, match="nothing to sign with"):
+    with pytest.raises(StepFailed, match="cannot sign the app"):
         macos.steps(Path("/b/multi-mcp.app"), Path("/o/x.dmg"), environ)
 
 
@@ -53,7 +53,7 @@ def test_the_mac_app_lives_in_the_menu_bar_under_the_agents_name() -> None:
 
 
 def test_a_windows_installer_without_a_signature_fails_loudly() -> None:
-    with pytest.raises(StepFailed, match="nothing to sign"):
+    with pytest.raises(StepFailed, match="cannot sign the installer"):
         windows.options(Path("b"), "1.2.3", Path("o"), {})
     assert "/DSigned" not in windows.options(Path("b"), "1.2.3", Path("o"), {windows.UNSIGNED: "1"})
     assert "/Ssigner=sign $f" in windows.options(Path("b"), "1.2.3", Path("o"), {windows.SIGN: "sign $f"})
