@@ -36,6 +36,8 @@ TEST_SERVERS: dict[str, dict[str, Any]] = json.loads((DATA / "test_server_tools.
         ("delete_x", {"destructiveHint": False}, ToolClassification("destructive", "name")),
         ("send_x", {"readOnlyHint": True}, ToolClassification("write", "name")),
         ("get_x", {"title": "Get"}, ToolClassification("read", "name")),
+        ("execute_sql", {"readOnlyHint": True}, ToolClassification("read", "annotations")),
+        ("execute_sql", {"title": "SQL"}, ToolClassification("destructive", "name")),
         ("get_x", {"readOnlyHint": "yes"}, ToolClassification("read", "name")),
         ("get_x", None, ToolClassification("read", "name")),
         ("x", None, ToolClassification("write", "name")),
@@ -76,6 +78,28 @@ def test_annotations_decide_with_their_defaults_and_never_soften_a_clear_name(
         ("page-eval", "destructive"),
         ("evaluate_answer", None),
         ("force_push", "destructive"),
+        ("git_force_push", "destructive"),
+        ("git_push_force", "destructive"),
+        ("SalesForceQuery", None),
+        ("get_run_command_status", "read"),
+        ("run_code_review", None),
+        ("shell_run", "destructive"),
+        ("write_file", "destructive"),
+        ("write_query", "destructive"),
+        ("write_note", "write"),
+        ("pods_exec", "destructive"),
+        ("empty_bucket", "destructive"),
+        ("find_empty", "read"),
+        ("flushdb", "destructive"),
+        ("deleted_items_list", "read"),
+        ("can_delete_item", "read"),
+        ("list_trash", "read"),
+        ("list_delete", "destructive"),
+        ("list_reset", "destructive"),
+        ("get_last_edit", "read"),
+        ("list_create", "write"),
+        ("find_replace", "write"),
+        ("cancel_order", "destructive"),
         ("sequentialthinking", None),
         ("recent_activity", None),
         ("открыть", None),
@@ -84,6 +108,26 @@ def test_annotations_decide_with_their_defaults_and_never_soften_a_clear_name(
 )
 def test_the_verb_of_a_name_tells_its_class(name: str, expected: str | None) -> None:
     assert class_of_name(name) == expected
+
+
+@pytest.mark.requirement("ask-classes")
+@pytest.mark.parametrize(
+    ("name", "properties", "expected"),
+    [
+        ("manage_index", {"action": {"enum": ["create", "drop"]}}, "destructive"),
+        ("todo", {"operation": {"anyOf": [{"enum": ["add", "remove"]}, {"type": "null"}]}}, "destructive"),
+        ("manage_index", {"action": {"enum": ["create", "list"]}}, "write"),
+        ("manage_index", {"kind": {"enum": ["drop", "keep"]}}, "write"),
+        ("get_audit_log", {"action": {"enum": ["create", "delete"]}}, "read"),
+        ("manage_index", {"action": {"enum": 5, "anyOf": 5}, "op": None}, "write"),
+        ("manage_index", [], "write"),
+    ],
+)
+def test_a_tool_whose_argument_can_choose_to_destroy_is_destructive(name: str, properties: Any, expected: str) -> None:
+    item = {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+    assert classify(item).tool_class == expected
+    if expected == "destructive":
+        assert classify({**item, "annotations": {"destructiveHint": False}}).tool_class == "write"
 
 
 @pytest.mark.requirement("ask-classes")
@@ -110,7 +154,7 @@ def test_of_labelled_tools_all_destructive_ones_ask_and_no_reader_does() -> None
 @pytest.mark.requirement("ask-auto")
 def test_auto_asks_for_few_of_many_real_tools() -> None:
     bench = Counter(classify({"name": name}).tool_class for names in BENCH.values() for name in names)
-    assert bench == {"read": 271, "write": 234, "destructive": 22}
+    assert bench == {"read": 271, "write": 232, "destructive": 24}
     assert f"{bench['destructive']} of {bench.total()} tools of 70 public servers ask" in GUIDE
     real = [
         (name, annotations, classify({"name": name, "annotations": annotations}))

@@ -29,29 +29,44 @@ _READ = _words(
 _WRITE = _words(
     """create add insert append send post put patch update upsert set write save upload submit publish push
     commit apply approve assign attach move rename copy replace merge import invite share book buy order pay
-    transfer enable disable deactivate stop restart pause resume close cancel archive restore register subscribe
+    transfer enable disable deactivate stop restart pause resume close archive restore register subscribe
     unsubscribe schedule deploy configure modify change mark toggle press click fill drag grant reply comment"""
 )
 # Not among them: open, convert, generate, build, start. Tools that only read have these names, too (`open_nodes`,
 # `convert_time`). Without an annotation they count as a write anyway.
 _DESTRUCTIVE = _words(
     """delete deletes del deletion drop drops remove removes removal rm rmdir unlink erase destroy purge wipe truncate
-    clear revoke reset kill terminate shutdown uninstall discard prune flush trash forget overwrite obliterate evict
-    ban kick cleanup rollback revert undo expunge force edit"""
+    clear revoke reset kill terminate shutdown teardown uninstall discard prune flush trash forget overwrite
+    obliterate evict ban kick cleanup rollback revert undo expunge edit cancel abort nuke shred decommission
+    deprovision exec hdel lpop lrem rpop srem xdel zrem"""
 )
-# These run anything: a destructive call cannot be ruled out.
-_RUN = _words("run runs execute exec eval evaluate start spawn launch invoke interact call")
-_COMMAND = _words(
-    "command commands cmd shell bash sh zsh powershell terminal process script scripts sql code python node ssh"
+_NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # too (`get_last_edit`)
+_FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
+_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # `deleted` is no verb of a tool
+_LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
+_ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
+# These run or overwrite anything, if such an object follows them, or stands before them at the end (`shell_run`).
+_ON_OBJECTS = (
+    (
+        _words("run runs execute eval evaluate start spawn launch invoke interact call"),
+        _words(
+            """command commands cmd cli shell bash sh zsh powershell terminal process script scripts sql code python ssh
+            javascript js applescript cell notebook statement"""
+        ),
+    ),
+    (_words("write"), _words("file files query sql cypher")),
+    (_words("empty"), _words("trash bin bucket folder directory queue cart inbox")),
 )
-_SHELLS = _words("bash shell powershell terminal exec")  # only if this word is the whole name
-_EVALUATES = _words("eval evaluate")  # only as the last word: code is evaluated (`browser_evaluate`)
+_STUDIES = _words("analysis review scan lint audit search report")  # of code, not code that runs (`run_code_review`)
+_FORCE = "force"  # makes the write beside it destructive (`git_force_push`)
+_PREDICATES = _words("is are has can does should")  # a question as the name: its verb is not done (`can_delete`)
 # Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set
-    store start stop close open change select switch mark schedule build import patch head tail force run call"""
+    store start stop close open change select switch mark schedule build import patch head tail run call"""
 )
 _JOINED = frozenset(("and", "or", "then"))
+_ACTIONS = _words("action operation op method command subcommand mode")  # parameters that choose what a tool does
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -66,9 +81,11 @@ class ToolClassification:
 def classify(item: dict[str, Any]) -> ToolClassification:
     """Return the class of a tool's definition."""
     name = item.get("name")
-    named = class_of_name(name) if isinstance(name, str) else None
     annotated = _class_of_annotations(item.get("annotations"))
+    named = class_of_name(name, guess=annotated is None) if isinstance(name, str) else None
     if annotated is None or (named is not None and STRICTNESS[named] > STRICTNESS[annotated]):
+        if annotated is None and named != "read" and _can_choose_to_destroy(item.get("inputSchema")):
+            named = "destructive"
         return ToolClassification(named or "write", "name")
     return ToolClassification(annotated, "annotations")
 
@@ -87,40 +104,78 @@ def _class_of_annotations(annotations: Any) -> ToolClass | None:
     return "destructive" if reads is False else None  # the specification's default of destructiveHint
 
 
-def class_of_name(name: str) -> ToolClass | None:
+def _can_choose_to_destroy(schema: Any) -> bool:
+    """Return True if a parameter chooses the tool's action and one of the choices destroys (`action: delete`)."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    chosen = properties.items() if isinstance(properties, dict) else ()
+    choices = [choice for name, given in chosen if name.lower() in _ACTIONS for choice in _choices(given)]
+    return any(isinstance(choice, str) and class_of_name(choice) == "destructive" for choice in choices)
+
+
+def _choices(schema: Any) -> list[Any]:
+    """Return the values that a parameter's schema names, also if it is optional (`anyOf` with null)."""
+    if not isinstance(schema, dict):
+        return []
+    values, forms = schema.get("enum"), schema.get("anyOf")
+    found = list(values) if isinstance(values, list) else [schema.get("const")]
+    return found + [value for form in forms for value in _choices(form)] if isinstance(forms, list) else found
+
+
+def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
     """Return the class that the verb in a tool's name gives; None without a clear verb, which counts as a write.
 
-    The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys.
+    The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys,
+    or one that writes if the first verb may be a noun (`list_create`). `guess`: count what runs anything as
+    destructive; annotations know better (`execute_sql` of a server that is set to read only).
     """
     words = [word.lower() for word in _WORD.findall(name)]
-    if _runs_commands(words):
+    if guess and len(words) == 1 and words[0] in _ALONE:
         return "destructive"
     found: list[ToolClass] = []
+    first = words[0] if words and words[0] in _PREDICATES else ""
     for place, word in enumerate(words):
-        joined = place > 0 and words[place - 1] in _JOINED
-        tool_class = _class_of_word(word)
+        joined = place > 0 and (words[place - 1] in _JOINED or word == "replace")  # `find_replace`
+        tool_class = _class_of_word(words, place, guess=guess)
         if tool_class is None or (found and not joined):
             continue
-        if place and word in _ALSO_NOUNS and not joined and any(map(_class_of_word, words[place + 1 :])):
+        if place and word in _ALSO_NOUNS and not joined and any(map(_class_of, words[place + 1 :])):
             continue
+        first = first or word
         found.append(tool_class)
-    if words and words[-1] in _DESTRUCTIVE:
+    last = words[-1] if words else ""
+    if first in _PREDICATES:
+        return "read"
+    if (guess and last in _LAST) or _ends_destructive(words, first):
         found.append("destructive")
+    elif first in _ALSO_NOUNS and last in _WRITE and last not in _ALSO_NOUNS:
+        found.append("write")
     return max(found, key=lambda one: STRICTNESS[one], default=None)
 
 
-def _class_of_word(word: str) -> ToolClass | None:
-    if word in _DESTRUCTIVE:
+def _ends_destructive(words: list[str], first: str) -> bool:
+    """Return True if the last word destroys, also after another verb (`post_delete`). `first`: the verb found first."""
+    last, before = words[-1] if words else "", words[-2] if len(words) > 1 else ""
+    if last == _FORCE:
+        return _class_of(before) == "write"
+    noun = last in _NOUNS and (first not in _ALSO_NOUNS or last == "trash")
+    return _class_of(last) == "destructive" and not noun
+
+
+def _class_of_word(words: list[str], place: int, *, guess: bool) -> ToolClass | None:
+    """Return the class of a word together with those around it."""
+    word, after = words[place], words[place + 1 :]
+    if word == _FORCE:
+        return "destructive" if after and _class_of(after[0]) == "write" else None
+    for verbs, objects in _ON_OBJECTS if guess and words[-1] not in _STUDIES else ():
+        if word in verbs and not objects.isdisjoint(after or words[:place]):
+            return "destructive"
+    return _class_of(word)
+
+
+def _class_of(word: str) -> ToolClass | None:
+    fused = next((verb for verb in _FUSED if word.startswith(verb)), None)
+    if word in _DESTRUCTIVE or (fused and word != fused and word.removeprefix(fused) not in _INFLECTIONS):
         return "destructive"
     if word in _WRITE:
         return "write"
     return "read" if word in _READ else None
-
-
-def _runs_commands(words: list[str]) -> bool:
-    if words and words[-1] in _EVALUATES:
-        return True
-    if len(words) == 1:
-        return words[0] in _SHELLS
-    runs = next((place for place, word in enumerate(words) if word in _RUN), None)
-    return runs is not None and any(word in _COMMAND for word in words[runs + 1 :])
