@@ -205,6 +205,7 @@ REQUIREMENTS: dict[str, str] = {
     # Both eras, both sides
     "matrix": "Every revision as a client works with every revision as a server, in every feature that both have.",
     "many-sessions": "50 sessions at once: each progress, log line, question and result reaches its own session alone.",
+    "one-request-one-answer": "A request that waits for one thing after another is answered; an id in use is not.",
     "sdk-clients": "The SDKs of TypeScript and Python and the Inspector work by shim and by HTTP.",
     "extensions-pass": "Methods, notifications, fields and capabilities that we do not know pass in both directions.",
     "extensions-as-direct": "Tasks, skills, events and Apps of three servers that collide give what one gives direct.",
@@ -226,7 +227,7 @@ REQUIREMENTS: dict[str, str] = {
     "lists-for-each-kind": "Each client is listed what its server lists to one of its era and its capabilities.",
     "capabilities-of-each-era": "A server of both eras announces to each client what it announces to one of its era.",
     "lists-wait-for-no-address": "A first list waits a second at most for an address that does not answer, once.",
-    "shim-mute-gateway": "A gateway that takes a connection and says nothing is tried twice; then the client is told.",
+    "shim-mute-gateway": "A gateway that answers not even a ping is given twice its time; then the client is told.",
     "little-memory": "An answer that the gateway has no memory for is an error of its call; all else goes on.",
     "stop-says-so": "A call under way when the gateway stops is told that, and not that servers.yaml changed.",
     "filters-bind-servers-words": "A session's filter keeps off what a server that it leaves out asks, logs and tells.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.fixtures.behaviour import tool
@@ -15,6 +16,7 @@ from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.scopes.variant_probes import LIST_WAITS_S, REACHED_S
 from trayapp.model.offer import ServerTraits
 from trayapp.model.servers import ServerConfig, launch_hash
+from trayapp.model.settings import Settings
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-wait-for-no-address")]
@@ -112,3 +114,26 @@ async def test_a_server_that_starts_here_is_waited_for_as_a_client_waits_for_its
         assert client.answers(1) == []
         await made.clock.pass_(LIST_WAITS_S * 0.2)
         assert len(client.answers(1)) == 1
+
+
+@pytest.mark.requirement("one-request-one-answer")
+@pytest.mark.parametrize("regex", [False, True])
+async def test_a_first_search_that_waits_for_its_kinds_lists_and_then_for_the_index_is_answered(
+    tmp_path: Path, regex: bool
+) -> None:
+    async with house(tmp_path) as made:
+        read_by_a_newer_client(made, server("a"))
+        gate = made.net["a#older"].hold_start()
+        made.apply(server("a"), settings=Settings(expose="search"))
+        made.start()
+        client = await older(made)
+        client.ask_only(1, "tools/call", {"name": "mcp", "arguments": {"search": "echo", "regex": regex}})
+        await settle()
+        client.ask_only(1, "ping")
+        assert "already in progress" in (await client.answer(1))["error"]["message"]
+        gate.set()
+        with anyio.fail_after(10):
+            while len(client.answers(1)) < 2:
+                await settle()
+        assert "a_echo" in client.answers(1)[1]["result"]["content"][0]["text"]
+        assert (await client.ask("ping", number=1))["result"] == {}  # the id is free again

@@ -36,10 +36,9 @@ class PendingRequests:
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Start the task of a request. Refuse an id that is already in use."""
-        if request_id in self.scopes:
-            self._refuse(request_id, already_under_way(request_id))
-            return
+        """Start the task of a request. A task that starts the next one of its own request, as the last thing that it
+        does, hands it over: an id in use was refused when the request arrived.
+        """
         assert self.tasks is not None
         self.scopes[request_id] = scope = anyio.CancelScope()
         self.tasks.start_soon(self._carry_out, request_id, scope, work)
@@ -63,8 +62,9 @@ class PendingRequests:
             log.exception("Unexpected error in a request")
             error = INTERNAL
         finally:
-            del self.scopes[request_id]
-            self._servers.pop(request_id, None)
+            if self.scopes[request_id] is scope:
+                del self.scopes[request_id]
+                self._servers.pop(request_id, None)
         if error is not None:
             self._refuse(request_id, error)
 

@@ -86,6 +86,8 @@ class ClientRequests:
         """Answer a request or pass it on, at once if possible, as for a call of a connected server."""
         session, method = self._session, request.method
         try:
+            if request.id in session.open_calls or request.id in session.pending.scopes:
+                raise already_under_way(request.id)
             params = request.params
             enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
             if enveloped:
@@ -125,8 +127,6 @@ class ClientRequests:
             case "ping":
                 result = {}
             case "subscriptions/listen":
-                if request.id in session.open_calls or request.id in session.pending.scopes:
-                    raise already_under_way(request.id)
                 session.begin_lists()
                 connected = partial(session.connected, request.id)
                 listen = partial(self._dependencies.subscriptions.listen, session, request.id, params, connected)
@@ -193,8 +193,6 @@ class ClientRequests:
 
     def _route(self, request: Request) -> None:
         session, method, params = self._session, request.method, request.params
-        if request.id in session.open_calls or request.id in session.pending.scopes:
-            raise already_under_way(request.id)
         if session.client.modern and self._dependencies.server_requests.resume(session, request):
             return
         if method == "tools/call":
@@ -238,7 +236,7 @@ class ClientRequests:
         """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
         settled = request.method in OLDER or request.method in MODERN  # not a server's method in any era
-        if settled or request.id in session.pending.scopes or not isinstance(params, dict | None):
+        if settled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
 
