@@ -235,14 +235,14 @@ def test_an_unanswered_initialize_is_no_error_but_sent_again_and_its_answer_pass
     ledger.record_client_lines(INITIALIZE + call(5, "ping"))
     assert errors(ledger.fail_open_calls()) == [(5, LOST, GATEWAY_LOST)]
     assert ledger.replay() == INITIALIZE
-    assert not ledger.replayed_ids
-    assert ledger.drop_replay_answers(ANSWERED) == ANSWERED
+    assert not ledger.own_ids
+    assert ledger.drop_own_answers(ANSWERED) == ANSWERED
     ledger.record_gateway_lines(ANSWERED)
     assert ledger.open == {}
     assert ledger.fail_open_calls() == b""
     assert ledger.replay() == INITIALIZE
-    assert ledger.drop_replay_answers(ANSWERED) == b""
-    assert not ledger.replayed_ids
+    assert ledger.drop_own_answers(ANSWERED) == b""
+    assert not ledger.own_ids
 
 
 def test_an_initialize_that_nobody_can_answer_gets_an_error_and_is_forgotten() -> None:
@@ -274,11 +274,11 @@ def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own
     ]
     told = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     answers = [answer(m["id"]) for m in replayed]
-    assert ledger.drop_replay_answers(told + ANSWERED + answers[1]) == told
-    assert ledger.replayed_ids == {dumped(replayed[0]["id"])}
+    assert ledger.drop_own_answers(told + ANSWERED + answers[1]) == told
+    assert ledger.own_ids == {dumped(replayed[0]["id"])}
     refused = dumped({"jsonrpc": "2.0", "id": replayed[0]["id"], "error": {"code": 1, "message": "no"}}) + b"\n"
-    assert ledger.drop_replay_answers(refused + answer(9)) == answer(9)
-    assert ledger.drop_replay_answers(ANSWERED) == ANSWERED  # only once
+    assert ledger.drop_own_answers(refused + answer(9)) == answer(9)
+    assert ledger.drop_own_answers(ANSWERED) == ANSWERED  # only once
 
 
 def test_a_second_handshake_takes_the_place_of_the_first() -> None:
@@ -318,7 +318,7 @@ def test_no_junk_breaks_the_ledger(junk: bytes) -> None:
     ledger.record_client_lines(data)
     ledger.record_gateway_lines(data)
     ledger.replay()
-    ledger.drop_replay_answers(data)
+    ledger.drop_own_answers(data)
     for line in (ledger.fail_open_calls() + ledger.refuse_requests(data)).splitlines():
         json.loads(line)
     for line in lines_of(data):

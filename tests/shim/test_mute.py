@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,18 +22,24 @@ from trayapp.wire.rundir import run_dir, socket_path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
 LIMIT_S = 40.0
-MUTE_S = 0.3
-IMPATIENT = f"from trayapp.shim import main, relay; relay.MUTE_S = {MUTE_S}; relay.LOOK_MS = 50; main.main([])"
+MUTE_S, PING_S = 0.3, 0.1
+IMPATIENT = (
+    f"from trayapp.shim import main, relay; relay.MUTE_S = {MUTE_S}; relay.PING_S = {PING_S}; relay.LOOK_MS = 50; "
+    "main.main([])"
+)
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }  # fmt: skip
+CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
 
 
 class Gateway:
-    """What takes connections at the socket. `answers(number)` says whether that connection gets any answer."""
+    """What takes connections at the socket. It answers those from a number on; calls wait for `released`."""
 
     def __init__(self, run: str, first_that_answers: int) -> None:
+        self.released = threading.Event()
+        self.released.set()
         Path(run).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.connections = 0
         self.methods: list[str] = []
@@ -58,8 +65,13 @@ class Gateway:
                 message = json.loads(line)
                 self.methods.append(message["method"])
                 if number >= self._first and "id" in message:
-                    stream.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode() + b"\n")
-                    stream.flush()
+                    threading.Thread(target=self._answer, args=(stream, message), daemon=True).start()
+
+    def _answer(self, stream: Any, message: dict[str, Any]) -> None:
+        if message["method"] == "tools/call":
+            self.released.wait(LIMIT_S)
+        stream.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode() + b"\n")
+        stream.flush()
 
     def close(self) -> None:
         """Take no more."""
@@ -104,7 +116,7 @@ def test_a_gateway_that_says_nothing_is_tried_again_and_the_client_is_told(home:
     with gateway(home, 1_000) as mute, shim(home, stderr=subprocess.PIPE) as process:
         answer = asked(process, INITIALIZE)
         assert (answer["id"], answer["error"]["message"]) == (1, UNRESPONSIVE)
-        assert mute.methods == ["initialize", "initialize"]
+        assert mute.methods == ["initialize", "ping"] * 2
         assert process.stderr is not None
         assert UNRESPONSIVE in process.stderr.readline().decode()
         again = asked(process, {**INITIALIZE, "id": 2})
@@ -122,9 +134,20 @@ def test_a_gateway_that_answers_at_the_second_try_is_all_that_the_client_sees(ho
 @pytest.mark.requirement("shim-mute-gateway")
 def test_a_call_to_a_gateway_that_says_nothing_gets_one_error_and_is_not_repeated(home: Path) -> None:
     with gateway(home, 1_000) as mute, shim(home) as process:
-        call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
-        assert asked(process, call)["error"]["message"] == f"{UNRESPONSIVE}. {NOT_REPEATED}"
-        assert mute.methods == ["tools/call"]
+        began = time.monotonic()
+        assert asked(process, CALL)["error"]["message"] == f"{UNRESPONSIVE}. {NOT_REPEATED}"
+        assert time.monotonic() - began > 2 * MUTE_S
+        assert (mute.methods, mute.connections) == (["tools/call", "ping"], 1)
+
+
+@pytest.mark.requirement("shim-mute-gateway")
+def test_a_first_call_that_takes_long_is_waited_for_while_the_gateway_answers_a_ping(home: Path) -> None:
+    with gateway(home, 1) as busy, shim(home) as process:
+        busy.released.clear()
+        threading.Timer(6 * MUTE_S, busy.released.set).start()
+        assert asked(process, CALL) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        assert asked(process, {**CALL, "id": 8}) == {"jsonrpc": "2.0", "id": 8, "result": {}}
+        assert (busy.methods, busy.connections) == (["tools/call", "ping", "tools/call"], 1)
 
 
 @pytest.mark.requirement("shim-stdout-clean")

@@ -15,6 +15,7 @@ HEAD = b'{"jsonrpc":"2.0","id":'
 ID_DIGITS = 18  # the most digits of an id that is read without parsing
 ID_AT, ID_MOST = len(HEAD), len(HEAD) + ID_DIGITS + 1
 ZERO = ord("0")
+PING_ID = b'"multi-mcp-ping"'
 PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
 LOST = -32000  # the error code of a closed connection
 GATEWAY_LOST = (
@@ -33,7 +34,7 @@ class Ledger:
         self.open: dict[bytes, None] = {}
         self.is_paused = False  # the last start failed because the user paused multi-mcp
         self.is_unresponsive = False  # the gateway was reached but did not answer
-        self.replayed_ids: set[bytes] = set()  # ids of replayed requests, whose answers the client already has
+        self.own_ids: set[bytes] = set()  # ids of replayed requests and of the ping, whose answers are not the client's
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
         self._state: dict[str, bytes] = {}  # requests that set session state, by what they set
@@ -76,22 +77,32 @@ class Ledger:
 
     def begins_answer(self, head: bytes) -> bool:
         """Return True if the head of a line to the client is certainly an answer's. Its request is then closed."""
-        id_json = None if self.replayed_ids else quick_id(head, (b'"result":', b'"error":'), ())
+        id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
         self.open.pop(id_json, None)
         return True
 
-    def drop_replay_answers(self, lines: bytes) -> bytes:
-        """Return `lines` without the answers to replayed requests."""
+    def drop_own_answers(self, lines: bytes) -> bytes:
+        """Return `lines` without the answers to the shim's own requests."""
         kept = []
         for line in lines_of(lines):
             id_json = answer_id(line)
-            if id_json in self.replayed_ids:
-                self.replayed_ids.discard(id_json)
+            if id_json in self.own_ids:
+                self.own_ids.discard(id_json)
             else:
                 kept.append(line)
         return b"".join(kept)
+
+    def ping(self) -> bytes:
+        """Return the line of a ping. A client of 2026-07-28 has none, and the gateway answers it with an error."""
+        self.own_ids.add(PING_ID)
+        return b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % PING_ID
+
+    @property
+    def has_open_calls(self) -> bool:
+        """True if a request other than the handshake is open."""
+        return bool(self.open.keys() - {self._initialize[0] if self._initialize else None})
 
     def fail_unanswered_calls(self) -> bytes:
         """Return the same errors as `fail_open_calls`, for a gateway that is connected but does not answer."""
@@ -103,23 +114,23 @@ class Ledger:
         first = self._initialize[0] if self._initialize else None
         calls = [id_json for id_json in self.open if id_json != first]
         self.open = {first: None} if first in self.open and first is not None else {}
-        self.replayed_ids.clear()
+        self.own_ids.clear()
         return b"".join(error_line(id_json, why) for id_json in calls)
 
     def replay(self) -> bytes:
         """Return the lines that restore this client's session state in a new gateway."""
-        self.replayed_ids.clear()
+        self.own_ids.clear()
         if self._initialize is None:
             return b""
         id_json, line = self._initialize
         if id_json not in self.open:
-            self.replayed_ids.add(id_json)
+            self.own_ids.add(id_json)
         lines = [line]
         if self._initialized is not None:
             lines.append(self._initialized)
         for number, request in enumerate(self._state.values()):
             message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
-            self.replayed_ids.add(dumped(message["id"]))
+            self.own_ids.add(dumped(message["id"]))
             lines.append(dumped(message) + b"\n")
         return b"".join(lines)
 

@@ -24,8 +24,9 @@ NEXT_TRY_S = 0.5  # between a gateway that exited because it found another one, 
 AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
 DRAIN_S = 0.2  # for what a lost gateway had already sent; its end of file follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
-MUTE_S = 12.0  # a gateway answers its first request in milliseconds; one that is silent for this long does not work
-MUTE_TRIES = 2  # silent connections in a row before the client gets the error; its own patience is 30 s or more
+PING_S = 2.0  # silence after the first request of a connection, until a ping shows if the gateway works on it
+MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may not work
+MUTE_TRIES = 2  # times that long, before the client gets the error; its own patience is 30 s or more
 LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
 
 
@@ -84,7 +85,8 @@ class Shim:
         self._start_again_at = 0.0  # by the monotonic clock
         self._heard = True  # the gateway has sent something on this connection
         self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
-        self._mute = 0  # silent connections in a row
+        self._pinged = False  # on this connection
+        self._mute = 0  # times in a row that a connection was silent for MUTE_S
         self._large = self._swollen = False  # seen: an answer larger than a pipe; a line from UNJOINED_FROM bytes
         if sys.platform != "win32":  # the module `windows` waits in its own way
             self._poll = select.poll()
@@ -240,12 +242,12 @@ class Shim:
         return True
 
     def _without_our_own(self, lines: bytes) -> bytes:
-        """Return the lines for the client: without the gateway's stop notice and the answers to replayed requests."""
+        """Return the lines for the client: without the gateway's stop notice and the answers to the shim's requests."""
         if lines.endswith(STOPPING):
             self._stopped = True
             lines = lines[: -len(STOPPING)]
-        if self._ledger is not None and self._ledger.replayed_ids:
-            lines = self._ledger.drop_replay_answers(lines)
+        if self._ledger is not None and self._ledger.own_ids:
+            lines = self._ledger.drop_own_answers(lines)
         return lines
 
     def _note(self, from_client: bool, lines: bytes) -> None:
@@ -282,14 +284,22 @@ class Shim:
             write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
-        """Drop a new connection that does not answer, with errors for its calls. Reconnect once, then give up."""
-        if time.monotonic() - self._asked_at < MUTE_S:
+        """Give up a new connection that answers nothing, not even a ping. A handshake is sent once more on another
+        connection. A call is not: it may have been read, so its connection gets the time of both.
+        """
+        silent_s = time.monotonic() - self._asked_at
+        if silent_s >= PING_S and not self._pinged:
+            self._ping()
+        if silent_s < MUTE_S:
             return
         ledger, self._asked_at = self._load_ledger(), 0.0
         if not ledger.open:
             return  # no request is open
-        self._drop()
         self._mute += 1
+        if self._mute % MUTE_TRIES and ledger.has_open_calls:
+            self._asked_at = time.monotonic()
+            return
+        self._drop()
         write_all(1, ledger.fail_unanswered_calls())
         if self._mute % MUTE_TRIES:
             self._reopen()
@@ -297,8 +307,15 @@ class Shim:
             write_all(1, ledger.fail_initialize())
             say(f"multi-mcp: {ledger.refusal}")
 
+    def _ping(self) -> None:
+        self._pinged = True
+        try:
+            self._to_gateway(self._load_ledger().ping())
+        except PartlyWritten:
+            pass  # the end of the connection is read next
+
     def _new_connection(self) -> None:
-        self._stopped, self._heard, self._asked_at = False, False, 0.0
+        self._stopped, self._heard, self._pinged, self._asked_at = False, False, False, 0.0
 
     def _drop(self) -> None:
         self._hang_up()
@@ -327,7 +344,7 @@ class Shim:
             return False
         if ledger.open:
             self._asked_at = time.monotonic()
-        while ledger.replayed_ids:
+        while ledger.own_ids:
             data = self._next_of_gateway(REPLAY_PATIENCE_S)
             if data is None:
                 break
