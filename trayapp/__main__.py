@@ -20,7 +20,7 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # of the output: errors of a verb are reported by it (cli/boundary)
+    except OSError as error:  # errors on stdout only: verbs report their own (cli/boundary)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def dispatch(argv: list[str]) -> int:
-    """To the shim, to the version, or to everything else."""
+    """Run the shim, print the version, or run everything else."""
     if argv[:1] == ["stdio"] and not any(word in HELP for word in argv):
         from trayapp.shim.main import main as shim
 
@@ -42,7 +42,7 @@ def dispatch(argv: list[str]) -> int:
     from trayapp.service.login_session import find_login_session
 
     find_login_session(os.environ)
-    if argv == ["start", "--linger"]:  # the gateway that a shim starts: without the library of the command line
+    if argv == ["start", "--linger"]:  # a gateway started by a shim: it never needs click
         from trayapp.cli.run_gateway import lingering_gateway
 
         return lingering_gateway()

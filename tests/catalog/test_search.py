@@ -233,9 +233,11 @@ def test_search_53_words_of_all_keys_that_fit_a_tool_count_each_once() -> None:
 
 @pytest.mark.requirement("search-synonyms")
 def test_search_54_changed_synonyms_count_at_once() -> None:
-    index = index_of(entry("s", "lookup_a"), entry("t", "b"), synonyms={"s/lookup_*": ["fuzzy"]})
+    tools = {"s": entry("s", "lookup_a"), "t": entry("t", "b")}
+    index = index_of(*tools.values(), synonyms={"s/lookup_*": ["fuzzy"]})
     assert found(index, "fuzzy") == ["s_lookup_a"]
-    index.set_synonyms({"s/lookup_*": ["semantic"], "b": ["wooly"]})
+    for server in index.take_synonyms({"s/lookup_*": ["semantic"], "b": ["wooly"]}):
+        index.update(server, [tools[server]])
     assert found(index, "fuzzy") == []
     assert found(index, "semantic") == ["s_lookup_a"]
     assert found(index, "wooly") == ["t_b"]

@@ -39,7 +39,8 @@ SETS = {
     "2025-03-26": ("next", "--suite", "all", "--spec-version", "2025-03-26"),
     "stable": ("stable", "--suite", "active"),
 }
-SCORED = ("2026-07-28", "2025-11-25")
+NEWEST = "2026-07-28"
+SCORED = (NEWEST, "2025-11-25")
 
 pytestmark = pytest.mark.timeout(WHOLE_RUN_S)  # dozens of scenarios in a test, each with a server process of its own
 
@@ -130,30 +131,42 @@ def test_the_reference_server_passes_all_that_a_revision_requires(direct: Callab
 @pytest.mark.requirement("conformance-through")
 @pytest.mark.parametrize(("name", "way"), RUNS, ids=[f"{n}-{w.backend}{'-shim' * w.shim}" for n, w in RUNS])
 def test_what_passes_direct_passes_through_us(
-    direct: Callable[[str], Run], reference: str, quick: list[str], home: Path, tmp_path: Path, name: str, way: Way
+    direct: Callable[[str], Run],
+    fresh: Callable[[str], Run],
+    reference: str,
+    quick: list[str],
+    home: Path,
+    tmp_path: Path,
+    name: str,
+    way: Way,
 ) -> None:
-    edition, *selection = SETS[name]
     baseline = direct(name)
-    with gateway_for_suite(home, entry(way.backend, reference, quick), http=not way.shim) as gateway:
-        if way.shim:
-            with listening(ADAPTER, MULTI_MCP_HOME=str(home)) as url:
-                run = run_server(edition, url, tmp_path, *selection)
-        else:
-            run = run_server(edition, str(gateway.snapshot()["gateway"]["http_url"]), tmp_path, *selection)
+    if name == NEWEST and way in (STDIO, HTTP):  # the same run is compared with runs after older sessions
+        run = fresh(way.backend)
+    else:
+        run = _through(home, tmp_path, name, way, reference, quick)
     assert run.scenarios == baseline.scenarios
     assert worse(baseline, run) == []
 
 
+def _through(home: Path, folder: Path, name: str, way: Way, reference: str, quick: list[str]) -> Run:
+    """Run a set through a new gateway."""
+    edition, *selection = SETS[name]
+    with gateway_for_suite(home, entry(way.backend, reference, quick), http=not way.shim) as gateway:
+        if way.shim:
+            with listening(ADAPTER, MULTI_MCP_HOME=str(home)) as url:
+                return run_server(edition, url, folder, *selection)
+        return run_server(edition, str(gateway.snapshot()["gateway"]["http_url"]), folder, *selection)
+
+
 @pytest.fixture(scope="module")
 def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """The newer era's set through a gateway that has had no session yet; once for each backend."""
+    """Run the newer era's set through a gateway that has had no session yet, once for each backend."""
 
     @cache
     def run(backend: str) -> Run:
-        edition, *selection = SETS["2026-07-28"]
-        with gateway_for_suite(tmp_path_factory.mktemp("home"), entry(backend, reference, quick)) as gateway:
-            url = str(gateway.snapshot()["gateway"]["http_url"])
-            return run_server(edition, url, tmp_path_factory.mktemp("fresh"), *selection)
+        home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("fresh")
+        return _through(home, folder, NEWEST, Way(backend), reference, quick)
 
     return run
 
@@ -183,7 +196,7 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
     idle: bool,
 ) -> None:
     """They have used the server, which speaks both eras; and they are gone, or there is one that says nothing."""
-    edition, *selection = SETS["2026-07-28"]
+    edition, *selection = SETS[NEWEST]
     with gateway_for_suite(home, entry(backend, reference, quick)) as gateway:
 
         async def after_older_sessions() -> Run:
@@ -198,7 +211,7 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
                 return await anyio.to_thread.run_sync(run_server, edition, url, tmp_path, *selection)
 
         run = anyio.run(after_older_sessions)
-    assert worse(direct("2026-07-28"), run) == []
+    assert worse(direct(NEWEST), run) == []
     before = fresh(backend)
     assert {key: verdict.status for key, verdict in run.verdicts.items()} == {
         key: verdict.status for key, verdict in before.verdicts.items()

@@ -15,7 +15,7 @@ from trayapp.wire.capabilities import ClientKind
 
 VARIANTS_MOST = 8  # per server; the least recently read ones are dropped
 
-Names = Mapping[str, frozenset[str]]  # list -> the names of its items
+Names = Mapping[str, frozenset[str]]  # list -> names of its items
 
 # The member that identifies an item
 ITEM_KEYS = {
@@ -27,9 +27,9 @@ ITEM_KEYS = {
     "events": "name",
 }
 
-# What a server says of itself in each era -> a value for nothing, unlike None, which means the same in both
+# Members of an offer that may differ by era -> the value for "none". None itself means "the same in both eras".
 ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
-OF_NEWER = ("ttl_ms", "results")  # what is said beside the lists: the newer era's, whichever was read last
+OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was read last
 
 
 @dataclass(frozen=True, slots=True)

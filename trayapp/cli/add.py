@@ -150,7 +150,7 @@ def _add(
     browser, entry = proposed is not entry, proposed
     runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
     if runs_here and scope == "global" and _is_in_checkout(folder) and not _has_relative_paths(name, entry):
-        folder = home  # a newcomer stands in our own sources: no server should work there
+        folder = home  # a new user runs this in our own checkout: no server should run there
     where = _working_folder(scope, folder, path, home) if runs_here else None
     entry = entry | ({"cwd": where} if where else {})
     entry = _without_secrets(name, entry, hide, asks=at_terminal() and not as_json)

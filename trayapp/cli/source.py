@@ -239,7 +239,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
         (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return
     asked = [one.name for one in missing if one.secret]
-    if asked and answers.hide is not False and not keeps_secrets():  # said before they are typed
+    if asked and answers.hide is not False and not keeps_secrets():  # shown before the user types them
         raise MultiMcpError(
             one_line(f"{count(len(asked), 'secret')} not kept: there is no keyring ({', '.join(asked)})"),
             "Install gnome-keyring, KWallet or KeePassXC, set token_store: file in servers.yaml, or pass --clear",

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
-VERSION_FLAG = 1
 PATH_BENEATH, NET_PORT = 1, 2
 LEAST_ABI = 6  # Linux 6.12: scopes for signals and abstract sockets; without them a server could kill the gateway
 

@@ -89,7 +89,7 @@ class RefusalRecord:
     policy: Policy | None = None
     refusals: dict[Refusal, None] = field(default_factory=dict)
     heard: Callable[[Refusal], None] = lambda refusal: None
-    trace: Trace | None = None  # of a trial
+    trace: Trace | None = None  # set only in a trial
 
     _rest: bytes = b""
 

@@ -123,7 +123,7 @@ class SocketRequests:
 PATH_BYTES = 4096
 MOST = 5000  # files that are kept
 _WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
-_OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program looks there, and works without
+_OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program opens these, and works without them
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # name -> the arguments with the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
 _ARGUMENTS = {

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 LINGER_CHECK_S = 5.0
 FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
-SAME_PROBE_S = 60.0  # a network that changes reports it several times: the log has it once
+SAME_PROBE_S = 60.0  # one network change causes several reports: log only the first
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
@@ -350,7 +350,7 @@ class GatewayHost:
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # it must not be found any more
+                return  # clients must no longer find it
             if self._listener.is_found():
                 continue
             try:

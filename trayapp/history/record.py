@@ -53,7 +53,9 @@ class RowMaker:
         self._with_texts = with_texts
         self._name = cache(_name)
         self._kept: dict[str, str] = {}  # by JSON text
-        self._density: dict[tuple[str, str], float] = {}  # tokens a character: counting takes longer than all the rest
+        self._density: dict[
+            tuple[str, str], float
+        ] = {}  # tokens per character: counting takes longer than all the rest
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets."""

@@ -99,7 +99,7 @@ class Recorder:
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
-        self.batches = 0  # that were written
+        self.batches = 0  # written so far
         self.today: DailyCount | None = None  # None: not counted yet
         self.problem: Problem | None = None
 

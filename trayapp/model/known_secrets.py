@@ -21,7 +21,6 @@ SHORTEST = 8  # characters; shorter values would match words of any text,
 SHORTEST_MIXED = 6  # except values with both letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
 MOST = 1_000  # values of each kind; beyond that the oldest is forgotten, such as a token renewed long ago
-BASE64_GROUP = 3  # bytes in four letters: text encoded after other bytes has one of three forms
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}
 _HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))

@@ -173,7 +173,7 @@ class Snapshot:
     gateway: GatewayStatus
     servers: tuple[ServerStatus, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
-    asks: tuple[AskStatus, ...] = ()  # pending requests for the user's permission, oldest first
+    asks: tuple[AskStatus, ...] = ()  # open requests for the user's permission, oldest first
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of `status --json`."""

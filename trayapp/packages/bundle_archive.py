@@ -181,7 +181,7 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> Non
 
 def _is_signed(file: BufferedReader) -> bool:
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line may end behind it
+    file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow
     return file.read().rstrip().endswith(SIGNATURE_END)
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows: no console window
 LIMIT_S = 300.0  # a large package over a slow line
-REASON_LARGEST = 300  # characters of what a tool said
+REASON_LARGEST = 300  # characters of a tool's output
 
 
 class ToolError(MultiMcpError):

@@ -32,7 +32,7 @@ class ActionResult:
 
     title: str
     hint: str = ""
-    changed: bool = True  # False: pages look as before
+    changed: bool = True  # False: the page does not change
     wrong: bool = False
     text: str = ""
     url: str = ""
@@ -83,7 +83,7 @@ def _value_of(text: str) -> Any:
         value = loads(text.encode())
     except JsonError:
         return text
-    return text if isinstance(value, str) else value  # quotes that somebody typed stay
+    return text if isinstance(value, str) else value  # keep quotes that the user typed
 
 
 Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]

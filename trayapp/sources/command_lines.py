@@ -49,7 +49,7 @@ _INSTALLERS = re.compile(
 )
 
 
-# What a package does instead of serving, by the word behind its name.
+# Words after a package's name with which it does something other than serve.
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help",
@@ -211,7 +211,7 @@ def _words(line: str) -> list[str]:
         raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
     words = words[: words.index("#")] if "#" in words else words
     if left_out := next((word for word in words if _LEFT_OUT.search(word)), ""):
-        raise UnclearSourceError(f"This is a pattern for a line, with {left_out}", "Paste the line with every word")
+        raise UnclearSourceError(f"This line is a pattern: it contains {left_out}", "Paste the line with every word")
     if not words:
         raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
     return words
@@ -362,7 +362,6 @@ _VALUED = frozenset((
     "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
     "--agent", "--include-tools", "--exclude-tools",
 ))  # fmt: skip
-_MANY = frozenset((*_ENV, *_HEADER))  # take all words up to the next option: `-e A=1 B=2`
 
 
 class _AddOptions:

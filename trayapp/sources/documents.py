@@ -1,4 +1,4 @@
-"""Reads servers from configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
+"""Read servers from configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOLDERS = {
     "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
-# Of a client that is not known.
+# The same for unknown clients.
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))

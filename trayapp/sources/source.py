@@ -145,8 +145,8 @@ class Source:
     left_out: tuple[str, ...] = ()
     description: str = ""
     more: Mapping[str, str] = field(default_factory=dict)
-    tools: tuple[Mapping[str, Any], ...] = ()  # those that its author names
-    more_tools: bool = False  # it has others, too
+    tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
+    more_tools: bool = False  # True if the author's list is incomplete
 
 
 def with_passed(entry: Entry) -> Entry:

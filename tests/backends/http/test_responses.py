@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, kind_of, messages_in, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, kind_of, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
@@ -100,22 +100,6 @@ def test_a_json_response_that_breaks_off_is_an_error() -> None:
     given = find_answer(b'{"jsonrpc":"2.0","id":7,"result":{', 7, "It")
     assert given is not None
     assert given["error"]["message"] == "It is not valid JSON, or nested too deep"
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        (dumps([answer(7), OTHER, 5, answer("a", result=None)]), [answer(7), OTHER, answer("a", error=NO_RESULT)]),
-        (b'{"jsonrpc":"2.0","id":7,"result":{"a', [(7, "It is not valid JSON, or nested too deep")]),
-        (b'{"jsonrpc":"2.0","id":7}', [(7, "It holds neither a result nor an error")]),
-        (b'{"jsonrpc":"2.0","id":7,"method":"ping"', []),
-        (b"hello", []),
-        (b'"hello"', []),
-    ],
-)
-def test_what_can_be_told_of_an_event_that_is_no_message(said: bytes, meant: list[Any]) -> None:
-    errors = [m if isinstance(m, dict) else answer(m[0], error={"code": -32603, "message": m[1]}) for m in meant]
-    assert messages_in(said, "It") == errors
 
 
 # -- line ends of event streams, whatever way the bytes are cut --

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trayapp.config.problems import UnparsableError
-from trayapp.config.read.text import MAX_BYTES, decode, read_jsonc
+from trayapp.config.read.text import MAX_BYTES, decode, without_comments
 
 READ: list[tuple[str, Any]] = [
     ('// c\n{"mcpServers":{"a":{"command":"x"},},}', {"mcpServers": {"a": {"command": "x"}}}),  # config-15
@@ -27,33 +27,15 @@ READ: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
+def value_of(text: str) -> Any:
+    """Read a JSON text with comments. An empty text is None."""
+    plain = without_comments(text.removeprefix("\ufeff"))
+    return json.loads(plain) if plain.strip() else None
+
+
 @pytest.mark.parametrize(("text", "value"), READ)
-def test_json_is_read_as_people_write_it(text: str, value: Any) -> None:
-    assert read_jsonc(text) == value
-
-
-WRONG = [
-    ('{\n  "a": }\n', 2),
-    ('{"a": 1 "b": 2}', 1),
-    ('{"a": "open\n}', 1),
-    ("// c\n/* two\nlines */ {: 1}", 3),
-    ("{'a': 1}", 1),
-    ('{"a": 1}}', 1),
-]
-
-
-@pytest.mark.parametrize(("text", "line"), WRONG)
-def test_what_is_no_json_says_where(text: str, line: int) -> None:
-    with pytest.raises(UnparsableError) as caught:
-        read_jsonc(text, ".mcp.json")
-    assert (caught.value.problem.line, caught.value.problem.file) == (line, ".mcp.json")
-    assert caught.value.problem.column > 0
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, " " * (MAX_BYTES + 1), '"' + '\\"' * 1_000_000])
-def test_hostile_json_is_refused(text: str) -> None:
-    with pytest.raises(UnparsableError):
-        read_jsonc(text)
+def test_comments_and_trailing_commas_are_removed_outside_strings(text: str, value: Any) -> None:
+    assert value_of(text) == value
 
 
 values = st.recursive(
@@ -66,16 +48,14 @@ values = st.recursive(
 @given(values, st.booleans())
 def test_plain_json_is_read_as_json(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=1)
-    assert read_jsonc(text) == value
-    assert read_jsonc(f"// c\n/* , */ {text} // }}") == value
+    assert value_of(text) == value
+    assert value_of(f"// c\n/* , */ {text} // }}") == value
 
 
 @given(st.one_of(st.text(), st.text(alphabet='{}[],:"\\/* \n1a')))
-def test_any_text_is_a_value_or_unparsable(text: str) -> None:
-    try:
-        read_jsonc(text)
-    except UnparsableError:
-        return
+def test_lines_and_columns_stay_where_they_are(text: str) -> None:
+    plain = without_comments(text)
+    assert [len(line) for line in plain.split("\n")] == [len(line) for line in text.split("\n")]
 
 
 def test_bytes_that_are_no_text_say_where() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx2
 
-from trayapp.wire.framing import TAIL_BYTES, begins_answer, find_outer_id
 from trayapp.wire.jsonio import JsonError, loads
 from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, is_request_id, mended, own_id
 
@@ -71,20 +70,6 @@ def words(server: str, kind: ResponseKind, status: int, content_type: str = "") 
     said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
     told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
     return f"{server} {kind} ({told})"
-
-
-def messages_in(data: bytes, words: str) -> list[dict[str, Any]]:
-    """Return the messages in an event that is not one valid message: a batch (MCP 2025-03-26) or a malformed answer.
-
-    Answers are repaired if possible; a truncated answer becomes an error. `words` names the event in error texts.
-    """
-    try:
-        said = loads(data)
-    except JsonError:
-        id_json = find_outer_id(data, data[-TAIL_BYTES:]) if begins_answer(data[:TAIL_BYTES]) else None
-        return [] if id_json is None else [_error(loads(id_json), f"{words} is not valid JSON, or nested too deep")]
-    parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
-    return [_readable(part, words) for part in parts]
 
 
 def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:

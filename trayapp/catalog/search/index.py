@@ -93,11 +93,6 @@ class SearchIndex:
         """Return the servers that are indexed, completely or in part."""
         return frozenset(self._numbers)
 
-    def set_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> None:
-        """Use other synonyms from now on, and index the servers again whose tools get other words from them."""
-        for server in self.take_synonyms(synonyms):
-            self.update(server, [self._entries[number] for number in self._numbers[server]])
-
     def take_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
         """Use other synonyms without indexing. Return the servers to update."""
         before, self._synonyms = self._synonyms, dict(synonyms)

@@ -20,7 +20,9 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
     r"|json[c5l]?|ya?ml|toml|csv|env)",
     re.IGNORECASE,
 )
-_PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))  # their first word that is no option is no file
+_PACKAGE_RUNNERS = frozenset(
+    ("npx", "bunx", "pnpx", "uvx", "pipx")
+)  # their first argument that is not an option is a package
 
 
 def path_exists(path: str) -> bool:

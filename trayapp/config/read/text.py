@@ -1,10 +1,9 @@
-"""Decoding of files, and parsing of JSON with comments and trailing commas."""
+"""Decoding of files, and removal of comments and trailing commas from JSON."""
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import Problem
@@ -61,24 +60,6 @@ def too_large(file: str) -> UnparsableError:
     """Return the error for a file over MAX_BYTES."""
     limit = f"{MAX_BYTES // 1_000_000} MB"
     return UnparsableError(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
-
-
-def read_jsonc(text: str, file: str = "JSON") -> Any:
-    """Return the value of a JSON text with `//` and `/* */` comments and trailing commas. An empty text is None.
-
-    Raise UnparsableError with line and column, also for a text over MAX_BYTES or nested too deeply for the parser.
-    """
-    if len(text) > MAX_BYTES:
-        raise too_large(file)
-    plain = without_comments(text.removeprefix(BOM))
-    if not plain.strip():
-        return None
-    try:
-        return json.loads(plain)
-    except json.JSONDecodeError as error:
-        raise UnparsableError(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
-    except (RecursionError, ValueError):
-        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
 
 
 def without_comments(text: str) -> str:

@@ -205,7 +205,7 @@ class Control:
                     outcome = {**await work(connection), "error": None}
             except MultiMcpError as error:
                 outcome = {**nothing, "error": error_json(error)}
-            except Exception as error:  # the boundary between one server and the others
+            except Exception as error:  # the boundary: one server's failure must not affect the others
                 log.exception("Unexpected error in %s", connection.name)
                 unknown = ServerError(connection.name, f"Cannot use {connection.name}: {type(error).__name__}")
                 outcome = {**nothing, "error": error_json(unknown)}

@@ -111,7 +111,7 @@ class Listings:
         return early[1] if early and server and early[0] == self._launch_hash(server) else NO_TRAITS
 
     def note_traits(self, name: str, traits: ServerTraits) -> None:
-        """Keep the traits found out about the server."""
+        """Store the traits learned about the server."""
         entry, server = self._find_entry(name), self._config().servers.get(name)
         if traits == self.traits(name) or server is None:
             return

@@ -10,7 +10,7 @@ from trayapp.gateway.services import Services
 
 # On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after
 # the start for servers that are being discovered, but no longer.
-FIRST_LIST_GRACE_S = 0.5  # with the start before it, and HTTP to load, within a second
+FIRST_LIST_GRACE_S = 0.5  # less than a second together with the start and the loading of HTTP
 
 
 class AskedServers(Protocol):

@@ -48,7 +48,7 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # most tools answer, or ask, within that; a slower one costs a new session a process of its own
+PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
 
 

@@ -425,7 +425,7 @@ def doubled(server: Offered) -> str:
 
 
 def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
-    """Name a group of servers in a long list by its first and last server."""
+    """Return the label of a group of servers in a long list: its first and last server."""
     return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
 
 
