@@ -79,7 +79,7 @@ def strangers_secrets() -> Iterator[None]:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A fresh, empty MULTI_MCP_HOME with a short path, set for child processes too; removed at the end."""
+    """Yield a fresh, empty MULTI_MCP_HOME with a short path, set for child processes too; removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="mm-", dir=SHORT_TMP))
     monkeypatch.setenv("MULTI_MCP_HOME", str(folder))
     yield folder
@@ -97,7 +97,7 @@ def end_gateways_of(home: Path) -> None:
 
 
 def is_gateway_of(process: psutil.Process, home: Path) -> bool:
-    """Whether the process is a detached gateway of that home."""
+    """Return True if the process is a detached gateway of that home."""
     with suppress(psutil.Error):
         return "--linger" in process.cmdline() and process.environ().get("MULTI_MCP_HOME") == str(home)
     return False
@@ -105,7 +105,7 @@ def is_gateway_of(process: psutil.Process, home: Path) -> bool:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """The address of a running session bus, and nothing on it (Linux)."""
+    """Yield the address of a running session bus, and nothing on it (Linux)."""
     from tests.tray.bus import session_bus
 
     with session_bus() as (made, _):
@@ -114,7 +114,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def panel(address: str) -> Iterator[Panel]:
-    """A panel on that bus."""
+    """Yield a panel on that bus."""
     from tests.tray.running import Panel
 
     made = Panel(address)

@@ -19,7 +19,7 @@ def stretched(limit_s: float) -> float:
 
 
 def _wanted() -> float:
-    """How many processes want a processor: over the last minute, or at this moment."""
+    """Return how many processes want a processor: over the last minute, or at this moment."""
     if not hasattr(os, "getloadavg"):  # Windows
         return 0.0
     return max(os.getloadavg()[0], _running())

@@ -49,7 +49,7 @@ SHOWS = {
 
 
 def mark_of(what: str) -> str:
-    """The checksum of the files that a picture shows."""
+    """Return the checksum of the files that a picture shows."""
     before, _, rest = what.partition("{")
     names, _, after = rest.partition("}")
     places = [ROOT / f"{before}{name}{after}" for name in names.split(",")] if rest else [ROOT / what]
@@ -62,7 +62,7 @@ def mark_of(what: str) -> str:
 
 
 def program_of(file: Path) -> str:
-    """A module without its comments, docstrings and imports: those are in no picture."""
+    """Return a module without its comments, docstrings and imports: those are in no picture."""
     lines = file.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -74,7 +74,7 @@ def program_of(file: Path) -> str:
 
 
 def stale() -> list[str]:
-    """The pictures that are missing, or older than what they show."""
+    """Return the pictures that are missing, or older than what they show."""
     made = json.loads(NOTE.read_text(encoding="utf-8")) if NOTE.exists() else {}
     return [name for name, what in SHOWS.items() if not (PICTURES / name).exists() or made.get(name) != mark_of(what)]
 

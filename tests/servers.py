@@ -62,12 +62,12 @@ def npm(package: str) -> list[str]:
 
 
 def pypi(program: str) -> list[str]:
-    """A program of the PyPI servers."""
+    """Return a program of the PyPI servers."""
     return [str(require_file(script(PYPI_SERVERS, program), REMEDY))]
 
 
 def pypi_sdk1(program: str) -> list[str]:
-    """A program of the PyPI servers that need version 1 of the Python SDK."""
+    """Return a program of the PyPI servers that need version 1 of the Python SDK."""
     return [str(require_file(script(OLD_PYPI_SERVERS, program), REMEDY))]
 
 

@@ -13,7 +13,8 @@ ALL_KINDS = {"Exception", "BaseException"}
 
 
 def broad_catches(source: str) -> Iterator[tuple[int, str]]:
-    """Where the source catches everything without raising it again: the line, and what is missing there, "" if nothing.
+    """Yield where the source catches everything without raising it again: the line, and what is missing there, "" if
+    nothing.
 
     A boundary is named in the docstring of the function around it, or in a comment at the `except`.
     """
@@ -39,7 +40,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_told(handler: ast.ExceptHandler) -> bool:
-    """Whether it goes into the log, or whoever asked gets the exception itself."""
+    """Return True if it goes into the log, or whoever asked gets the exception itself."""
     said = "\n".join(ast.unparse(line) for line in handler.body)
     carried = f"({handler.name})" in said and ("raise " in said or "set_exception(" in said)
     return "log." in said or carried

@@ -158,8 +158,8 @@ class Import(NamedTuple):
 
 
 def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Every import in the source, `from a import b` as `a.b`; TYPE_CHECKING blocks and modules named in strings count
-    as lazy.
+    """Yield every import in the source, `from a import b` as `a.b`; TYPE_CHECKING blocks and modules named in strings
+    count as lazy.
     """
     tree = ast.parse(source)
     functions = [
@@ -183,7 +183,7 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
 
 
 def absolute_base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
-    """The module named after `from`, relative ones resolved."""
+    """Return the module named after `from`, relative ones resolved."""
     if not node.level:
         return node.module or ""
     parts = [PACKAGE, *module.split(".")] if module else [PACKAGE]
@@ -226,7 +226,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def scan(package: Path) -> list[Import]:
-    """All imports of all modules below the package's folder."""
+    """Return all imports of all modules below the package's folder."""
     found: list[Import] = []
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
@@ -237,7 +237,7 @@ def scan(package: Path) -> list[Import]:
 
 
 def within(module: str, places: set[str]) -> bool:
-    """Whether the module is one of the places or lies below one."""
+    """Return True if the module is one of the places or lies below one."""
     return any(module == place or module.startswith(f"{place}.") for place in places)
 
 
@@ -258,7 +258,7 @@ def wrong(item: Import) -> str:
 
 
 def room_allowed(item: Import, target: str) -> bool:
-    """Whether the direction of an import inside trayapp is a listed one; `target` is its name below trayapp."""
+    """Return True if the direction of an import inside trayapp is a listed one; `target` is its name below trayapp."""
     source_room, target_room = room_of(item.module), room_of(target)
     if target_room not in ROOMS or target_room == source_room:
         return True
@@ -268,7 +268,7 @@ def room_allowed(item: Import, target: str) -> bool:
 
 @pytest.fixture(scope="module")
 def program() -> list[Import]:
-    """All imports of the program. Each worker collects this module, only one of them runs it."""
+    """Return all imports of the program. Each worker collects this module, only one of them runs it."""
     return scan(ROOT / PACKAGE)
 
 

@@ -14,14 +14,14 @@ TESTS = Path(__file__).resolve().parent
 
 
 def marks_in(source: str) -> Iterator[ast.Call]:
-    """Every `pytest.mark.requirement(...)` in the source: decorators, `pytestmark`, marks of a parameter."""
+    """Yield every `pytest.mark.requirement(...)` in the source: decorators, `pytestmark`, marks of a parameter."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
             yield node
 
 
 def ids_in(mark: ast.Call) -> list[str]:
-    """The ids of a mark; raises ValueError for one that is not a plain string, since it cannot be read here."""
+    """Return the ids of a mark; raises ValueError for one that is not a plain string, since it cannot be read here."""
     ids = [ast.literal_eval(argument) for argument in mark.args]
     if not ids or not all(isinstance(name, str) for name in ids):
         raise ValueError(f"line {mark.lineno}: a requirement mark wants ids")

@@ -11,7 +11,7 @@ import pytest
 
 
 def require(tool: str) -> str:
-    """The path of a program on PATH; without it the test is skipped with the reason, or on CI failed."""
+    """Return the path of a program on PATH; without it the test is skipped with the reason, or on CI failed."""
     found = shutil.which(tool)
     if found is None:
         missing(f"{tool} is not installed")
@@ -19,7 +19,7 @@ def require(tool: str) -> str:
 
 
 def require_file(path: Path, remedy: str) -> Path:
-    """The path itself if it exists; else as `require`, with what would bring it."""
+    """Return the path itself if it exists; else as `require`, with what would bring it."""
     if not path.exists():
         missing(f"{path.name} is not there: {remedy}")
     return path

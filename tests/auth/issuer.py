@@ -192,7 +192,7 @@ class Issuer:
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
     def app(self) -> Starlette:
-        """The SDK's routes over this provider."""
+        """Return the SDK's routes over this provider."""
         options = ClientRegistrationOptions(enabled=True, valid_scopes=None)
         routes = create_auth_routes(self, AnyHttpUrl(self.url), None, options, RevocationOptions(enabled=True))
         return Starlette(routes=list(routes))
@@ -209,7 +209,7 @@ class Issuer:
             await self._app(scope, _again(body), send if self.expires_in is None else self._with_lifetime(send))
 
     def _with_lifetime(self, send: Send) -> Send:
-        """Tokens that end when `expires_in` says."""
+        """Return the tokens that end when `expires_in` says."""
         start: list[Any] = []
 
         async def sent(message: Any) -> None:
@@ -338,7 +338,7 @@ class Guarded(HttpServer):
     redirect_to: str | None = None
 
     def tokens(self) -> list[str]:
-        """The Authorization values that came, in order."""
+        """Return the Authorization values that came, in order."""
         return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
 
     def refuse(self, seen: SupervisorView) -> Response | None:
@@ -389,14 +389,14 @@ class SelfIssuing(Guarded):
 
 
 async def browse(url: str) -> str:
-    """What a browser does with the address: it follows everything, and this is the page that it ends at."""
+    """Return what a browser does with the address: it follows everything, and this is the page that it ends at."""
     async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
         return (await browser.get(url)).text
 
 
 @asynccontextmanager
 async def guarded(**switches: Any) -> AsyncIterator[Guarded]:
-    """An issuer and a server that it guards, both running."""
+    """Yield an issuer and a server that it guards, both running."""
     issuer = switches.pop("issuer", None) or Issuer()
     made = Guarded(issuer=issuer, **switches)
     async with issuer.running(), made.running():

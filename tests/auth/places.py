@@ -116,11 +116,11 @@ class Desk:
         self._end(self.processes.pop())
 
     def lock(self) -> None:
-        """As the user does in another program."""
+        """Do as the user does in another program."""
         self._run("secretstorage.Collection(bus).lock()")
 
     def unlock(self, password: str = PASSWORD) -> None:
-        """As the user does in another program."""
+        """Do as the user does in another program."""
         self._run(f"""
 from secretstorage.util import DBusAddressWrapper, format_secret, open_session
 service = DBusAddressWrapper("/org/freedesktop/secrets", "{UNLOCKS}", bus)
@@ -164,7 +164,7 @@ bus.close()
 
 @contextmanager
 def desk(*, keyring: bool = True) -> Iterator[Desk]:
-    """A session of its own; its keyring, if it has one, is unlocked."""
+    """Yield a session of its own; its keyring, if it has one, is unlocked."""
     require("dbus-daemon")
     folder = Path(tempfile.mkdtemp(prefix="mm-kr-", dir="/tmp"))
     made = Desk(folder)

@@ -34,13 +34,13 @@ class AnyRedirect(OAuthClientInformationFull):
 
 
 async def where_it_ends(url: str) -> str:
-    """The address that the service sends a browser to, without going there."""
+    """Return the address that the service sends a browser to, without going there."""
     async with httpx2.AsyncClient() as browser:
         return str((await browser.get(url)).headers["location"])
 
 
 async def token(made: Person, server: Guarded) -> str | None:
-    """The Authorization for a request to the server now."""
+    """Return the Authorization for a request to the server now."""
     return await made.accounts.of(server.url()).authorization(server.url())
 
 

@@ -49,7 +49,7 @@ ADDRESSES = st.builds(lambda *parts: parts[0] + "://" + "".join(parts[1:]), SCHE
 
 
 def goes_to(address: str) -> tuple[str, str, int | None] | None:
-    """Where the HTTP library really sends a request for that address."""
+    """Return where the HTTP library really sends a request for that address."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
         return url.scheme, url.host.rstrip("."), url.port or DEFAULT_PORTS[url.scheme]
@@ -123,7 +123,7 @@ STEPS = st.lists(
 
 
 def token_of(url: str) -> str:
-    """Each address's token says where it belongs."""
+    """Return a token that names its address."""
     return f"for {url}"
 
 
@@ -161,7 +161,7 @@ class Life:
         await self.request()
 
     async def request(self) -> None:
-        """As a connection does: to the address, and on to where that redirects."""
+        """Do as a connection does: to the address, and on to where that redirects."""
         signed = RequestSigner(self.accounts.of(self.address), "web", HttpRefusal(), whole_origin=False)
         request = httpx2.Request("POST", self.address, json={})
         await signed.send(request, self._answer)

@@ -35,7 +35,7 @@ async def visit(callback: Callback, query: str, **headers: str) -> httpx2.Respon
 
 
 async def raw(callback: Callback, data: bytes) -> bytes:
-    """What a peer gets that sends just these bytes."""
+    """Return what a peer gets that sends just these bytes."""
     port = int(callback.redirect_uri.split(":")[2].split("/")[0])
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         await stream.send(data)

@@ -20,7 +20,7 @@ LIFETIME_S = 3600
 
 
 async def all_of(made: Person, url: str) -> set[str | None]:
-    """What that many requests get that come at once."""
+    """Return what that many requests get that come at once."""
     got: set[str | None] = set()
 
     async def ask() -> None:

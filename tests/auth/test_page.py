@@ -53,7 +53,7 @@ def test_a_reason_without_end_is_cut() -> None:
 
 
 def look(address: str, scheme: str) -> Image.Image:
-    """A picture of where that address leads, in real Chromium."""
+    """Return a picture of where that address leads, in real Chromium."""
     browser = require("chromium")
     folder = Path(tempfile.mkdtemp(prefix="mm-web-"))
     quiet = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -74,7 +74,7 @@ def look(address: str, scheme: str) -> Image.Image:
 
 
 def colors(picture: Image.Image) -> list[tuple[int, int, int]]:
-    """All that occur."""
+    """Return all colors that occur."""
     found = picture.getcolors(1 << 20) or []
     return [color for _, color in found if isinstance(color, tuple) and len(color) == 3]
 
@@ -84,7 +84,7 @@ def brightness(color: tuple[int, int, int]) -> float:
 
 
 def hues(picture: Image.Image) -> set[str]:
-    """Which of the marks' colors stand out in the upper part, where the mark is."""
+    """Return which of the marks' colors stand out in the upper part, where the mark is."""
     part = picture.crop((300, 0, 500, 330))
     found = set()
     for red, green, blue in colors(part):

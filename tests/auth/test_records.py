@@ -31,7 +31,7 @@ def session() -> Iterator[Desk]:
 
 @pytest.fixture(params=PLACES)
 def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
-    """Each place in turn, empty."""
+    """Yield each place in turn, empty."""
     place: str = request.param
     with ExitStack() as stack:
         if "keyring" in place:
@@ -280,7 +280,7 @@ if "again" in sys.argv:
 
 
 def ask(made: Desk, *words: str, **more: str) -> str:
-    """What a new process of that session sees: whether it would be asked, and what the entry says."""
+    """Return what a new process of that session sees: whether it would be asked, and what the entry says."""
     environ = {**made.environ, **more}
     argv = [sys.executable, "-c", ASK, *words]
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)

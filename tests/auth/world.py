@@ -46,7 +46,7 @@ class Person:
         return self.accounts.sign_in(Target("web", url, **more))  # type: ignore[arg-type]
 
     async def sign_in(self, url: str, **more: object) -> SignIn:
-        """The whole of it, with a browser. Raises SignInError."""
+        """Return the whole of it, with a browser. Raises SignInError."""
         begun = self.start(url, **more)
         address = await begun.shown()
         self.opened += 1
@@ -55,13 +55,13 @@ class Person:
         return begun
 
     def kept(self) -> str:
-        """All that the keyring holds."""
+        """Return all that the keyring holds."""
         return "\n".join(self.entries.texts.values())
 
 
 @asynccontextmanager
 async def person(entries: MemoryEntries | None = None, limit_s: float = 50) -> AsyncIterator[Person]:
-    """One whose gateway ends with the test; `entries` is the keyring."""
+    """Yield one whose gateway ends with the test; `entries` is the keyring."""
     async with anyio.create_task_group() as tasks:
         made = Person(tasks, entries=entries or MemoryEntries())
         try:

@@ -16,7 +16,7 @@ DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {}}
 
 
 def unsupported(*versions: str) -> RpcError:
-    """The refusal of a server that speaks these."""
+    """Return the refusal of a server that speaks these."""
     data = {"supported": list(versions), "requested": MODERN}
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 

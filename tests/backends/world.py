@@ -53,7 +53,7 @@ class Ear:
         raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
 
     def known(self, name: str) -> bool:
-        """Whether that server's lists were read."""
+        """Return True if that server's lists were read."""
         return any(server == name for server, _ in self.offers)
 
     def _crash(self, connection: Connection, event: str) -> None:
@@ -93,7 +93,7 @@ class Bench:
         self.pool.apply(plan(old, new), new)
 
     def state(self, name: str) -> State:
-        """Of that server."""
+        """Return the state of that server."""
         return self.pool.find(name).state
 
     async def states(self, name: str, state: State) -> None:
@@ -111,13 +111,13 @@ class Bench:
 
 
 def server(name: str, **more: Any) -> ServerConfig:
-    """An entry whose program exists."""
+    """Return an entry whose program exists."""
     return ServerConfig(name, command=sys.executable, **more)
 
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
-    """A pool that ends with the test, cleanly: whatever crashed would show."""
+    """Yield a pool that ends with the test, cleanly: whatever crashed would show."""
     async with anyio.create_task_group() as tasks:
         made = Bench(tasks)
         try:
@@ -137,7 +137,9 @@ async def real_connection(
     confinements: Confinements | None = None,
     **more: Any,
 ) -> AsyncIterator[tuple[Connection, Ear]]:
-    """A Connection that starts real processes, by the machine's clock; closed at the end. `more`: other settings."""
+    """Yield a Connection that starts real processes, by the machine's clock; closed at the end. `more`: other
+    settings.
+    """
     ear, kept = Ear(), bytearray() if stderr is None else stderr
     async with anyio.create_task_group() as tasks:
         context = BackendContext(

@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def measure(run: Run, names: Sequence[str], setup: Setup, out: Path) -> int:
-    """Each part in turn, what is measured so far written after each; 1 when one broke."""
+    """Return each part in turn, what is measured so far written after each; 1 when one broke."""
     broken = False
     for name in names:
         chapter = Chapter(name, PARTS[name].title)
@@ -77,7 +77,7 @@ def publish(run: Run, out: Path) -> None:
 
 
 def summarize(out: Path) -> int:
-    """The summary of the last run; 1 without one."""
+    """Return the summary of the last run; 1 without one."""
     from tests.benchmarks import report
 
     try:

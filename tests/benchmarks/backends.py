@@ -88,7 +88,7 @@ class Backend:
         return {"command": list(self.argv)} if url is None else {"url": url, "type": self.kind.carrier}
 
     def noticed(self, what: str) -> list[Any]:
-        """The values of all such notes, in order."""
+        """Return the values of all such notes, in order."""
         lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
         return [note["value"] for note in map(json.loads, lines) if note["what"] == what]
 
@@ -124,7 +124,7 @@ class Backend:
 
 @contextmanager
 def running(backends: Sequence[Backend]) -> Iterator[Sequence[Backend]]:
-    """All of them, until the end of the block."""
+    """Yield all of them, until the end of the block."""
     try:
         for backend in backends:
             backend.start()
@@ -135,5 +135,5 @@ def running(backends: Sequence[Backend]) -> Iterator[Sequence[Backend]]:
 
 
 def one_of_each(folder: Path, kinds: Sequence[Kind] = KINDS, prefix: str = "", hangs: bool = False) -> list[Backend]:
-    """A server of each kind; not started."""
+    """Return a server of each kind; not started."""
     return [Backend(f"{prefix}{kind.carrier}-{kind.version}", kind, folder, hangs) for kind in kinds]

@@ -65,7 +65,7 @@ async def progress(pair: Pair) -> SupervisorView:
 
 
 async def cancel(pair: Pair) -> SupervisorView:
-    """A client's notifications/cancelled reaches the call at the server, and no answer comes."""
+    """Return a client's notifications/cancelled reaches the call at the server, and no answer comes."""
     mine = key()
     waiting = pair.client.ask("tools/call", pair.params(pair.calling("hold", {"key": mine})), mine)
     await pair.noticed("held", mine)
@@ -79,21 +79,21 @@ async def cancel(pair: Pair) -> SupervisorView:
 
 
 async def elicitation(pair: Pair) -> SupervisorView:
-    """A server's question to the person."""
+    """Return a server's question to the person."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     reply = {"action": "accept", "content": {"a": "b"}}
     return await _asked(pair, "elicitation/create", {"message": "who?", "requestedSchema": schema}, reply)
 
 
 async def sampling(pair: Pair) -> SupervisorView:
-    """A server's question to the model."""
+    """Return a server's question to the model."""
     said = {"role": "user", "content": {"type": "text", "text": "hello"}}
     reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
     return await _asked(pair, "sampling/createMessage", {"messages": [said], "maxTokens": 3}, reply)
 
 
 async def roots(pair: Pair) -> SupervisorView:
-    """A server's question for the client's folders."""
+    """Return a server's question for the client's folders."""
     return await _asked(pair, "roots/list", None, {"roots": [{"uri": "file:///mine", "name": "mine"}]})
 
 
@@ -151,7 +151,7 @@ async def killed(pair: Pair) -> SupervisorView:
 
 
 def error_of(answer: Message) -> str:
-    """What an answer complains of; empty when it does not."""
+    """Return what an answer complains of; empty when it does not."""
     if "error" in answer:
         return str(answer["error"].get("message", ""))
     result = answer.get("result", {})
@@ -178,7 +178,7 @@ async def client_killed(pair: Pair) -> SupervisorView:
 
 @contextmanager
 def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A client in a process of its own that holds one call; killed at the end at the latest."""
+    """Yield a client in a process of its own that holds one call; killed at the end at the latest."""
     argv = [sys.executable, "-m", "tests.benchmarks.doomed", door.as_json(), tool, key]
     process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL)
     try:
@@ -216,7 +216,7 @@ async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits
 
 
 async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend, limits: Limits) -> Row:
-    """One behaviour of one pair: the boundary at which whatever fails becomes a red row."""
+    """Return one behaviour of one pair: the boundary at which whatever fails becomes a red row."""
     began = time.perf_counter()
     try:
         await anyio.to_thread.run_sync(backend.start)  # the row before may have left it dead
@@ -245,7 +245,9 @@ def in_short(error: BaseException, after_s: float) -> str:
 async def of_kind(
     stage: Stage, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits = LIMITS
 ) -> list[Row]:
-    """Every behaviour of clients of one kind, but that beside a server that hangs. Direct clients speak as it does."""
+    """Return every behaviour of clients of one kind, but that beside a server that hangs. Direct clients speak as it
+    does.
+    """
     fitting = [one for one in backends if stage.gathers or len(stage.servers) == 1 or one.kind == kind]
     found = [
         await look(stage.name, name, place, kind, one, limits)
@@ -311,7 +313,7 @@ async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIM
 
 
 async def rows_of(stage: Stage) -> list[Row]:
-    """Every row of one way but those beside servers that hang."""
+    """Return every row of one way but those beside servers that hang."""
     found: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         backends = one_of_each(Path(folder), stage.servers)
@@ -322,14 +324,14 @@ async def rows_of(stage: Stage) -> list[Row]:
 
 
 async def hung_rows_of(stage: Stage) -> list[Row]:
-    """The rows of one way beside servers that hang, which are told by how soon something comes."""
+    """Return the rows of one way beside servers that hang, which are told by how soon something comes."""
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         return [row for kind in stage.clients for row in await hung_rows(stage, kind, Path(folder))]
 
 
 async def rows(stages: Sequence[Stage], others: Sequence[Stage] = ()) -> list[Row]:
-    """Every row of each way. Of `others`, which take minutes because they let a client wait, AT_ONCE run together where
-    only what comes counts, and not how soon.
+    """Return every row of each way. Of `others`, which take minutes because they let a client wait, AT_ONCE run
+    together where only what comes counts, and not how soon.
     """
     found = [row for stage in stages for row in (*await rows_of(stage), *await hung_rows_of(stage))]
     of_others: dict[str, list[Row]] = {}

@@ -77,7 +77,7 @@ def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
 
 @contextmanager
 def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
-    """A client a way, warmed up; every process ends with the block."""
+    """Yield a client a way, warmed up; every process ends with the block."""
     with ExitStack() as stack:
         clients = {way.name: stack.enter_context(way.connect()) for way in ways}
         for way in ways:

@@ -30,7 +30,7 @@ STATES = ["open", "closed", "archived", "draft", "all"]
 
 
 def shares(tools: int = TOOLS, servers: int = SERVERS) -> list[int]:
-    """How many tools each server has: few have many, most have some, none has none, `tools` in all."""
+    """Return how many tools each server has: few have many, most have some, none has none, `tools` in all."""
     weights = [1 / (place + 4) for place in range(servers)]
     counts = [1 + int((tools - servers) * weight / sum(weights)) for weight in weights]
     counts[0] += tools - sum(counts)
@@ -38,7 +38,7 @@ def shares(tools: int = TOOLS, servers: int = SERVERS) -> list[int]:
 
 
 def tool(server: str, number: int) -> dict[str, Any]:
-    """One definition, of the size that real ones have: about 1 KB."""
+    """Return one definition, of the size that real ones have: about 1 KB."""
     verb, thing = VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     words = thing.replace("_", " ")
     return {
@@ -66,14 +66,14 @@ def tool(server: str, number: int) -> dict[str, Any]:
 
 
 def offers() -> Iterator[tuple[str, Offer]]:
-    """Every server's name and what it offers."""
+    """Yield every server's name and what it offers."""
     for place, count in enumerate(shares()):
         name = f"service-{place:02d}"
         yield name, offer(name, [tool(name, number) for number in range(count)])
 
 
 def servers_yaml(offered: dict[str, Offer]) -> str:
-    """The file with a switch for each tool, which is what the first discovery makes of it."""
+    """Return the file with a switch for each tool, which is what the first discovery makes of it."""
     lines = ["settings: {expose: tools}", "servers:"]
     for name, offer in offered.items():
         lines += [f"  {name}:", f"    command: [program-that-is-never-started, --name, {name}]", "    tools:"]
@@ -98,5 +98,5 @@ def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
 
 
 def offer(name: str, tools: Sequence[Item]) -> Offer:
-    """What a server with these tools offers."""
+    """Return what a server with these tools offers."""
     return Offer(tools=tuple(tools), capabilities={"tools": {}}, server_info={"name": name}, protocol=PROTOCOL)

@@ -33,17 +33,17 @@ class BrokenError(Exception):
 
 
 def request(number: int, method: str, params: Mapping[str, Any]) -> bytes:
-    """One request frame."""
+    """Return one request frame."""
     return orjson.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + b"\n"
 
 
 def echo(number: int, tool: str, size: int) -> bytes:
-    """The frame that asks the null server for `size` characters of text."""
+    """Return the frame that asks the null server for `size` characters of text."""
     return request(number, "tools/call", {"name": tool, "arguments": {"size": size}})
 
 
 def result_of(line: bytes, number: int) -> dict[str, Any]:
-    """The result in an answer frame. Raises BrokenError unless it is a result and answers that request."""
+    """Return the result in an answer frame. Raises BrokenError unless it is a result and answers that request."""
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -55,19 +55,19 @@ def result_of(line: bytes, number: int) -> dict[str, Any]:
 
 
 def verify_echo(line: bytes, number: int, size: int) -> None:
-    """Raises BrokenError unless the frame answers request `number` with text of that size."""
+    """Raise BrokenError unless the frame answers request `number` with text of that size."""
     content = result_of(line, number).get("content")
     if not isinstance(content, list) or [len(part.get("text", "")) for part in content] != [size]:
         raise BrokenError(f"request {number} got something else than {size} characters: {line[:300]!r}")
 
 
 def is_notification(line: bytes) -> bool:
-    """Whether a frame is no answer."""
+    """Return True if a frame is no answer."""
     return b'"method"' in line[:200] and "id" not in orjson.loads(line)
 
 
 def verify_echoes(lines: Sequence[bytes], numbers: range, size: int) -> None:
-    """Raises BrokenError unless the frames answer each of these requests once, in any order."""
+    """Raise BrokenError unless the frames answer each of these requests once, in any order."""
     left = set(numbers)
     for line in lines:
         number = orjson.loads(line).get("id")
@@ -142,12 +142,12 @@ class Conversation(ABC):
             raise BrokenError(f"not an answer to initialize: {result}")
 
     def tools(self) -> list[str]:
-        """The second half, and the names that tools/list gives. Raises BrokenError."""
+        """Return the second half, and the names that tools/list gives. Raises BrokenError."""
         self.tell(READY)
         return self.listed()
 
     def listed(self) -> list[str]:
-        """The names on every page of tools/list. Raises BrokenError."""
+        """Return the names on every page of tools/list. Raises BrokenError."""
         names: list[str] = []
         params: dict[str, Any] = {}
         while True:

@@ -48,7 +48,7 @@ def measure_confined(rounds: int) -> Iterator[Measured]:
 
 
 async def spawned(confine: Confining) -> tuple[float, float]:
-    """Milliseconds from the spawn of a server to its first answer, and of a call."""
+    """Return the milliseconds from the spawn of a server to its first answer, and of a call."""
     with tempfile.TemporaryDirectory() as folder:
         args = ("-I", "-S", str(Path(null_server.__file__)))
         server = ServerConfig("null", command=sys.executable, args=args, cwd=folder, confine=confine)

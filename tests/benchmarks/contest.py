@@ -48,7 +48,9 @@ QUICK = Effort(rounds=3, starts=2, cold=1, box_s=0.15, calls=300, flood=2000)
 
 
 def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
-    """All figures, then who is missing, and why. Raises BrokenError, OSError when the direct way or ours breaks."""
+    """Yield all figures, then who is missing, and why. Raises BrokenError, OSError when the direct way or ours
+    breaks.
+    """
     effort, everyone = QUICK if quick else FULL, entrants()
     with fresh_home() as scratch:
         one, more = trivial(scratch.path / "lists"), ten(scratch.path / "more", data)
@@ -85,7 +87,7 @@ def call_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
 
 
 def latency(label: str, size: int, effort: Effort, one: Standing) -> dict[str, float]:
-    """One round: median and 99th percentile, which of fewer than a hundred calls is the slowest of them."""
+    """Return one round: median and 99th percentile, which of fewer than a hundred calls is the slowest of them."""
     client, tool = one.client()
     pace = one.paces.get(label) or median(client.timed(tool, size, 3))
     seconds = client.timed(tool, size, boxed(effort.box_s, pace, FEW, effort.calls))
@@ -94,7 +96,7 @@ def latency(label: str, size: int, effort: Effort, one: Standing) -> dict[str, f
 
 
 def rate(name: str, in_flight: int, effort: Effort, one: Standing) -> dict[str, float]:
-    """One round of calls a second."""
+    """Return the calls per second of one round."""
     client, tool = one.client()
     pace = one.paces.get(name) or one.paces.get("100 B", FIRST_PACE_S)
     calls = boxed(effort.box_s, pace, max(FEW, in_flight), effort.flood)
@@ -104,7 +106,7 @@ def rate(name: str, in_flight: int, effort: Effort, one: Standing) -> dict[str, 
 
 
 def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
-    """How many calls at that pace take so long, within bounds."""
+    """Return how many calls at that pace take so long, within bounds."""
     return max(least, min(most, int(box_s / pace_s)))
 
 
@@ -112,7 +114,7 @@ def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
 
 
 def start_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
-    """What a client starts, while the gateway runs where there is one: in turns with a bare interpreter."""
+    """Yield what a client starts, while the gateway runs where there is one: in turns with a bare interpreter."""
     about = f"gateway runs, {those[0].work.name}: spawn ->"
     figures = [Figure(f"{about} {until}", "ms") for until in ("initialize", "tools/list")]
     for _ in range(effort.starts):
@@ -124,13 +126,15 @@ def start_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]
 
 
 def started(about: str, one: Standing) -> dict[str, float]:
-    """One start."""
+    """Return one start."""
     initialized, listed = spawn(one.reach(), one.work)
     return {f"{about} initialize": initialized, f"{about} tools/list": listed}
 
 
 def spawn(reach: Reach, work: Workload) -> tuple[float, float]:
-    """Milliseconds from the spawn to the answer of initialize, and until all tools were listed. Raises BrokenError."""
+    """Return the milliseconds from the spawn to the answer of initialize, and until all tools were listed. Raises
+    BrokenError.
+    """
     start = time.perf_counter()
     with reach.opened() as client:
         client.initialize()
@@ -151,7 +155,7 @@ def cold_figure(able: Sequence[Entrant], work: Workload, effort: Effort, folder:
 
 
 def cold(name: str, folder: Path, one: Standing) -> dict[str, float]:
-    """One start of a peer."""
+    """Return one start of a peer."""
     start = time.perf_counter()
     with one.entrant.open(one.work, folder / one.name.replace("/", " ")) as reach, reach.opened() as client:
         client.initialize()
@@ -160,14 +164,14 @@ def cold(name: str, folder: Path, one: Standing) -> dict[str, float]:
 
 
 def cold_ours(work: Workload) -> float:
-    """One start of ours in a home that a first run has filled."""
+    """Return one start of ours in a home that a first run has filled."""
     with fresh_home() as home:
         work.fill(home.path)
         return spawned_alone(home, through(home, tool=work.exposed))[1]
 
 
 def first_run_of(work: Workload) -> float:
-    """One start of ours in a home that has nothing but the servers' names and commands."""
+    """Return one start of ours in a home that has nothing but the servers' names and commands."""
     with fresh_home() as home:
         home.write("servers.yaml", work.servers_yaml())
         return first_run(home, work)

@@ -65,13 +65,13 @@ class Curve:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """What `as_json` made. Raises KeyError, ValueError."""
+        """Return what `as_json` made. Raises KeyError, ValueError."""
         points = {int(size): float(value) for size, value in given["points"].items()}
         return cls(given["axis"], given["name"], given["unit"], points, given["flat"])
 
 
 def slope(points: Mapping[int, float]) -> float:
-    """The exponent e of the line cost = c * size ** e that fits best: least squares over the logarithms.
+    """Return the exponent e of the line cost = c * size ** e that fits best: least squares over the logarithms.
 
     Raises ValueError without two sizes, or for a size or cost that is not above 0.
     """

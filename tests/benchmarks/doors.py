@@ -54,7 +54,7 @@ class Door:
 
 @asynccontextmanager
 async def client_at(door: Door) -> AsyncIterator[Conversation]:
-    """A client that has said nothing yet."""
+    """Yield a client that has said nothing yet."""
     if door.kind.carrier == "stdio":
         async with client_of(door.argv, door.env, Path.cwd(), None) as client:
             yield client
@@ -69,16 +69,16 @@ class Place(Protocol):
     began: float
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """Where a client of that kind finds that server; None where the way does not offer that. May block."""
+        """Return where a client of that kind finds that server; None where the way does not offer that. May block."""
 
     def exposed(self, backend: Backend, tool: str) -> str | None:
-        """That tool's name for a client; None: whatever listed name ends with it."""
+        """Return that tool's name for a client; None: whatever listed name ends with it."""
 
     def state(self, backend: Backend) -> str | None:
-        """What is said of a server; None where nothing is."""
+        """Return what is said of a server; None where nothing is."""
 
     def left(self) -> list[str]:
-        """What is still there of clients that have gone, in words."""
+        """Return what is still there of clients that have gone, in words."""
 
     def renew(self, backend: Backend) -> None:
         """A row of that server was red: start what is in front of it anew, where that could not help itself."""
@@ -111,7 +111,7 @@ class Stage(Protocol):
 
 
 def marked(name: str, value: str) -> list[psutil.Process]:
-    """Every process with that variable."""
+    """Return every process with that variable."""
     return [process for process in psutil.process_iter() if _has(process, name, value)]
 
 
@@ -123,7 +123,7 @@ def _has(process: psutil.Process, name: str, value: str) -> bool:
 
 
 def in_words(processes: Sequence[psutil.Process]) -> list[str]:
-    """What they are."""
+    """Return what they are."""
     words = []
     for process in processes:
         try:
@@ -144,7 +144,7 @@ class DirectPlace:
     began: float = field(default_factory=time.perf_counter)
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """A server speaks as it does."""
+        """Describe how the server speaks."""
         if kind != backend.kind:
             return None
         return Door(kind, backend.argv, {**environment(), MARK: self.mark}, backend.url or "")
@@ -201,7 +201,7 @@ class OurPlace:
     began: float
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """Every kind, for every server."""
+        """Return every kind, for every server."""
         if kind.carrier == "stdio":
             return Door(kind, tuple(shim_command()), self.env)
         headers = {"Authorization": f"Bearer {(self.home.path / TOKEN_NAME).read_text().strip()}"}

@@ -53,7 +53,7 @@ class Entrant:
 
 
 def entrants(with_peers: bool = True) -> list[Entrant]:
-    """The direct way first, then ours, then the peers that are there."""
+    """Return the direct way first, then ours, then the peers that are there."""
     own = [
         Entrant(DIRECT, "stdio", _direct, gathers=False),
         Entrant(OURS, "shim", _ours),
@@ -132,7 +132,9 @@ class Standing:
         return self._reach
 
     def client(self) -> tuple[Conversation, str]:
-        """A client of it, and the name under which that finds the tool which is called. Raises what is in BREAKS."""
+        """Return a client of it, and the name under which that finds the tool which is called. Raises what is in
+        BREAKS.
+        """
         reach = self.reach()
         if self._client is None:
             self._client = self._stack.enter_context(reach.connect())
@@ -156,7 +158,7 @@ def warm(client: Conversation, tool: str) -> None:
 
 @contextmanager
 def standing(all_of_them: Sequence[Entrant], work: Workload, folder: Path) -> Iterator[list[Standing]]:
-    """Every one of them, not started yet; all end with the block."""
+    """Yield every one of them, not started yet; all end with the block."""
     those = [Standing(one, work, folder / str(place)) for place, one in enumerate(all_of_them)]
     with ExitStack() as stack:
         for one in those:

@@ -41,7 +41,7 @@ def offers(tools: int) -> Offers:
 
 
 def config(known: Offers) -> Config:
-    """The configuration as a first run leaves it: a switch for each tool."""
+    """Return the configuration as a first run leaves it: a switch for each tool."""
     switches = {str(item["name"]): ToolSwitch() for offer in known.values() for item in offer.tools}
     return Config(Settings(), {name: ServerConfig(name, command="x", tools=switches) for name in known})
 

@@ -17,7 +17,7 @@ Subject = Literal["value", "added", "ratio"]  # a target is about the way's own 
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest of the values that at least `percent` per cent of all do not exceed (nearest rank).
+    """Return the smallest of the values that at least `percent` per cent of all do not exceed (nearest rank).
 
     Raises ValueError without values, or for a percentage that is not over 0 and at most 100.
     """
@@ -35,11 +35,11 @@ class Target:
     at_least: bool = False
 
     def met(self, value: float) -> bool:
-        """Whether a value keeps it; the limit itself does."""
+        """Return True if a value keeps it; the limit itself does."""
         return value >= self.limit if self.at_least else value <= self.limit
 
     def missed_by(self, value: float) -> float:
-        """How far the value is on the wrong side, as a part of the limit: 0.2 is 20 %; 0 when it is met."""
+        """Return how far the value is on the wrong side, as a part of the limit: 0.2 is 20 %; 0 when it is met."""
         return 0.0 if self.met(value) else abs(value - self.limit) / self.limit
 
 
@@ -54,7 +54,7 @@ class Row:
     ratio: float | None = None
 
     def of(self, subject: Subject) -> float | None:
-        """The number that a target with that subject is about."""
+        """Return the number that a target with that subject is about."""
         return {"value": self.value, "added": self.added, "ratio": self.ratio}[subject]
 
 
@@ -124,7 +124,7 @@ class Figure:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """What `as_json` made. Raises KeyError."""
+        """Return what `as_json` made. Raises KeyError."""
         rounds = {way["way"]: way["rounds"] for way in given["ways"]}
         target = Target(**given["target"]) if given["target"] else None
         return cls(given["name"], given["unit"], rounds, target, given["compared"], given["broken"])

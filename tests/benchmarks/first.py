@@ -58,7 +58,7 @@ def spawned_alone(home: Home, way: Way) -> tuple[float, float]:
 
 
 def warm_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
-    """The gateway runs: in turns with a bare interpreter."""
+    """Measure with a running gateway, in turns with a bare interpreter."""
     with fresh_home() as home:
         work = ten(home.path / "lists", data)
         work.fill(home.path)
@@ -88,7 +88,7 @@ def hung_lists(rounds: int, data: Path | None) -> Figure:
 
 
 def until_listed(home: Home, work: Workload) -> float:
-    """Milliseconds from the client's spawn until it lists them all; the gateway has ended afterwards."""
+    """Return the milliseconds from the client's spawn until it lists them all; the gateway has ended afterwards."""
     way = through(home)
     start = time.perf_counter()
     try:

@@ -27,12 +27,12 @@ class Answer:
         return b"".join(self._parts)
 
     def taken(self) -> bytes:
-        """What has come since this was last asked: of an answer that has no end."""
+        """Return what has come since this was last asked: of an answer that has no end."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
     def feed(self, data: bytes) -> bool:
-        """Whether the answer is complete now. Raises BrokenError for what is no HTTP/1.1."""
+        """Return True if the answer is complete now. Raises BrokenError for what is no HTTP/1.1."""
         self._rest += data
         if not self.status and not self._head():
             return False
@@ -75,7 +75,8 @@ class Answer:
         return False
 
     def message(self) -> bytes:
-        """The frame that answers a request: the body itself, or of an event stream the event with an id of a request.
+        """Return the frame that answers a request: the body itself, or of an event stream the event with an id of a
+        request.
 
         Raises BrokenError for another status than 200, and where there is none.
         """
@@ -90,12 +91,12 @@ class Answer:
 
 
 def events(body: bytes) -> list[bytes]:
-    """The data of each event that has some; an event's data is one line, as every MCP server writes it."""
+    """Return the data of each event that has some; an event's data is one line, as every MCP server writes it."""
     return [line[len(DATA) :].strip() for line in body.splitlines() if line.startswith(DATA) and line != DATA]
 
 
 def is_answer(frame: bytes) -> bool:
-    """Whether a frame answers a request: a server's own request has an id, too."""
+    """Return True if a frame answers a request: a server's own request has an id, too."""
     if not frame.startswith(b"{"):
         return False
     message = orjson.loads(frame)

@@ -70,7 +70,7 @@ class Link:
         return self
 
     def request(self, method: str, body: bytes = b"", path: str = "") -> bytes:
-        """The bytes of a request."""
+        """Return the bytes of a request."""
         lines = [f"{method} {path or self._path} HTTP/1.1", f"Host: {self._host}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         return "\r\n".join([*lines, f"Content-Length: {len(body)}\r\n\r\n"]).encode() + body
@@ -113,7 +113,7 @@ class Posting(Conversation):
         accepted(link.answered())
 
     def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """`calls` calls with `in_flight` of them open at any time, a connection each; calls per second."""
+        """Make `calls` calls, `in_flight` of them open at any time, a connection each. Return the calls per second."""
         numbers = range(self._last + 1, self._last + calls + 1)
         self._last += calls
         self._links += [self._link() for _ in range(len(self._links), in_flight)]
@@ -127,7 +127,7 @@ class Posting(Conversation):
 
     @abstractmethod
     def _link(self) -> Link:
-        """One more connection."""
+        """Return one more connection."""
 
     @abstractmethod
     def _pour(self, links: Sequence[Link], frames: Sequence[bytes]) -> Sequence[Answer] | Sequence[bytes]:
@@ -170,7 +170,7 @@ class HttpClient(Posting):
         return answer.message()
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        """Make `calls` calls, one after the other. Return the seconds of each. Raises BrokenError."""
         seconds: list[float] = []
         link = self._links[0].refresh()
         for _ in range(calls):
@@ -188,7 +188,7 @@ class HttpClient(Posting):
 
 
 def accepted(answer: Answer) -> None:
-    """Raises BrokenError when a message that asks for no answer was not taken."""
+    """Raise BrokenError when a message that asks for no answer was not taken."""
     if answer.status not in ACCEPTED:
         raise BrokenError(f"a message got HTTP status {answer.status}: {answer.body[:200]!r}")
 
@@ -210,7 +210,7 @@ def pour(links: Sequence[Link], frames: Sequence[bytes]) -> list[Answer]:
 
 
 def ready(selector: selectors.BaseSelector) -> list[Any]:
-    """What there is to read from. Raises BrokenError when nothing comes."""
+    """Return what there is to read from. Raises BrokenError when nothing comes."""
     found = [key.data for key, _ in selector.select(ANSWER_LIMIT_S)]
     if not found:
         raise BrokenError(f"no answer over HTTP within {ANSWER_LIMIT_S:g} s")

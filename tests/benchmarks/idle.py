@@ -25,7 +25,9 @@ LINUX = sys.platform == "linux"
 
 
 def measure_idle(seconds: float) -> Iterator[Figure]:
-    """The gateway with one client: all its servers connected, then all closed for being idle. Raises BrokenError."""
+    """Yield the gateway with one client: all its servers connected, then all closed for being idle. Raises
+    BrokenError.
+    """
     with fresh_home() as home:
         work = sized(home.path / "lists", SERVERS, SERVERS)
         home.write("servers.yaml", work.servers_yaml(idle_timeout=0, http=UNFOUND))
@@ -60,11 +62,11 @@ class Meter:
         self._began, self._used, self._woken = time.perf_counter(), cpu_s(pid), wake_ups(pid)
 
     def percent(self) -> float:
-        """Of one core."""
+        """Return the share of one core in percent."""
         return (cpu_s(self._pid) - self._used) / (time.perf_counter() - self._began) * 100
 
     def wake_ups(self) -> float:
-        """A second. A thread that has ended meanwhile took its own along."""
+        """Return a second. A thread that has ended meanwhile took its own along."""
         woken = wake_ups(self._pid).items()
         count = sum(now - self._woken.get(thread, 0) for thread, now in woken)
         return count / (time.perf_counter() - self._began)
@@ -91,5 +93,5 @@ def wake_ups(pid: int) -> dict[str, int]:
 
 
 def tasks(pid: int) -> list[Path]:
-    """The folders of a process's threads."""
+    """Return the folders of a process's threads."""
     return list(Path(f"/proc/{pid}/task").iterdir())

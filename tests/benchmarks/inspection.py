@@ -41,7 +41,7 @@ def figures(runs: int, data: Path | None = None) -> Iterator[Figure]:
 
 
 def judged_figure() -> Figure:
-    """The processor's time for the definition of 10 KB that takes the longest, a value a round."""
+    """Return the processor's time for the definition of 10 KB that takes the longest, a value a round."""
     known = list(heaps())
     worst = Figure(f"a definition of 10 KB is judged, the slowest of {len(known)}", "ms", target=JUDGED)
     for _ in range(ROUNDS):
@@ -50,7 +50,7 @@ def judged_figure() -> Figure:
 
 
 def _milliseconds(item: Item) -> float:
-    """The least of a few: whatever else runs only adds to it."""
+    """Return the least of a few: whatever else runs only adds to it."""
     return min(_taken(item) for _ in range(ROUNDS))
 
 
@@ -113,7 +113,7 @@ def offered(entry: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def findings_of(kind: str, item: Any) -> tuple[Finding, ...]:
-    """What is found in a tool or prompt, or in instructions."""
+    """Return what is found in a tool or prompt, or in instructions."""
     return inspect_text(item, kind) if isinstance(item, str) else inspect_tool(item)
 
 
@@ -132,7 +132,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
 
 
 def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
-    """What is left once it is inspected, and the longest that one server takes of it."""
+    """Return what is left once it is inspected, and the longest that one server takes of it."""
     approvals = Approvals(folder, Settings, lambda server: ())
     taken = []
     for server, offer in offers.items():

@@ -56,7 +56,7 @@ class Package:
         return self.folder / "node_modules" / self.name
 
     def program(self, name: str) -> str:
-        """The path of a program that it brings, without a package runner in between."""
+        """Return the path of a program that it brings, without a package runner in between."""
         if self.registry == "PyPI":
             return str(script(self.folder, name))
         return str(self.folder / "node_modules" / ".bin" / (f"{name}.cmd" if sys.platform == "win32" else name))
@@ -113,7 +113,7 @@ def _quietly(argv: Sequence[str]) -> None:
 
 
 def reason(said: str) -> str:
-    """The line of an installer's output that names the error, short enough for a table."""
+    """Return the line of an installer's output that names the error, short enough for a table."""
     lines = [" ".join(PLACE.sub("", line).split()) for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if "not be found" in line or line.startswith("ERROR")] or lines or ["no word why"]
     return telling[0][:SAID]

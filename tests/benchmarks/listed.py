@@ -20,7 +20,7 @@ TOOLS, SEARCH = f"{OURS}, expose: tools", f"{OURS}, expose: search"
 
 
 def measure_listed(data: Path | None = None) -> Iterator[Figure]:
-    """Tokens of what a session begins with, and of one search. Raises BrokenError."""
+    """Measure the tokens of the start of a session, and of one search. Raises BrokenError."""
     with fresh_home() as home:
         work = large(home.path / "lists", data)
         work.fill(home.path)

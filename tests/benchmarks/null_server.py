@@ -24,7 +24,7 @@ def compact(value: object) -> bytes:
 
 
 def read_list() -> bytes:
-    """What tools/list answers."""
+    """Return what tools/list answers."""
     if len(sys.argv) == 1:
         return compact({"tools": TOOLS})
     with open(sys.argv[1], "rb") as file:  # noqa: PTH123 - pathlib would be most of this program's start
@@ -32,7 +32,7 @@ def read_list() -> bytes:
 
 
 def text_of(size: int) -> bytes:
-    """The result object with `size` characters of text."""
+    """Return the result object with `size` characters of text."""
     if size not in results:
         text = (LINE * (size // len(LINE) + 1))[:size]
         results[size] = compact({"content": [{"type": "text", "text": text}]})
@@ -40,7 +40,7 @@ def text_of(size: int) -> bytes:
 
 
 def result(method: str, params: dict) -> "bytes | None":  # type: ignore[type-arg]
-    """The result of a request; None for a method that is not known."""
+    """Return the result of a request; None for a method that is not known."""
     if method == "tools/call":
         return text_of(params.get("arguments", {}).get("size", 100))
     if method == "tools/list":
@@ -55,7 +55,7 @@ def result(method: str, params: dict) -> "bytes | None":  # type: ignore[type-ar
 
 
 def answer(line: bytes) -> bytes:
-    """The frame to send back; nothing for a notification."""
+    """Return the frame to send back; nothing for a notification."""
     message = json.loads(line)
     if "id" not in message:
         return b""

@@ -56,7 +56,7 @@ def trays(bundle: Path, rounds: int) -> Figure:
 
 
 def size(bundle: Path) -> Figure:
-    """Of all files."""
+    """Return the size of all files."""
     figure = Figure("installed", "MiB", target=Target("value", 70))
     figure.add(OURS, sum(path.lstat().st_size for path in bundle.rglob("*") if path.is_file()) / MIB)
     return figure

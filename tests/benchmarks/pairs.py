@@ -71,7 +71,7 @@ class Pair(Cell):
         await self.listed()
 
     async def listed(self) -> set[str]:
-        """The names in the list, once the server's are among them."""
+        """Return the names in the list, once the server's are among them."""
         while True:
             names = {tool["name"] for tool in (await self.request("tools/list"))["tools"]}
             known = self.place.exposed(self.backend, "echo")
@@ -88,7 +88,7 @@ class Pair(Cell):
         """That it comes is what counts here; whether whole, is test_matrix's."""
 
     def begin(self, tool: str, **arguments: Any) -> Any:
-        """A call; its future gets the whole answer."""
+        """Begin a call. Return a future of its whole answer."""
         return self.client.ask("tools/call", self.params(self.calling(tool, arguments)))
 
     async def noticed(self, what: str, value: Any) -> None:
@@ -98,13 +98,13 @@ class Pair(Cell):
 
 
 def key() -> str:
-    """One that no other call has."""
+    """Return one that no other call has."""
     return f"k{RUN}-{next(NUMBERS)}"
 
 
 @asynccontextmanager
 async def pair_at(place: Place, kind: Kind, backend: Backend, limits: Limits) -> AsyncIterator[Pair]:
-    """A client that has listed the server's tools. Raises NotOfferedError."""
+    """Yield a client that has listed the server's tools. Raises NotOfferedError."""
     door = place.door(kind, backend)
     if door is None:
         raise NotOfferedError(f"no {kind} for a server on {backend.kind}")

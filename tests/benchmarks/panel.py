@@ -99,7 +99,9 @@ class News:
 
 
 def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) -> Iterator[Measured]:
-    """All of it. `calls`: of each way with and without a history, in turns of 100. `live`: rounds of each news."""
+    """Yield all of it. `calls`: of each way with and without a history, in turns of 100. `live`: rounds of each
+    news.
+    """
     yield from measure_history(calls)
     yield measure_note(max(calls // TURN, 7))
     program = shutil.which("chromium")
@@ -118,7 +120,7 @@ def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) 
 
 
 def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[Measured]:
-    """What a person waits for."""
+    """Yield what a person waits for."""
     floor(browser, TAB_OPEN_S)  # the first page of all starts processes of the browser
     with fresh_home() as home:
         work = workloads.large(home.path / "shelf", data)
@@ -174,7 +176,7 @@ def measure_news(browser: Browser, rounds: int, data: Path | None) -> Iterator[F
 
 
 def news_of(home: Home, shelf: Path, log: Path) -> Sequence[News]:
-    """One for each live thing."""
+    """Return one for each live thing."""
 
     def line(gateway: ControlClient, word: str) -> None:
         with log.open("a", encoding="utf-8") as file:
@@ -224,13 +226,13 @@ def after(gateway: ControlClient, news: News) -> None:
 
 
 def pid_of(gateway: ControlClient) -> int:
-    """The process of the live server."""
+    """Return the process of the live server."""
     servers = gateway.call(control.SNAPSHOT)["servers"]
     return next(int(one["pid"]) for one in servers if one["name"] == LIVE)
 
 
 def asked(page: Page, name: str, path: str, queries: Mapping[str, str], rounds: int) -> Figure:
-    """How long the browser waits for the rows. Raises BrokenError for a page without."""
+    """Return how long the browser waits for the rows. Raises BrokenError for a page without."""
     figure = Figure(name, "ms", target=Target("value", 50.0), compared=False)
     for _ in range(rounds):
         for way, query in queries.items():
@@ -242,7 +244,7 @@ def asked(page: Page, name: str, path: str, queries: Mapping[str, str], rounds: 
 
 
 def measure_history(calls: int) -> Iterator[Figure]:
-    """A call with its history and one without, in turns through one gateway whose file switches the history.
+    """Yield a call with its history and one without, in turns through one gateway whose file switches the history.
 
     Two gateways would differ by more than the history costs: where their memory lies, which core they are on. A turn is
     over before its first row is made, so the processor time is that of the calls alone.
@@ -329,7 +331,7 @@ def settled(home: Home) -> Iterator[None]:
 
 @contextmanager
 def opened(browser: Browser, home: Home, wait_s: float = TAB_OPEN_S) -> Iterator[Page]:
-    """The panel of a gateway that has just started, by its link, in a browser that knows nothing of it.
+    """Yield the panel of a gateway that has just started, by its link, in a browser that knows nothing of it.
 
     `wait_s`: how long its tab is open before.
     """
@@ -347,12 +349,12 @@ def opened(browser: Browser, home: Home, wait_s: float = TAB_OPEN_S) -> Iterator
 
 
 def root(page: Page) -> str:
-    """The panel's address."""
+    """Return the panel's address."""
     return page.url.partition("/panel")[0] + "/panel"
 
 
 def floor(browser: Browser, wait_s: float) -> Sequence[float]:
-    """What the browser takes by itself for a page of one heading behind a redirect, as PAINTED has it.
+    """Return what the browser takes by itself for a page of one heading behind a redirect, as PAINTED has it.
 
     `wait_s`: how long its tab is open before.
     """
@@ -368,7 +370,7 @@ def floor(browser: Browser, wait_s: float) -> Sequence[float]:
 
 @contextmanager
 def served(body: bytes) -> Iterator[str]:
-    """The address of a web server with one page."""
+    """Yield the address of a web server with one page."""
 
     class OnePage(BaseHTTPRequestHandler):
         """It."""
@@ -399,7 +401,7 @@ def served(body: bytes) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """One that nobody listens on."""
+    """Return one that nobody listens on."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -417,7 +419,7 @@ def fill_history(home: Home, servers: Sequence[str]) -> None:
 
 
 def kept_call(number: int, at: float, servers: Sequence[str]) -> Row:
-    """One of many."""
+    """Return one of many."""
     server, verb, thing = servers[number % len(servers)], VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     failed = number % 23 == 0
     arguments = f'{{"query":"{thing} {number}","limit":{number % 100}}}'

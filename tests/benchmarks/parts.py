@@ -72,18 +72,18 @@ def calls_part(setup: Setup) -> Iterator[Measured]:
 
 
 def starts_part(setup: Setup) -> Iterator[Measured]:
-    """What a client sees first, and the gateway's own start."""
+    """Yield what a client sees first, and the gateway's own start."""
     yield from measure_first_lists(setup.of(9, 3), setup.of(30, 10), setup.of(5, 2), setup.data)
     yield from measure_cold_starts(setup.of(7, 3))
 
 
 def confined_part(setup: Setup) -> Iterator[Measured]:
-    """What confinement costs."""
+    """Yield what confinement costs."""
     yield from measure_confined(setup.of(30, 10))
 
 
 def panel_part(setup: Setup) -> Iterator[Measured]:
-    """The panel in a browser, and the history behind it."""
+    """Yield the panel in a browser, and the history behind it."""
     yield from measure_panel(setup.of(9, 3), setup.of(10_000, 1_000), setup.of(20, 3), setup.data)
 
 
@@ -100,7 +100,7 @@ def peers_part(setup: Setup) -> Iterator[Measured]:
 
 
 def sizes_part(setup: Setup) -> Iterator[Measured]:
-    """The curves."""
+    """Yield the curves."""
     yield from measure_curves(setup.quick)
 
 
@@ -116,28 +116,28 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
 
 
 def inspection_part(setup: Setup) -> Iterator[Measured]:
-    """What it costs to look definitions over."""
+    """Yield what it costs to look definitions over."""
     yield from inspection.figures(setup.of(9, 3), setup.data)
     yield measure_approving(setup.of(5, 2))
 
 
 def memory_part(setup: Setup) -> Iterator[Measured]:
-    """What the gateway and its shims hold."""
+    """Yield what the gateway and its shims hold."""
     yield from measure_memory(setup.quick, setup.data)
 
 
 def idle_part(setup: Setup) -> Iterator[Measured]:
-    """The gateway while nobody asks it anything."""
+    """Yield the gateway while nobody asks it anything."""
     yield from measure_idle(setup.idle_s)
 
 
 def tray_part(setup: Setup) -> Iterator[Measured]:
-    """The tray."""
+    """Yield the tray."""
     yield from measure_tray(setup.of(7, 3), setup.of(10, 3), setup.idle_s)
 
 
 def behaviour_part(setup: Setup) -> Iterator[Measured]:
-    """What happens when things go wrong or ask back, on each transport, as tables."""
+    """Yield what happens when things go wrong or ask back, on each transport, as tables."""
     import anyio
 
     from tests.benchmarks import behaviour, peer_stages, verdicts  # these bring an event loop, HTTP, other gateways

@@ -81,7 +81,7 @@ class PeerPlace:
         return None
 
     def left(self) -> list[str]:
-        """Processes that are not the gateways'."""
+        """Return the processes that are not the gateways'."""
         pids = {pid for reach in self.reaches.values() for pid in reach.pids}
         own = pids | {process.pid for pid in pids for process in descendants(pid)}
         return in_words([process for process in marked(MARK, self.mark) if process.pid not in own])
@@ -121,12 +121,12 @@ class PeerStage:
 
 
 def own() -> list[Stage]:
-    """The direct way and ours."""
+    """Return the direct way and ours."""
     return [Direct(), Ours()]
 
 
 def peers() -> list[Stage]:
-    """Those whose packages are there."""
+    """Return those whose packages are there."""
     return [PeerStage(peer) for peer in present()]
 
 

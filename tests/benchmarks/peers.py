@@ -72,7 +72,7 @@ class Peer:
     spells: bool = False  # what is no letter, digit or _ in a server's name becomes _
 
     def tool(self, server: str, tool: str, servers: int) -> str:
-        """The name of a server's tool for a client."""
+        """Return the name of a server's tool for a client."""
         known = re.sub(r"\W", "_", server, flags=re.ASCII) if self.spells else server
         return (self.alone if servers == 1 else self.among).format(server=known, tool=tool)
 
@@ -83,12 +83,12 @@ class Peer:
 
 
 def config_text(entries: Entries) -> str:
-    """The file that all of them read."""
+    """Return the file that all of them read."""
     return json.dumps({"mcpServers": entries}, indent=1)
 
 
 def filled(words: Sequence[str], entries: Entries, config: Path, port: int, path: str) -> list[str]:
-    """A peer's words with what they stand for. Raises BrokenError when there are more servers than it takes."""
+    """Return a peer's words with what they stand for. Raises BrokenError when there are more servers than it takes."""
     first = next(iter(entries.values()))
     server = [first.get("command", ""), *first.get("args", ())]
     if len(entries) > 1 and any(word == SERVER or "{command}" in word for word in words):
@@ -116,17 +116,17 @@ class Reach:
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request over HTTP
 
     def tool(self, server: str, tool: str) -> str:
-        """The name of a server's tool for a client."""
+        """Return the name of a server's tool for a client."""
         return self.names(server, tool)
 
     def opened(self) -> Conversation:
-        """A client that has said nothing yet. Raises BrokenError."""
+        """Return a client that has said nothing yet. Raises BrokenError."""
         if self.argv:
             return Client(self.argv, self.env, foreign=True)
         return SseClient(self.url) if self.shape == "sse" else HttpClient(self.url, self.headers)
 
     def connect(self) -> Conversation:
-        """A client that has shaken hands and listed tools until there were some. Raises BrokenError."""
+        """Return a client that has shaken hands and listed tools until there were some. Raises BrokenError."""
         client = self.opened()
         try:
             client.initialize()
@@ -151,7 +151,9 @@ def until_listed(client: Conversation, count: int) -> list[str]:
 
 @contextmanager
 def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Reach]:
-    """The peer for these servers; `env` goes to all that is started. Raises BrokenError when it does not listen."""
+    """Yield the peer for these servers; `env` goes to all that is started. Raises BrokenError when it does not
+    listen.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if len(entries) > 1 and not peer.gathers:
         raise BrokenError("one server an address: it does not gather several")
@@ -180,7 +182,7 @@ def quiet(folder: Path) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody has at this moment."""
+    """Return a port that nobody has at this moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -189,7 +191,7 @@ def free_port() -> int:
 
 @contextmanager
 def listening(argv: Sequence[str], env: Mapping[str, str], folder: Path, port: int) -> Iterator[int]:
-    """A gateway from its spawn until its end; its pid once it listens. Raises BrokenError."""
+    """Yield a gateway from its spawn until its end; its pid once it listens. Raises BrokenError."""
     log = folder / "gateway.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -234,7 +236,7 @@ def end_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """Every process below that one; none when it is gone."""
+    """Return every process below that one; none when it is gone."""
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -250,7 +252,7 @@ def kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def present() -> list[Peer]:
-    """The peers whose packages are there; they are installed first where they can be."""
+    """Return the peers whose packages are there; they are installed first where they can be."""
     return [peer for peer in PEERS if not peer.absence]
 
 

@@ -59,7 +59,7 @@ def draw(run: Run, folder: Path) -> dict[str, list[str]]:
 
 
 def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
-    """Each target's figure as a part of its limit: up to 1 it is met."""
+    """Return each target's figure as a part of its limit: up to 1 it is met."""
     canvas = Canvas(figsize=(11, 0.9 + 0.26 * len(judged)))
     axes = canvas.subplots()
     parts = [part_of_limit(figure, row) for figure, row in judged]
@@ -81,7 +81,7 @@ def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
 
 
 def against_limit(figure: Figure, row: Row) -> str:
-    """What was measured, and the limit."""
+    """Return what was measured, and the limit."""
     assert figure.target is not None
     value = row.of(figure.target.subject)
     assert value is not None
@@ -101,7 +101,7 @@ def part_of_limit(figure: Figure, row: Row) -> float:
 
 
 def bars(figures: Sequence[Figure]) -> Canvas:
-    """A panel for each figure, a bar for each way: ours in color, the direct way dark, peers light."""
+    """Return a panel for each figure, a bar for each way: ours in color, the direct way dark, peers light."""
     lines = [list(figures[at : at + ACROSS]) for at in range(0, len(figures), ACROSS)]
     heights = [PANEL_LEAST + BAR_HIGH * max(len(f.rounds) + len(f.broken) for f in line) for line in lines]
     across = min(ACROSS, len(figures))
@@ -145,7 +145,7 @@ def panel(axes: Any, figure: Figure) -> None:
 
 
 def times(row: Row) -> str:
-    """Its ratio to the base, where it has one."""
+    """Return its ratio to the base, where it has one."""
     return f"  (x {number(row.ratio)})" if row.ratio is not None else ""
 
 
@@ -170,7 +170,7 @@ def color(way: str) -> str:
 
 
 def growth(curves: Sequence[Curve]) -> Canvas:
-    """A panel for each cost, both axes logarithmic; dotted: what linear growth would be."""
+    """Return a panel for each cost, both axes logarithmic; dotted: what linear growth would be."""
     down = ceil(len(curves) / 3)
     canvas = Canvas(figsize=(11.5, 3.1 * down), layout="constrained")
     grid = canvas.subplots(down, 3, squeeze=False)

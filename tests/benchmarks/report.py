@@ -35,7 +35,7 @@ def write(run: Run, folder: Path) -> None:
 
 
 def write_summary(run: Run, file: Path = SUMMARY) -> Path:
-    """The summary; the notes in it stay. Raises OSError."""
+    """Return the summary; the notes in it stay. Raises OSError."""
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     notes = before[before.index(NOTES) :] if NOTES in before else f"{NOTES}\n"
     file.write_text(f"{summary(run)}\n{notes}", encoding="utf-8")
@@ -63,7 +63,7 @@ def as_markdown(run: Run, pictures: dict[str, list[str]]) -> str:
 
 
 def chapter_parts(chapter: Chapter) -> Iterator[str]:
-    """Its tables, and whether it broke."""
+    """Yield its tables, and whether it broke."""
     if chapter.broken:
         yield f"**Broke:** {chapter.broken}"
     if chapter.figures:
@@ -74,7 +74,7 @@ def chapter_parts(chapter: Chapter) -> Iterator[str]:
 
 
 def images(names: Sequence[str]) -> list[str]:
-    """The plots, shown."""
+    """Return the plots, shown."""
     return [f"![{name.removesuffix('.png')}]({name})" for name in names]
 
 
@@ -100,7 +100,7 @@ def about(run: Run) -> str:
 
 
 def targets(run: Run) -> str:
-    """Every figure that has a target, for the ways that are ours."""
+    """Return every figure that has a target, for the ways that are ours."""
     rows = [
         (f"{figure.name}, {figure.unit}", row.way, number(row.value), against(row), wanted(figure.target), verdict)
         for figure in run.figures
@@ -122,14 +122,14 @@ def in_words(figure: Figure, row: Row) -> str:
 
 
 def against(row: Row) -> str:
-    """The ratio and the difference."""
+    """Return the ratio and the difference."""
     if row.ratio is None or row.added is None:
         return ""
     return f"x {number(row.ratio)}, {'+' if row.added >= 0 else ''}{number(row.added)}"
 
 
 def side_by_side(figures: Sequence[Figure]) -> str:
-    """A line a figure, a column a way, a table for each base; nothing where there is one way only."""
+    """Return a line a figure, a column a way, a table for each base; nothing where there is one way only."""
     tables: dict[str, list[Figure]] = {}
     for figure in figures:
         if len(figure.rounds) > 1:
@@ -138,7 +138,7 @@ def side_by_side(figures: Sequence[Figure]) -> str:
 
 
 def beside(figures: Sequence[Figure]) -> str:
-    """One table."""
+    """Return one table."""
     ways = list(dict.fromkeys(way for figure in figures for way in (*figure.rounds, *figure.broken)))
     rows = []
     for figure in figures:
@@ -148,7 +148,7 @@ def beside(figures: Sequence[Figure]) -> str:
 
 
 def lost(run: Run) -> str:
-    """The figures in which a peer is ahead of us, and by how much."""
+    """Return the figures in which a peer is ahead of us, and by how much."""
     lines = [
         f"- {figure.name}: {row.way} {number(row.value)} {figure.unit}, {OURS} {number(own.value)}{by_times(own, row)}"
         for figure in run.figures
@@ -158,7 +158,7 @@ def lost(run: Run) -> str:
 
 
 def by_times(own: Row, row: Row) -> str:
-    """How many times better the other one is."""
+    """Return how many times better the other one is."""
     least, most = sorted((own.value, row.value))
     return f": {number(most / least)} times" if least > 0 else ""
 
@@ -180,23 +180,23 @@ def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:
 
 
 def curve_table(curves: Sequence[Curve]) -> str:
-    """A line a curve."""
+    """Return a line a curve."""
     rows = [(curve.axis, f"{curve.name}, {curve.unit}", values(curve), judged(curve)) for curve in curves]
     return markdown(("as these grow", "cost", "size: cost", "growth"), rows)
 
 
 def values(curve: Curve) -> str:
-    """Its points."""
+    """Return its points."""
     return ", ".join(f"{size:,}: {number(value)}" for size, value in curve.points.items())
 
 
 def judged(curve: Curve) -> str:
-    """The exponent and what it means."""
+    """Return the exponent and what it means."""
     verdict = curve.verdict if curve.holds else f"**{curve.verdict}**"
     return f"size ^ {curve.exponent:.2f}, {verdict}"
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """Return a table."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -59,7 +59,7 @@ class Chapter:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """What `as_json` made. Raises KeyError, ValueError."""
+        """Return what `as_json` made. Raises KeyError, ValueError."""
         measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
         measured += [Curve.from_json(one) for one in given["curves"]]
         return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"], given["at"])
@@ -81,12 +81,12 @@ class Run:
 
     @classmethod
     def now(cls, quick: bool) -> Self:
-        """A run that begins, here."""
+        """Return a run that begins, here."""
         return cls(time.time(), machine(), quick)
 
     @classmethod
     def after(cls, folder: Path, quick: bool) -> Self:
-        """A run that begins and keeps the parts of the one in the folder, if that was as thorough."""
+        """Return a run that begins and keeps the parts of the one in the folder, if that was as thorough."""
         run = cls.now(quick)
         try:
             before = cls.load(folder)
@@ -148,7 +148,7 @@ def day(at: float) -> str:
 
 
 def machine() -> str:
-    """What the figures depend on, and how busy it is."""
+    """Return what the figures depend on, and how busy it is."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     system = f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}"

@@ -54,13 +54,15 @@ def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
 
 
 def given(data: Path | None = None) -> tuple[Catalog, Queries]:
-    """The catalog and queries of a folder of data, or of the one beside the checkout; else the shelf of the tests."""
+    """Return the catalog and queries of a folder of data, or of the one beside the checkout; else the shelf of the
+    tests.
+    """
     catalog, queries = data_file(CATALOG, data), data_file(QUERIES, data)
     return load(catalog, queries) if catalog and queries else (shelf.entries(), shelf.QUESTIONS)
 
 
 def indexed(catalog: Catalog) -> SearchIndex:
-    """An index of a catalog."""
+    """Return an index of a catalog."""
     index = SearchIndex()
     for server, entries in catalog.items():
         index.update(server, entries)
@@ -68,18 +70,18 @@ def indexed(catalog: Catalog) -> SearchIndex:
 
 
 def quality(index: SearchIndex, queries: Queries) -> Quality:
-    """How well the queries are answered."""
+    """Return how well the queries are answered."""
     return quality_of([rank(index, words, wanted) for words, wanted in queries])
 
 
 def quality_of(ranks: Sequence[int]) -> Quality:
-    """The same from the place of the first right tool of each."""
+    """Return the same from the place of the first right tool of each."""
     recall = {most: sum(place <= most for place in ranks) / len(ranks) for most in RANKS}
     return Quality(recall, sum(1 / place for place in ranks if place <= RANKS[-1]) / len(ranks))
 
 
 def rank(index: SearchIndex, words: str, wanted: Sequence[str]) -> int:
-    """The place of the first right tool, from 1; past the last rank that counts when it is not there."""
+    """Return the place of the first right tool, from 1; past the last rank that counts when it is not there."""
     found = [hit.name for hit in index.search(words, limit=RANKS[-1])]
     return next((place for place, name in enumerate(found, 1) if name in wanted), RANKS[-1] + 1)
 
@@ -92,7 +94,7 @@ def answer_tokens(index: SearchIndex, catalog: Catalog, queries: Queries) -> lis
 
 
 def line(tool: Any) -> str:
-    """The first line of a description, as an answer shows it."""
+    """Return the first line of a description, as an answer shows it."""
     description = tool.get("description")
     return description.strip().split("\n")[0][:LINE] if isinstance(description, str) else ""
 
@@ -114,7 +116,7 @@ def enlarged(catalog: Catalog, tools: int) -> Catalog:
 
 
 def milliseconds(index: SearchIndex, queries: Queries) -> list[float]:
-    """The median time of a query, a value a round."""
+    """Return the median time of a query, a value a round."""
     return [median(_timed(index, words) for words, _ in queries) for _ in range(ROUNDS)]
 
 
@@ -125,7 +127,7 @@ def _timed(index: SearchIndex, words: str) -> float:
 
 
 def figures(catalog: Catalog, queries: Queries, large: int) -> list[Figure]:
-    """All that is measured. The targets are for a catalog of some 500 real tools."""
+    """Return all that is measured. The targets are for a catalog of some 500 real tools."""
     size = sum(map(len, catalog.values()))
     builds, index = [], SearchIndex()
     for _ in range(ROUNDS):

@@ -119,19 +119,19 @@ def _asked(name: str, catalog: Catalog, rows: Rows) -> Asked:
 
 
 def judged(index: SearchIndex, asked: Asked) -> Quality:
-    """How well the queries are answered."""
+    """Return how well the queries are answered."""
     return quality_of([_rank(index, words, right) for words, right in asked.rows])
 
 
 def _rank(index: SearchIndex, words: str, right: frozenset[Key]) -> int:
-    """The place of the first right tool, from 1; past the last rank that counts when it is not there."""
+    """Return the place of the first right tool, from 1; past the last rank that counts when it is not there."""
     hits = index.search(words, limit=RANKS[-1])
     places = (place for place, hit in enumerate(hits, 1) if not right.isdisjoint((hit.key, *hit.also)))
     return next(places, RANKS[-1] + 1)
 
 
 def notes(data: Path | None = None) -> list[str]:
-    """The table, and why the last two columns are no better; nothing where there are no catalogs."""
+    """Return the table, and why the last two columns are no better; nothing where there are no catalogs."""
     known = [(one, indexed(one.catalog)) for one in sets(data)]
     if not known:
         return []

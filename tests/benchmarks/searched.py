@@ -23,7 +23,7 @@ INSIDE, OUTSIDE, TOKENS = Target("value", 10.0), Target("value", 15.0), Target("
 
 
 def measure_searches(data: Path | None = None) -> Iterator[Figure]:
-    """All of it. Raises BrokenError."""
+    """Yield all of it. Raises BrokenError."""
     catalog, queries = given(data)
     large = enlarged(catalog, TOOLS)
     yield inside(large, queries)
@@ -45,7 +45,7 @@ def measure_searches(data: Path | None = None) -> Iterator[Figure]:
 
 
 def inside(catalog: Catalog, queries: Queries) -> Figure:
-    """The search alone, as the gateway has it."""
+    """Return the search alone, as the gateway has it."""
     index = indexed(catalog)
     figure = Figure(f"query among {TOOLS} tools, p95", "ms", target=INSIDE)
     for number in range(ROUNDS + 1):

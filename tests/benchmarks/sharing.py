@@ -58,10 +58,10 @@ class Reached(Protocol):
         """Of what runs without any client."""
 
     def connect(self) -> Conversation:
-        """A client that has listed tools. Raises BrokenError."""
+        """Return a client that has listed tools. Raises BrokenError."""
 
     def tool(self, server: str, tool: str) -> str:
-        """The name of a server's tool for a client."""
+        """Return the name of a server's tool for a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Weight:
 
 @contextmanager
 def directly(work: Workload) -> Iterator[Place]:
-    """Every client starts every server."""
+    """Let every client start every server."""
     argvs = [work.argv, *(argv for name, argv in work.servers.items() if name != work.server)]
     names = [work.server, *(name for name in work.servers if name != work.server)]
 
@@ -170,7 +170,7 @@ def measure_sharing(peers: Sequence[Site], quick: bool, data: Path | None = None
 
 
 def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_calls: bool) -> Iterator[Figure]:
-    """The figures of a workload; what breaks of a foreign site has a reason. Raises BrokenError of the others."""
+    """Yield the figures of a workload; what breaks of a foreign site has a reason. Raises BrokenError of the others."""
     figures = {count: of_clients(work, count, with_calls) for count in counts}
     for site in sites:
         for count in PEER_CLIENTS if site.foreign else counts:
@@ -189,7 +189,7 @@ def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_
 
 
 def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
-    """The empty figures for a number of clients."""
+    """Return the empty figures for a number of clients."""
     who = f"{count} client{'s' if count > 1 else ''}, {work.name}"
     target = None if with_calls else Target("ratio", SHARED_MOST)  # null servers weigh less than any real one
     figures = [
@@ -202,7 +202,7 @@ def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
 def measured(
     place: Place, work: Workload, count: int, figures: Sequence[Figure]
 ) -> Iterator[tuple[Figure, list[float]]]:
-    """Each figure and this place's rounds of it, for so many clients. Raises BrokenError."""
+    """Yield each figure and this place's rounds of it, for so many clients. Raises BrokenError."""
     with crowd(place, count) as clients:
         weight = weigh([*place.pids, *(pid for many in clients for one in many for pid in one.pids)], work)
         yield figures[0], [weight.total]
@@ -230,7 +230,9 @@ def crowd(place: Place, count: int) -> Iterator[list[Sequence[Conversation]]]:
 
 
 def rate_of(clients: Sequence[Conversation], tool: str, calls: int) -> float:
-    """Calls a second of all together, each with so many calls of which some are always open. Raises BrokenError."""
+    """Return the calls per second of all clients together. Each makes many calls, some of them always open. Raises
+    BrokenError.
+    """
     failures: list[BrokenError] = []
 
     def work(client: Conversation) -> None:
@@ -252,7 +254,7 @@ def rate_of(clients: Sequence[Conversation], tool: str, calls: int) -> float:
 
 
 def weigh(roots: Sequence[int], work: Workload) -> Weight:
-    """All processes under these, the servers of the workload told from the rest by their command line."""
+    """Return all processes under these, the servers of the workload told from the rest by their command line."""
     argvs = set(work.servers.values())
     found: dict[int, tuple[float, bool]] = {}
     for root in roots:

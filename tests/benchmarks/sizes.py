@@ -38,14 +38,14 @@ Points = dict[str, tuple[str, float]]  # cost -> (unit, value)
 
 
 def measure_curves(quick: bool) -> Iterator[Curve]:
-    """Every axis, curve by curve. Raises BrokenError."""
+    """Yield every axis, curve by curve. Raises BrokenError."""
     yield from curves("tools", QUICK_TOOLS if quick else TOOLS, of_tools)
     yield from curves("servers", QUICK_SERVERS if quick else SERVERS, of_servers)
     yield from curves("sessions", QUICK_SESSIONS if quick else SESSIONS, of_sessions)
 
 
 def curves(axis: str, sizes: Sequence[int], measure: Callable[[int], Points]) -> list[Curve]:
-    """What `measure` finds for each size, a curve for each cost."""
+    """Return what `measure` finds for each size, a curve for each cost."""
     found: dict[str, Curve] = {}
     for size in sizes:
         for name, (unit, value) in measure(size).items():
@@ -91,7 +91,7 @@ def of_sessions(sessions: int) -> Points:
 
 
 def filled(home: Home, servers: int, tools: int) -> Workload:
-    """The home of a workload whose servers start with their first call, and then stay."""
+    """Return the home of a workload whose servers start with their first call, and then stay."""
     work = sized(home.path / "lists", servers, tools)
     work.fill(home.path, idle_timeout=0)
     return work
@@ -127,14 +127,14 @@ def search(client: Client) -> None:
 
 
 def one_more(way: Way) -> float:
-    """Milliseconds from the spawn of one more client to its list."""
+    """Return the milliseconds from the spawn of one more client to its list."""
     start = time.perf_counter()
     with way.connect():
         return (time.perf_counter() - start) * MS
 
 
 def spent(pids: Sequence[int], work: Callable[[], object]) -> float:
-    """Milliseconds of a processor that these processes take for it."""
+    """Return the milliseconds of a processor that these processes take for it."""
     before = sum(map(cpu_s, pids))
     work()
     return (sum(map(cpu_s, pids)) - before) * MS

@@ -70,7 +70,7 @@ class SseClient(Posting):
         return found[0]
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        """Make `calls` calls, one after the other. Return the seconds of each. Raises BrokenError."""
         seconds: list[float] = []
         for _ in range(calls):
             self._last += 1

@@ -39,7 +39,7 @@ def measure_shims(ways: Sequence[Way], pairs: int) -> Iterator[Figure]:
 
 
 def bare_start() -> float:
-    """Milliseconds from the spawn of an interpreter that does nothing to its end."""
+    """Return the milliseconds from the spawn of an interpreter that does nothing to its end."""
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", "pass"], env=environment(), stdin=subprocess.DEVNULL)
     with limit(process):
@@ -51,7 +51,7 @@ def bare_start() -> float:
 
 
 def spawned(way: Way) -> tuple[float, float]:
-    """Milliseconds from the spawn of what a client starts to the answers of initialize and tools/list."""
+    """Return the milliseconds from the spawn of what a client starts to the answers of initialize and tools/list."""
     start = time.perf_counter()
     with Client(way.argv, way.env) as client:
         client.initialize()
@@ -78,7 +78,9 @@ def measure_cold_starts(rounds: int) -> Iterator[Figure]:
 
 
 def cold_start(home: Home, servers: int, tools: int) -> float:
-    """Milliseconds to a snapshot that shows all of them. Raises BrokenError when it does not, or one was started."""
+    """Return the milliseconds to a snapshot that shows all of them. Raises BrokenError when it does not, or one was
+    started.
+    """
     with gateway(home) as started:
         rows = started.snapshot["servers"]
         found = (len(rows), sum(row["tools"]["total"] for row in rows), [row["name"] for row in rows if row["pid"]])

@@ -13,14 +13,14 @@ SUBJECTS = {"value": "", "added": "added ", "ratio": "ratio "}
 
 
 def number(value: float) -> str:
-    """Three digits that count, without an exponent."""
+    """Return three digits that count, without an exponent."""
     size = abs(value)
     places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{places}f}"
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """One line for every way of every figure, under a line of heads."""
+    """Return one line for every way of every figure, under a line of heads."""
     lines = [HEADS]
     for figure in figures:
         lines += rows_of(figure)
@@ -29,7 +29,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def rows_of(figure: Figure) -> list[tuple[str, ...]]:
-    """The lines of a figure: every way that has one, then why the others have none."""
+    """Return the lines of a figure: every way that has one, then why the others have none."""
     gaps = [""] * (len(HEADS) - 3)
     lines = [cells(figure, row) for row in figure.rows]
     lines += [("", way, *gaps, f"broken: {why}") for way, why in figure.broken.items()]
@@ -37,7 +37,7 @@ def rows_of(figure: Figure) -> list[tuple[str, ...]]:
 
 
 def cells(figure: Figure, row: Row) -> tuple[str, ...]:
-    """The columns of one line; the figure's name, which stands on its first line only, is left out."""
+    """Return the columns of one line; the figure's name, which stands on its first line only, is left out."""
     least, largest = row.spread
     return (
         "",
@@ -59,7 +59,7 @@ def _verdict(figure: Figure, row: Row) -> tuple[str, str]:
 
 
 def wanted(target: Target) -> str:
-    """The target in words."""
+    """Return the target in words."""
     return f"{SUBJECTS[target.subject]}{'>=' if target.at_least else '<='} {number(target.limit)}"
 
 

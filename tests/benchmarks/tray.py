@@ -61,7 +61,7 @@ def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
 
 
 def changed(home: Home, running: Running, *, off: bool) -> float:
-    """Seconds from the save that switches the server to the tooltip that says so."""
+    """Return the seconds from the save that switches the server to the tooltip that says so."""
     text = (home.path / "servers.yaml").read_text(encoding="utf-8")
     home.write(
         "servers.yaml",
@@ -102,7 +102,7 @@ def answered(client: Client, frame: bytes) -> float:
 
 
 def idle(pid: int, seconds: float) -> Iterator[Figure]:
-    """What it costs beside a gateway to which nothing happens."""
+    """Yield what it costs beside a gateway to which nothing happens."""
     time.sleep(REST_S)
     meter = Meter(pid)
     time.sleep(seconds)

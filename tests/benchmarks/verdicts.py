@@ -18,7 +18,7 @@ NOT_OFFERED = "–"
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """The tables, a text each."""
+    """Yield the tables, a text each."""
     yield verdicts(rows)
     if said := reds(rows):
         yield said
@@ -26,7 +26,7 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    """A line a way, a column a behaviour: on how many of its transports it is green."""
+    """Return a line a way, a column a behaviour: on how many of its transports it is green."""
     ways = dict.fromkeys(row.way for row in rows)
     lines = [(way, *(green(of(rows, way, name)) for name in ORDER)) for way in ways]
     return table(("green on how many pairs of transports", *ORDER), lines)
@@ -42,7 +42,7 @@ def green(rows: Sequence[Row]) -> str:
 
 
 def reds(rows: Sequence[Row]) -> str:
-    """A line for each behaviour of a way that is red somewhere, with what was seen first."""
+    """Return a line for each behaviour of a way that is red somewhere, with what was seen first."""
     lines = []
     for way in dict.fromkeys(row.way for row in rows):
         for name in ORDER:
@@ -53,14 +53,14 @@ def reds(rows: Sequence[Row]) -> str:
 
 
 def timings(rows: Sequence[Row]) -> str:
-    """How long each behaviour took with ours: the median over the servers of all kinds, milliseconds."""
+    """Return how long each behaviour took with ours: the median over the servers of all kinds, milliseconds."""
     clients = dict.fromkeys(row.client for row in rows)
     lines = [(str(client), *(took(rows, client, name) for name in ORDER)) for client in clients]
     return table(("ours, ms by the client's transport", *ORDER), lines)
 
 
 def took(rows: Sequence[Row], client: Kind, name: str) -> str:
-    """The median; empty where nothing is known."""
+    """Return the median; empty where nothing is known."""
     seconds = [
         row.seconds for row in rows if row.client == client and row.behaviour == name and row.seconds is not None
     ]
@@ -68,12 +68,12 @@ def took(rows: Sequence[Row], client: Kind, name: str) -> str:
 
 
 def of(rows: Sequence[Row], way: str, name: str) -> list[Row]:
-    """Those of one way and one behaviour."""
+    """Return those of one way and one behaviour."""
     return [row for row in rows if (row.way, row.behaviour) == (way, name)]
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     from tests.benchmarks.report import markdown as of_report  # which is read by what measures nothing
 
     return of_report(heads, lines)

@@ -47,7 +47,7 @@ class Way:
     tool: str
 
     def connect(self) -> Client:
-        """A client that has shaken hands and found the tool. Raises BrokenError."""
+        """Return a client that has shaken hands and found the tool. Raises BrokenError."""
         client = Client(self.argv, self.env)
         try:
             client.initialize()
@@ -60,29 +60,29 @@ class Way:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment without what makes a Python start differently than at a user's."""
+    """Return this process's environment without what makes a Python start differently than at a user's."""
     return {name: value for name, value in os.environ.items() if name not in FOREIGN}
 
 
 def direct() -> Way:
-    """The client starts the server by itself."""
+    """Return the server's own command: the client starts it."""
     return Way(DIRECT, tuple(NULL_SERVER), environment(), "echo")
 
 
 def through(home: Home, name: str = OURS, argv: tuple[str, ...] = (), tool: str = "null_echo") -> Way:
-    """The client starts the shim, by default as people do, and the gateway of `home` has the server."""
+    """Return the shim's command, by default the one that people use. The gateway of `home` has the server."""
     return Way(name, argv or tuple(shim_command()), home.env, tool)
 
 
 def isolated_shim() -> tuple[str, ...]:
-    """The shim on an interpreter that loads neither site nor environment: what its own work costs."""
+    """Return the shim on an interpreter that loads neither site nor environment: what its own work costs."""
     root = str(Path(trayapp.__file__).resolve().parent.parent)
     code = f"import sys; sys.path.append({root!r}); from trayapp.shim.main import main; sys.exit(main([]))"
     return (sys.executable, "-I", "-S", "-c", code)
 
 
 def has_script() -> bool:
-    """Whether the installation made the console script; else the program is started by its path."""
+    """Return True if the installation made the console script; else the program is started by its path."""
     return shim_command()[:-1] != own_command()
 
 
@@ -110,11 +110,11 @@ class Home:
         fresh.replace(self.path / name)
 
     def control(self) -> ControlClient:
-        """A control connection to its gateway. Raises NoGatewayError."""
+        """Return a control connection to its gateway. Raises NoGatewayError."""
         return ControlClient(run_dir(self.env), SETTLE_LIMIT_S)
 
     def snapshot(self) -> dict[str, Any]:
-        """What `status --json` prints. Raises NoGatewayError."""
+        """Return what `status --json` prints. Raises NoGatewayError."""
         with self.control() as gateway:
             answer: dict[str, Any] = gateway.call(control.SNAPSHOT)
             return answer
@@ -138,7 +138,7 @@ class Home:
 
 @contextmanager
 def fresh_home() -> Iterator[Home]:
-    """An empty home, removed at the end."""
+    """Yield an empty home, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="mm-", dir=SHORT_TMP, ignore_cleanup_errors=True) as folder:
         yield Home(Path(folder))
 

@@ -87,7 +87,7 @@ class Workload:
 
 
 def trivial(folder: Path) -> Workload:
-    """One server with ten tools."""
+    """Return one server with ten tools."""
     tools = [ECHO, *(catalog.tool("null", number) for number in range(9))]
     return replayed("1 server, 10 tools", {"null": tools}, folder)
 
@@ -100,7 +100,9 @@ def ten(folder: Path, data: Path | None = None) -> Workload:
 
 
 def large(folder: Path, data: Path | None = None) -> Workload:
-    """All servers of the data, else of the generated catalog: 70 with 527 tools; one has the tool that is called."""
+    """Return all servers of the data, else of the generated catalog: 70 with 527 tools; one has the tool that is
+    called.
+    """
     shelf = {name: list(tools) for name, tools in read_shelf(data).items()}
     first = next(iter(shelf))
     shelf[first] = [ECHO, *shelf[first][1:]]
@@ -120,7 +122,9 @@ def sized(folder: Path, servers: int, tools: int) -> Workload:
 
 
 def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
-    """A null server for each of the shelf's, that lists these tools; what they list is written into the folder."""
+    """Return a null server for each of the shelf's, that lists these tools; what they list is written into the
+    folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     servers: dict[str, tuple[str, ...]] = {}
     for place, (server, tools) in enumerate(shelf.items()):
@@ -132,7 +136,7 @@ def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
 
 
 def real(folder: Path) -> Workload:
-    """The six reference servers that `packaging/dev.py test` installs. Raises LookupError without them."""
+    """Return the six reference servers that `packaging/dev.py test` installs. Raises LookupError without them."""
     argvs, env = _reference_servers(folder)
     arguments = {"message": "x" * 100}
     return Workload(f"{len(argvs)} real servers", argvs, "everything", arguments=arguments, env=env)
@@ -175,7 +179,7 @@ def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[s
 
 
 def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
-    """What real servers list, from the first catalog in the folder; without one the generated catalog."""
+    """Return what real servers list, from the first catalog in the folder; without one the generated catalog."""
     file = data_file(CATALOG, data)
     if file is None:
         return {name: list(offer.tools) for name, offer in catalog.offers()}
@@ -183,13 +187,13 @@ def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
 
 
 def data_file(name: str, data: Path | None = None) -> Path | None:
-    """A file of that name in the folder of data or in a folder in it; None where there is none."""
+    """Return a file of that name in the folder of data or in a folder in it; None where there is none."""
     folder = DATA if data is None else data
     return next(iter(sorted(chain(folder.glob(name), folder.glob(f"*/{name}")))), None)
 
 
 def unique(shelf: Shelf) -> list[Item]:
-    """All tools in order; a name that was there before gets a number, because a server lists a name once."""
+    """Return all tools in order; a name that was there before gets a number, because a server lists a name once."""
     seen: Counter[str] = Counter()
     tools: list[Item] = []
     for tool in chain.from_iterable(shelf.values()):

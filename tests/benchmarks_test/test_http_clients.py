@@ -70,7 +70,7 @@ RESULTS: dict[str, dict[str, object]] = {
 
 
 def answered(message: dict[str, Any]) -> bytes:
-    """The frame of an answer; nothing for a notification."""
+    """Return the frame of an answer; nothing for a notification."""
     if "id" not in message:
         return b""
     reply: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}

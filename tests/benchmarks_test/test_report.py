@@ -13,7 +13,7 @@ from tests.benchmarks.run import Chapter, Run
 
 
 def measured() -> Run:
-    """A run with a figure that is met and lost, one that is missed, and a curve."""
+    """Return a run with a figure that is met and lost, one that is missed, and a curve."""
     call = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [1.5]}, Target("ratio", 3.0))
     rate = Figure("8 in flight", "calls/s", {"direct": [9.0], OURS: [5.0], "peer": [2.0]}, Target("value", 6, True))
     curve = Curve("tools", "call", "ms", {10: 1.0, 100: 1.0}, flat=True)

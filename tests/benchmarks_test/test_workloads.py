@@ -16,7 +16,7 @@ NOWHERE = Path("/nonexistent")
 
 
 def some(folder: Path) -> list[tuple[Workload, int, int]]:
-    """Workloads with how many servers and tools they should have."""
+    """Return workloads with how many servers and tools they should have."""
     return [
         (trivial(folder / "a"), 1, 10),
         (ten(folder / "b", NOWHERE), 10, 300),

@@ -276,7 +276,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 def entries() -> dict[str, list[Entry]]:
-    """The shelf, by server."""
+    """Return the shelf, by server."""
     servers: dict[str, list[Entry]] = {}
     for line in filter(None, SHELF.splitlines()):
         if line.endswith(":"):

@@ -28,12 +28,12 @@ NEWER = ClientKind(newer=True, able=ABLE.able)
 
 
 def offer(*tools: str) -> Offer:
-    """An offer of tools of these names."""
+    """Return an offer of tools of these names."""
     return Offer(tuple({"name": name} for name in tools))
 
 
 def tools(found: Offer) -> list[str]:
-    """The names of its tools, in order."""
+    """Return the names of its tools, in order."""
     return [item["name"] for item in found.tools]
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_says_something_else_says_nothing(raw: object) -> None:
 def read(
     known: Offer | None, variants: tuple[Variant, ...], kind: ClientKind, probed: bool = False, **tools: str
 ) -> tuple[Offer, Any]:
-    """What is known after a reading for that kind: tools by name with their descriptions; and the variants."""
+    """Return what is known after a reading for that kind: tools by name with their descriptions; and the variants."""
     found = Offer(tuple({"name": name, "description": text} for name, text in tools.items()))
     after = with_variant(variants, kind, names_of(found))
     found = with_eras(found, known, variants, after, newer=kind.newer)
@@ -96,7 +96,7 @@ def read(
 
 
 def described(found: Offer, *, newer: bool) -> dict[str, str]:
-    """The descriptions that clients of that era get."""
+    """Return the descriptions that clients of that era get."""
     older = {} if newer else {item["name"]: item["description"] for item in found.older.get("tools", ())}
     return {item["name"]: item["description"] for item in found.tools} | older
 

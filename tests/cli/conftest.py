@@ -14,7 +14,7 @@ from tests.cli.running import Launch, launch, run_cli
 
 @pytest.fixture
 def start_cli(home: Path) -> Iterator[Launch]:
-    """Starts `multi-mcp ARGV...` in `home`; whatever the test does, nothing that it started runs on."""
+    """Start `multi-mcp ARGV...` in `home`; whatever the test does, nothing that it started runs on."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*argv: str) -> subprocess.Popen[str]:
@@ -31,7 +31,7 @@ def start_cli(home: Path) -> Iterator[Launch]:
 
 @pytest.fixture
 def started(home: Path) -> Iterator[Path]:
-    """A home with a gateway in the background."""
+    """Yield a home with a gateway in the background."""
     done = run_cli(home, "start", "--detach")
     assert done.returncode == 0, done.stderr
     yield home

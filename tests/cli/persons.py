@@ -39,7 +39,7 @@ class Person:
         )
 
     def answers(self, *argv: str, typed: str, env: dict[str, str] | None = None) -> str:
-        """What `multi-mcp ARGV...` shows on a terminal where that is typed."""
+        """Return what `multi-mcp ARGV...` shows on a terminal where that is typed."""
         import pty  # on no Windows
 
         argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
@@ -59,13 +59,13 @@ class Person:
         return shown.decode()
 
     def gets(self, *argv: str) -> Any:
-        """What `multi-mcp VERB --json ...` prints."""
+        """Return what `multi-mcp VERB --json ...` prints."""
         done = self.says(argv[0], "--json", *argv[1:])
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
     def file(self, name: str, text: str | None = None) -> Path:
-        """A file of theirs, saved if there is a text."""
+        """Return a file of theirs, saved if there is a text."""
         path = self.mine / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if text is not None:

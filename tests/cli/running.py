@@ -37,7 +37,7 @@ Answer = Any  # a JSON value, an error to answer with, or a function of the para
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """This process's environment with that home, and nothing that would open windows or color texts."""
+    """Return this process's environment with that home, and nothing that would open windows or color texts."""
     dropped = ("DISPLAY", "WAYLAND_DISPLAY", "EDITOR", "VISUAL", "FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     # The login shell is asked for its PATH: not the one of whoever runs the tests, whose rc files do as they please.
@@ -72,7 +72,7 @@ def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
 
 
 def launch_with(home: Path, env: Mapping[str, str], *argv: str) -> subprocess.Popen[str]:
-    """The same in that environment."""
+    """Return the same in that environment."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [*PROGRAM, *argv],

@@ -13,12 +13,12 @@ FAILED = {"title": "npx is not installed", "hint": "Install node"}
 
 
 def server(name: str, state: State = State.IDLE, tools: ToolCounts = ToolCounts(3, 3), **more: Any) -> ServerStatus:  # noqa: B008
-    """One server of a snapshot."""
+    """Return one server of a snapshot."""
     return ServerStatus(name, state, "lazy", "stdio", tools=tools, **more)
 
 
 def snapshot(*servers: ServerStatus, problems: tuple[Problem, ...] = (), revision: int = 7) -> Snapshot:
-    """A snapshot of a gateway that has run for 200 s and serves one client."""
+    """Return a snapshot of a gateway that has run for 200 s and serves one client."""
     session = SessionStatus("claude-code", "stdio", "2025-11-25", "tools")
     gateway = GatewayStatus("running", 4711, "0.1.0", 200.0, "http://127.0.0.1:7461/mcp", (session,))
     return Snapshot(revision, gateway, servers, problems)
@@ -39,11 +39,11 @@ def full_snapshot() -> Snapshot:
 
 
 def as_sent(made: Snapshot) -> Any:
-    """A snapshot after its way through JSON, which knows no tuples."""
+    """Return a snapshot after its way through JSON, which knows no tuples."""
     return json.loads(json.dumps(made.to_json()))
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:
-    """One row of `list --json`, of the server github."""
+    """Return one row of `list --json`, of the server github."""
     plain = {"server": "github", "name": name, "exposed_name": f"github_{name}", "enabled": True, "stale": False}
     return {**plain, "withheld": None, "description": f"Does {name}.\nAnd more.", **more}

@@ -151,7 +151,7 @@ def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Pers
 
 
 def keeps(*names: str, error: Any = None) -> dict[str, Any]:
-    """A gateway's answers that keeps these secrets alone."""
+    """Return a gateway's answers that keeps these secrets alone."""
 
     def kept(params: dict[str, Any]) -> Any:
         return error if error and params["name"] not in names else {"kept": params["name"] in names}

@@ -30,7 +30,7 @@ print(*sorted(sys.modules), file=sys.stderr)
 
 
 def modules_after(home: Path, *argv: str) -> set[str]:
-    """All modules that one run of the program has imported."""
+    """Return all modules that one run of the program has imported."""
     code = LOADED.format(argv=list(argv))
     command = [sys.executable, "-c", code]
     done = subprocess.run(

@@ -25,7 +25,7 @@ DONE: dict[str, Any] = {"auth": SIGNED_IN, "state": "connected", "error": None}
 
 
 def browser(home: Path) -> dict[str, str]:
-    """An environment with a program that opens web addresses: it writes them down."""
+    """Return an environment with a program that opens web addresses: it writes them down."""
     program = home / "bin" / "xdg-open"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nprintf %s "$1" > {home}/opened\n', encoding="utf-8")

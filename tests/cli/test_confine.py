@@ -37,7 +37,7 @@ NEEDY = [
 
 @pytest.fixture
 def needy(person: Person) -> Iterator[Person]:
-    """One whose server reads a file of the user's, tries a key, and writes into its folder before it serves."""
+    """Yield one whose server reads a file of the user's, tries a key, and writes into its folder before it serves."""
     (person.mine / "notes").mkdir()
     (person.mine / "notes" / "n.txt").write_text("n")
     (person.mine / ".ssh").mkdir()
@@ -59,7 +59,7 @@ def needy(person: Person) -> Iterator[Person]:
 
 
 def written(needy: Person) -> object:
-    """The `confine` of its entry."""
+    """Return the `confine` of its entry."""
     return yaml.safe_load(needy.servers.read_text())["servers"]["needy"].get("confine")
 
 

@@ -27,7 +27,7 @@ PROBLEM = CheckResult("c.d", "problem", "worse", "do that")
 
 
 def findings(home: Path, code: str) -> list[dict[str, Any]]:
-    """What `doctor --json` says of one code."""
+    """Return what `doctor --json` says of one code."""
     return [finding for finding in json.loads(run_cli(home, "doctor", "--json").stdout) if finding["code"] == code]
 
 

@@ -215,7 +215,7 @@ def test_where_nothing_can_open_it_the_error_says_where_it_is(home: Path) -> Non
 
 
 def on_terminal(home: Path, *argv: str, **variables: str) -> tuple[str, int]:
-    """What `multi-mcp ARGV...` shows on a terminal of its own, and its exit code."""
+    """Return what `multi-mcp ARGV...` shows on a terminal of its own, and its exit code."""
     import pty
 
     child, terminal = pty.fork()

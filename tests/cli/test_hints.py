@@ -28,7 +28,9 @@ SERVERS = """\
 
 
 def on_terminal(person: Person, *words: str, typed: Sequence[str] = (), stopped_at: str = "") -> str:
-    """What `multi-mcp WORDS...` shows on a terminal where these lines are typed. It is stopped once it shows that."""
+    """Return what `multi-mcp WORDS...` shows on a terminal where these lines are typed. It is stopped once it shows
+    that.
+    """
     terminal, other = pty.openpty()
     env = person.env | {"TERM": "xterm" if stopped_at else "dumb"}  # a dumb one shows no live screen
     process = subprocess.Popen([*PROGRAM, *words], cwd=person.folder, env=env, stdin=other, stdout=other, stderr=other)
@@ -74,7 +76,7 @@ def test_the_first_screen_names_the_next_step_until_an_ai_tool_is_connected(pers
 
 
 def first_screen(person: Person) -> str:
-    """What `multi-mcp` shows on a terminal without a desktop, stopped once its screen is there."""
+    """Return what `multi-mcp` shows on a terminal without a desktop, stopped once its screen is there."""
     return on_terminal(person, stopped_at="SERVER")
 
 

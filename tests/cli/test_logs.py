@@ -19,7 +19,7 @@ SERVERS = "servers:\n  github: {command: x}\n  my server: {command: x}\n  wrong:
 
 @pytest.fixture
 def logs(home: Path) -> Path:
-    """The log folder of a home with three servers."""
+    """Return the log folder of a home with three servers."""
     (home / "servers.yaml").write_text(SERVERS, encoding="utf-8")
     (home / "logs" / "servers").mkdir(parents=True)
     return home / "logs"

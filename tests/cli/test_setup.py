@@ -21,7 +21,7 @@ TOOLS = (
 
 @pytest.fixture
 def files(person: Person) -> dict[Path, bytes]:
-    """The files of thirteen AI tools, each with servers of its own."""
+    """Return the files of thirteen AI tools, each with servers of its own."""
     found: dict[Path, bytes] = {}
     world = world_in(person.mine)
     for name in TOOLS:

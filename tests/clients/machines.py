@@ -14,7 +14,7 @@ COMMAND = ["/opt/multi-mcp/bin/multi-mcp", "stdio"]
 
 
 def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
-    """A home folder of that platform; on Windows with the variables that are always there."""
+    """Return a home folder of that platform; on Windows with the variables that are always there."""
     if platform == "win32":
         below = home / "AppData"
         environ = {"APPDATA": str(below / "Roaming"), "LOCALAPPDATA": str(below / "Local")} | environ
@@ -22,7 +22,7 @@ def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
 
 
 def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsContext:
-    """The same with a note of ours and a shim."""
+    """Return the same with a note of ours and a shim."""
     return ClientsContext(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
 
 
@@ -31,7 +31,7 @@ def at_once(path: Path) -> None:
 
 
 def file_of(client: Client, world: ClientsContext) -> Path:
-    """Where that client's file lies first of all, its folder made."""
+    """Return where that client's file lies first of all, its folder made."""
     machine = world.machine
     path = machine.path(next(t for t in client.templates(machine.platform) if machine.has(t)))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +158,7 @@ def _without_servers(kind: str) -> str:
 
 
 def broken(client: Client) -> str:
-    """A file of that client that nobody can read: line 3 is wrong."""
+    """Return a file of that client that nobody can read: line 3 is wrong."""
     kind = kind_of(client)
     if kind == "JSON":
         return '{\n  "a": 1,\n  "b": [}\n}\n'
@@ -166,5 +166,5 @@ def broken(client: Client) -> str:
 
 
 def read_of(family: Family, text: str) -> object:
-    """What a text says."""
+    """Return what a text says."""
     return family.read(text, "f")

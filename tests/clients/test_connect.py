@@ -57,14 +57,14 @@ def desk_of(client: Client, folder: Path, platform: str = PLATFORMS[0]) -> Desk:
 
 @pytest.fixture(params=EVERYWHERE, ids=[f"{client.name}-{platform}" for client, platform in EVERYWHERE])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
-    """Every client on every platform."""
+    """Return every client on every platform."""
     client, platform = request.param
     return desk_of(client, tmp_path, platform)
 
 
 @pytest.fixture
 def cursor(tmp_path: Path) -> Desk:
-    """One, for what does not depend on which."""
+    """Return one, for what does not depend on which."""
     return desk_of(CURSOR, tmp_path)
 
 
@@ -79,7 +79,7 @@ def wanted(client: Client) -> object:
 
 
 def beside(path: Path) -> list[Path]:
-    """The file and all that was made of it: backups, what a write left behind."""
+    """Return the file and all that was made of it: backups, what a write left behind."""
     return sorted(other for other in path.parent.iterdir() if path.name in other.name)
 
 

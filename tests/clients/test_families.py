@@ -34,7 +34,7 @@ MANY = settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 
 
 def read(family: Family, text: str) -> dict[str, Any]:
-    """What the text says; texts that are none of the format after all are not looked at."""
+    """Return what the text says; texts that are none of the format after all are not looked at."""
     try:
         return family.read(text, "f")
     except UnparsableError:
@@ -43,7 +43,7 @@ def read(family: Family, text: str) -> dict[str, Any]:
 
 
 def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
-    """A put that may be refused, and then is not looked at."""
+    """Return a put that may be refused, and then is not looked at."""
     try:
         return family.put(text, path, value, "f")
     except EditRefusedError:
@@ -52,7 +52,7 @@ def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def is_inserted(old: str, new: str) -> bool:
-    """Whether `new` is `old` with a comma and one run of other letters put in."""
+    """Return True if `new` is `old` with a comma and one run of other letters put in."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     candidates = {start, *(at for at in range(max(0, start - 400), start + 1) if old[at:] and new.endswith(old[at:]))}
     if any(new.endswith(old[at:]) for at in candidates):
@@ -61,13 +61,13 @@ def is_inserted(old: str, new: str) -> bool:
 
 
 def is_run_inserted(old: str, new: str) -> bool:
-    """Whether `new` is `old` with one run of letters put in."""
+    """Return True if `new` is `old` with one run of letters put in."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return any(new.endswith(old[at:]) for at in range(start + 1))
 
 
 def is_left(old: str, new: str) -> bool:
-    """Whether `new` is what is left of `old` when letters are taken away."""
+    """Return True if `new` is what is left of `old` when letters are taken away."""
     letters = iter(old)
     return all(letter in letters for letter in new)
 

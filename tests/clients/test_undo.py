@@ -23,7 +23,7 @@ EACH = pytest.mark.parametrize(("client", "name"), SAMPLES, ids=[f"{c.name}-{nam
 
 
 def move(client: Client, world: ClientsContext) -> None:
-    """As `import --move` does."""
+    """Do as `import --move` does."""
     kept = [each.backup for each in recorded_moves(world)]
     record_import(world, [], move_out(read_servers(client, world.machine).servers, kept))
 

@@ -48,7 +48,7 @@ def merged(text: str, found: dict[str, ToolSwitch], server: str = "s") -> str:
 
 
 def changes(old: str, new: str) -> list[tuple[str, str]]:
-    """What was taken away and what was put there, word by word, blanks at the ends apart."""
+    """Return what was taken away and what was put there, word by word, blanks at the ends apart."""
     one, other = (re.findall(r"\w+|\s|.", text) for text in (old, new))
     codes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     return [("".join(one[a:b]).strip(), "".join(other[c:d]).strip()) for tag, a, b, c, d in codes if tag != "equal"]
@@ -509,13 +509,13 @@ BRACES = str.maketrans("", "", "{} ")  # an empty {} may give way to lines
 
 
 def is_inside(part: str, whole: str) -> bool:
-    """Whether all letters of `part` are in `whole`, in order: nothing was taken away."""
+    """Return True if all letters of `part` are in `whole`, in order: nothing was taken away."""
     left = iter(whole)
     return all(any(letter == other for other in left) for letter in part)
 
 
 def lines_kept(old: str, new: str, but: str) -> bool:
-    """Whether every line of the old text, except those that hold `but`, is in the new one, in order."""
+    """Return True if every line of the old text, except those that hold `but`, is in the new one, in order."""
     left = iter(new.splitlines(keepends=False))
     return all(any(line == other for other in left) for line in old.splitlines() if but not in line)
 

@@ -97,7 +97,7 @@ def waits_for_lease(number: int) -> bool:
 
 @pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a system or a disk can do."""
+    """Return what a system or a disk can do."""
     if request.param in ("without leases", "with neither"):
         monkeypatch.setattr(other_writers, "_set_lease", lambda descriptor, kind: None)
     if request.param in ("without exchange", "with neither"):

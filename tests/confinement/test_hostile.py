@@ -39,7 +39,7 @@ def needs(confine: Confine) -> None:
 
 
 def entry(world: World, confine: Confine | bool) -> ServerConfig:
-    """The hostile server as an entry; its program lies in its folder, so that it may read it."""
+    """Return the hostile server as an entry; its program lies in its folder, so that it may read it."""
     program = world.cwd / "hostile.py"
     if not program.exists():
         shutil.copy(PROGRAM, program)
@@ -53,7 +53,7 @@ def entry(world: World, confine: Confine | bool) -> ServerConfig:
 
 
 async def outcomes(world: World, confine: Confine | bool, names: list[str]) -> dict[str, str]:
-    """What came of each way, each in a server of its own: one that is killed for trying has not got out."""
+    """Return what came of each way, each in a server of its own: one that is killed for trying has not got out."""
     found: dict[str, str] = {}
     at_once = anyio.CapacityLimiter(4)
 
@@ -102,7 +102,9 @@ async def test_no_way_leads_out_of_a_confined_server(
 
 
 def in_vain(world: World, found: dict[str, str]) -> list[str]:
-    """Which files a server believes to have written that are as they were: namespaces have a /tmp of their own."""
+    """Return which files a server believes to have written that are as they were: namespaces have a /tmp of
+    their own.
+    """
     said = [
         name.removeprefix("write_") for name, words in found.items() if name.startswith("write_") and words == "out"
     ]
@@ -111,6 +113,6 @@ def in_vain(world: World, found: dict[str, str]) -> list[str]:
 
 
 def without_closing(world: World, name: str) -> str:
-    """What came of a way in a process that inherits whatever may be inherited."""
+    """Return what came of a way in a process that inherits whatever may be inherited."""
     command = [sys.executable, str(PROGRAM), str(world.facts_file), name]
     return subprocess.run(command, capture_output=True, text=True, close_fds=False, check=True).stdout.strip()

@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> Policy:
-    """What `/usr/bin/env ARGS` may reach in that folder."""
+    """Return what `/usr/bin/env ARGS` may reach in that folder."""
     program = Program(
         "s",
         ("/usr/bin/env", *args),

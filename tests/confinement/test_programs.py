@@ -80,7 +80,7 @@ class Home:
         gateway.env |= {"HOME": str(self.folder)}
 
     def script(self, name: str, text: str) -> str:
-        """An executable file, in the project if the name has no folder."""
+        """Return an executable file, in the project if the name has no folder."""
         path = self.project / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -88,7 +88,7 @@ class Home:
         return str(path)
 
     async def reads(self, servers: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
-        """What each of these servers, confined, reads of its own file and of the key."""
+        """Return what each of these servers, confined, reads of its own file and of the key."""
         common = {"cwd": str(self.project), "confine": True, "connect_timeout": 60}
         self.gateway.write({name: common | more for name, more in servers.items()})
         self.gateway.start()

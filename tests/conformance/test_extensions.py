@@ -23,19 +23,19 @@ SCENARIOS = (
 
 
 def run(url: str, folder: Path) -> dict[str, Run]:
-    """Each scenario, since the suite has no set of them."""
+    """Return each scenario, since the suite has no set of them."""
     return {name: run_server("next", url, folder / name, "--scenario", name) for name in SCENARIOS}
 
 
 def counted(runs: dict[str, Run], family: str) -> int:
-    """How many checks of a family passed."""
+    """Return how many checks of a family passed."""
     verdicts = [verdict for name, run in runs.items() if family in name for verdict in run.verdicts.values()]
     return sum(verdict.status == PASSED for verdict in verdicts)
 
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """The scenarios against the server itself."""
+    """Return the scenarios against the server itself."""
     folder = tmp_path_factory.mktemp("servers")
     with Popen([*argv(MODERN, folder, "direct"), "--http", "0"], stdout=PIPE, encoding="utf-8") as process:
         assert process.stdout is not None

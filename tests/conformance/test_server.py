@@ -64,7 +64,7 @@ RUNS = [
 
 @contextmanager
 def listening(argv: list[str], **env: str) -> Iterator[str]:
-    """A process whose first line is its address."""
+    """Yield a process whose first line is its address."""
     with subprocess.Popen(argv, cwd=ROOT, env=os.environ | env, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         try:
@@ -75,7 +75,9 @@ def listening(argv: list[str], **env: str) -> Iterator[str]:
 
 @contextmanager
 def quick_reference() -> Iterator[list[str]]:
-    """The command of a reference server over stdio, forked where that can be done; its way is the last argument."""
+    """Yield the command of a reference server over stdio, forked where that can be done; its way is the last
+    argument.
+    """
     if not hasattr(os, "fork"):
         yield REFERENCE
         return
@@ -88,21 +90,21 @@ def quick_reference() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def reference() -> Iterator[str]:
-    """The reference server over HTTP."""
+    """Yield the reference server over HTTP."""
     with listening([*REFERENCE, "--http"]) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[list[str]]:
-    """What starts the reference server over stdio."""
+    """Yield what starts the reference server over stdio."""
     with quick_reference() as argv:
         yield argv
 
 
 @pytest.fixture(scope="module")
 def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """The suite against the reference server itself; once for each set."""
+    """Return the suite against the reference server itself; once for each set."""
 
     @cache
     def run(name: str) -> Run:
@@ -113,7 +115,7 @@ def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def entry(backend: str, url: str, command: list[str]) -> dict[str, Any]:
-    """The reference server in servers.yaml."""
+    """Return the reference server in servers.yaml."""
     if backend == "http":
         return {"url": url, "type": "http"}
     return {"command": [*command, f"--{backend}"], "cwd": str(ROOT)}
@@ -173,7 +175,7 @@ def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFac
 
 @contextmanager
 def gateway_for_suite(home: Path, server: dict[str, Any], *, http: bool = True) -> Iterator[Gateway]:
-    """A gateway that knows the reference server."""
+    """Yield a gateway that knows the reference server."""
     with gateway_in(home) as gateway:
         gateway.write({"reference": server}, http={"enabled": http, "port": 0, "token": False}, tool_prefix="none")
         gateway.env["SHELL"] = QUICK_SHELL
@@ -219,7 +221,7 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
 
 
 def worse(baseline: Run, run: Run) -> list[str]:
-    """Each check that passed direct and did not through us, and each that failed through us alone.
+    """Return each check that passed direct and did not through us, and each that failed through us alone.
 
     A neutral one is the suite's word for what does not apply: a server that does not cut its streams need not be able
     to resume them.

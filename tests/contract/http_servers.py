@@ -68,11 +68,11 @@ class HttpServer(Behaviour):
     _uvicorn: uvicorn.Server | None = None
 
     def refuse(self, seen: SupervisorView) -> Response | None:
-        """What answers a request instead of the MCP server, if anything does."""
+        """Return what answers a request instead of the MCP server, if anything does."""
         return self.refusal(seen)
 
     def url(self, path: str = "/mcp") -> str:
-        """Of this server."""
+        """Return the url of this server."""
         return f"http://{self.host}:{self.port}{path}"
 
     async def tell(self, method: str, params: Params = None) -> None:

@@ -54,7 +54,7 @@ class Case:
 async def connecting(
     url: str, hint: str = "", schemas: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[Case]:
-    """A Connection to that address; `schemas`: what its tools are known to take."""
+    """Yield a Connection to that address; `schemas`: what its tools are known to take."""
     async with anyio.create_task_group() as tasks:
         ear, clock = Ear(), FakeClock()
         context = BackendContext(
@@ -77,7 +77,7 @@ async def connecting(
 
 
 def refusing(status: int, when: Callable[[SupervisorView], bool] = lambda seen: True, body: Any = None) -> Any:
-    """A `refuse` that answers matching requests with that status."""
+    """Return a `refuse` that answers matching requests with that status."""
 
     def refuse(seen: SupervisorView) -> Response | None:
         if not when(seen):
@@ -364,7 +364,7 @@ async def test_a_call_that_meets_a_server_which_began_again_is_executed_once() -
 
 
 def executed(server: HttpServer) -> int:
-    """How many tool calls reached the MCP server behind the address."""
+    """Return how many tool calls reached the MCP server behind the address."""
     return server.methods().count("tools/call")
 
 

@@ -78,7 +78,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened]:
-    """A contract server, reached that way, with hands shaken. `switches` are the odd server's (stdio only)."""
+    """Yield a contract server, reached that way, with hands shaken. `switches` are the odd server's (stdio only)."""
     ear, stderr = Ear(), bytearray()
     if way == "stdio":
         odd = Odd(folder, switches=("--page", "3", *switches))

@@ -32,7 +32,7 @@ CAN: dict[str, Any] = {"sampling": {"tools": {}}, "roots": {"listChanged": True}
 
 
 def capabilities(revision: str) -> dict[str, Any]:
-    """All that a client of that revision can do."""
+    """Return all that a client of that revision can do."""
     if revision < "2025-06-18":
         return CAN
     return {**CAN, "elicitation": {} if revision < "2025-11-25" else {"form": {}, "url": {}}}
@@ -64,21 +64,21 @@ class Cell:
         return {**(params or {}), **({"_meta": stamps} if stamps else {})}
 
     async def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """The result, as the revision wants it."""
+        """Return the result, as the revision wants it."""
         result = await self.client.request(method, self.params(params, **meta))
         assert ("resultType" in result) is self.modern, result
         return result
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """A tool of the server's."""
+        """Return a tool of the server's."""
         return await self.request("tools/call", self.calling(tool, arguments), **meta)
 
     def calling(self, tool: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The params of tools/call."""
+        """Return the params of tools/call."""
         return {"name": self.exposed(tool), "arguments": arguments or {}}
 
     def exposed(self, tool: str) -> str:
-        """That tool's name for the client."""
+        """Return that tool's name for the client."""
         return f"{self.server}_{tool}"
 
     async def ask(self, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Cell:
         assert {k: v for k, v in came.items() if k != "elicitationId"} == asked
 
     async def question(self, before: asyncio.Future[Message]) -> dict[str, Any]:
-        """The next request of the gateway's, which has to come before that answer."""
+        """Return the next request of the gateway's, which has to come before that answer."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while not self.client.requests:
                 assert not before.done(), f"nothing was asked; {said_by(before.result())}"
@@ -130,12 +130,12 @@ class Cell:
 
 
 def said_by(answer: Message) -> str:
-    """The words of an answer in which no question came, and of the error that the server got in it."""
+    """Return the words of an answer in which no question came, and of the error that the server got in it."""
     text = json.dumps(answer.get("error") or answer["result"]["content"][0])
     return text[text.find("error") :].replace("\\", "")
 
 
 def impossible(client: str, server: str, feature: str) -> str:
-    """The sentence of the specification that says so; empty for what has to work."""
+    """Return the sentence of the specification that says so; empty for what has to work."""
     since, why = SINCE.get(feature, ("", ""))
     return why if min(client, server) < since else ""

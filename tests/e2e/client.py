@@ -79,7 +79,7 @@ class Conversation:
         return waiting
 
     async def request(self, method: str, params: Message | None = None, request_id: Any = None) -> Message:
-        """The result. Raises RpcFailure."""
+        """Return the result. Raises RpcFailure."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             message = await self.ask(method, params, request_id)
         if "error" in message:
@@ -92,7 +92,7 @@ class Conversation:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
-        """The handshake."""
+        """Return the handshake."""
         about = {"name": "test client", "version": "1"}
         params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": about}
         result = await self.request("initialize", params)
@@ -100,7 +100,7 @@ class Conversation:
         return result
 
     async def all(self, kind: str, method: str | None = None) -> list[Message]:
-        """Every page of a list."""
+        """Return every page of a list."""
         items: list[Message] = []
         params: Message = {}
         while True:
@@ -111,7 +111,7 @@ class Conversation:
             params = {"cursor": page["nextCursor"]}
 
     async def tools(self) -> list[str]:
-        """Names of the tools that are listed now."""
+        """Return the names of the tools that are listed now."""
         return [tool["name"] for tool in await self.all("tools")]
 
     async def something(self) -> None:

@@ -48,7 +48,7 @@ class Visitor:
         return {**params, "_meta": {**params.get("_meta", {}), **about}}
 
     async def introduce(self) -> Message:
-        """The handshake; what the other end can do."""
+        """Return the handshake; what the other end can do."""
         if self.modern:
             found = await self.request("server/discover")
         else:
@@ -64,7 +64,7 @@ class Visitor:
         return await self.request("tools/call", name=self.prefix + tool, arguments=arguments, **task)
 
     def mine(self, addresses: list[Message], member: str) -> list[Message]:
-        """Those of the list that are this server's: the prefix says it, where there is one."""
+        """Return those of the list that are this server's: the prefix says it, where there is one."""
         start = f"multi-mcp://{self.server}/"
         return [one for one in addresses if not PREFIX.match(one[member]) or one[member].startswith(start)]
 
@@ -73,7 +73,7 @@ Check = Callable[[Visitor], Awaitable[Any]]
 
 
 async def checks(visitor: Visitor) -> Message:
-    """What each check gives, without what differs from run to run."""
+    """Return what each check gives, without what differs from run to run."""
     found: Message = {}
     for check in BOTH + (NEWER if visitor.modern else OLDER):
         try:
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 
 async def refused(asking: Awaitable[Message]) -> Any:
-    """The code of the error; the whole answer if there is none."""
+    """Return the code of the error; the whole answer if there is none."""
     try:
         return await asking
     except RpcFailure as error:
@@ -100,7 +100,7 @@ async def refused(asking: Awaitable[Message]) -> Any:
 
 
 def told(result: Message) -> Message:
-    """A result without what each end adds for itself."""
+    """Return a result without what each end adds for itself."""
     return {key: value for key, value in result.items() if key not in ("_meta", "ttlMs", "cacheScope", "resultType")}
 
 
@@ -108,7 +108,7 @@ def told(result: Message) -> Message:
 
 
 async def app_opens(visitor: Visitor) -> Any:
-    """Each address of a tool's user interface can be read."""
+    """Return each address of a tool's user interface can be read."""
     tools = (await visitor.request("tools/list"))["tools"]
     meta = next(tool["_meta"] for tool in tools if tool["name"] == visitor.prefix + "show")
     addresses = [meta["ui"]["resourceUri"], meta["ui/resourceUri"], meta["openai/outputTemplate"]]

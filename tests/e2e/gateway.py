@@ -29,7 +29,9 @@ EXPOSED = "expose: tools"
 
 
 def is_login_shell(process: psutil.Process) -> bool:
-    """Whether the gateway asks that process for the user's environment. A zombie is none: it would be seen as left."""
+    """Return True if the gateway asks that process for the user's environment. A zombie is none: it would be seen as
+    left.
+    """
     try:
         return RESOLVING in process.environ()
     except psutil.ZombieProcess:
@@ -59,7 +61,7 @@ class Gateway:
         return "".join(f"  {name}: {json.dumps(entry)}\n" for name, entry in servers.items()) or "  {}\n"
 
     def save(self, text: str) -> None:
-        """As an editor does: a new file in the place of the old one."""
+        """Save as an editor does: with a new file in place of the old one."""
         new = self.file.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         new.replace(self.file)
@@ -101,7 +103,9 @@ class Gateway:
         return self.process.pid
 
     def children(self) -> list[int]:
-        """Every process below it but the login shell, which comes and goes once the first client has its list."""
+        """Return every process below it but the login shell, which comes and goes once the first client has its
+        list.
+        """
         below = psutil.Process(self.pid).children(recursive=True)
         return [process.pid for process in below if not is_login_shell(process)]
 
@@ -122,11 +126,11 @@ class Gateway:
         return result
 
     def server(self, name: str) -> dict[str, Any]:
-        """One server's row of the snapshot."""
+        """Return one server's row of the snapshot."""
         return next(row for row in self.snapshot()["servers"] if row["name"] == name)
 
     def server_names(self) -> list[str]:
-        """Of all servers in the snapshot."""
+        """Return the names of all servers in the snapshot."""
         return [row["name"] for row in self.snapshot()["servers"]]
 
     async def state(self, name: str, state: str) -> None:
@@ -144,13 +148,13 @@ class Gateway:
     # -- clients -----------------------------------------------------------------------------------------------------
 
     def client(self, version: str | None = "2025-11-25") -> AbstractAsyncContextManager[RawClient]:
-        """A client through a real shim process."""
+        """Return a client through a real shim process."""
         return client_of([*own_command(), "stdio"], self.env, self.home, version)
 
 
 @contextmanager
 def gateway_in(home: Path) -> Iterator[Gateway]:
-    """A gateway that has ended with all its servers at the end."""
+    """Yield a gateway that has ended with all its servers at the end."""
     made = Gateway(home)
     try:
         yield made
@@ -162,7 +166,7 @@ def gateway_in(home: Path) -> Iterator[Gateway]:
 
 
 def entry(odd: Odd, **more: Any) -> dict[str, Any]:
-    """An odd server's entry in servers.yaml."""
+    """Return an odd server's entry in servers.yaml."""
     return {"command": odd.argv, **more}
 
 

@@ -57,7 +57,7 @@ class HttpClient(Conversation):
         self._scopes[request_id].cancel()
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
-        """The handshake, and the stream for what belongs to no request."""
+        """Return the handshake, and the stream for what belongs to no request."""
         result = await super().initialize(version, **capabilities)
         self._headers["Mcp-Protocol-Version"] = result["protocolVersion"]
         self._tasks.start_soon(self._listen)
@@ -80,7 +80,7 @@ class HttpClient(Conversation):
             self.broke_off(message.get("id"))
 
     def _own_headers(self, message: Message) -> dict[str, str]:
-        """Of 2026-07-28: what the message says, for who does not look into it."""
+        """Return the headers of 2026-07-28, which repeat parts of the message for those who do not parse it."""
         if self._version != MODERN or "method" not in message:
             return {}
         told = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
@@ -159,7 +159,7 @@ async def events(answer: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
 async def http_client(
     url: str, version: str, headers: Mapping[str, str] | None = None, *, sse: bool = False
 ) -> AsyncIterator[HttpClient | SseClient]:
-    """A client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
+    """Yield a client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
     async with (
         httpx2.AsyncClient(
             headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES, limits=FRESH

@@ -52,7 +52,7 @@ class LoginSession:
         return str(self.run / "user" / str(os.getuid()) / "multi-mcp")
 
     def gateway_pid(self) -> int:
-        """Of the gateway that answers; 0 where there is none."""
+        """Return the process id of the gateway that answers, or 0."""
         endpoint = read_endpoint(self.gateway_run)
         return endpoint.pid if endpoint else 0
 
@@ -67,11 +67,11 @@ class LoginSession:
         return [*_unshare(), "sh", "-c", INSIDE, str(self.run), *own_command(), *words]
 
     def client(self) -> AbstractAsyncContextManager[RawClient]:
-        """An AI tool with its shim."""
+        """Return an AI tool with its shim."""
         return client_of(self.argv("stdio"), self.environ, self.home)
 
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A verb of the command line, to its end."""
+        """Return a verb of the command line, to its end."""
         return subprocess.run(
             self.argv(*words), env=self.environ, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
         )
@@ -90,7 +90,9 @@ def _unshare() -> list[str]:
 
 @contextmanager
 def login_session(password: str = PASSWORD) -> Iterator[LoginSession]:
-    """One with an unlocked keyring, ended at the end with what was started in it; with "" there is none made yet."""
+    """Yield one with an unlocked keyring, ended at the end with what was started in it; with "" there is none
+    made yet.
+    """
     if sys.platform != "linux":
         missing("there are no mount namespaces here")
     folder = Path(tempfile.mkdtemp(prefix="mm-ls-", dir="/tmp"))

@@ -61,7 +61,7 @@ def configure(gateway: Gateway, file: Path, name: str, **settings: Any) -> None:
 
 
 def executed(file: Path) -> list[tuple[str, int]]:
-    """The tool (`read` for a resource) and mark of each call that reached the server."""
+    """Return the tool (`read` for a resource) and mark of each call that reached the server."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [(name, int(mark)) for name, mark in map(str.split, lines)]
 
@@ -119,7 +119,7 @@ class Doors:
             await client.initialize(version)
 
     def spelling(self, tool: str) -> str:
-        """One of the ways to write a tool's name, also of a server that was renamed; or a resource as a tool."""
+        """Return one of the ways to write a tool's name, also of a server that was renamed; or a resource as a tool."""
         name = self.rng.choice((self.name, self.name, *NAMES))
         asked = self.rng.choice((tool, tool, f"read_{self.rng.choice(RESOURCES)}"))
         return self.rng.choice((f"{name}_{asked}", f"mcp__{name}__{asked}", f"{name}/{asked}", asked))

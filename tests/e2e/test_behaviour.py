@@ -26,7 +26,7 @@ HUNG_MOST_S = 115.0  # pytest gives the whole run up after 120
 
 @pytest.fixture(scope="module")
 def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Backend]]:
-    """A server of each kind."""
+    """Yield a server of each kind."""
     made = one_of_each(tmp_path_factory.mktemp("behaviour"))
     with running(made):
         yield made
@@ -34,7 +34,7 @@ def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Backend]
 
 @pytest.fixture(scope="module")
 def place(backends: list[Backend]) -> Iterator[Place]:
-    """One gateway for all of them."""
+    """Yield one gateway for all of them."""
     with Ours().set(backends) as made:
         yield made
 

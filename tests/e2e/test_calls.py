@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 def said(result: dict[str, Any]) -> dict[str, Any]:
-    """What whoami and echo say of the call as it reached them."""
+    """Return what whoami and echo say of the call as it reached them."""
     got: dict[str, Any] = result["structuredContent"]
     return got
 

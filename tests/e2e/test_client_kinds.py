@@ -25,7 +25,7 @@ ABLE: dict[str, Any] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, 
 
 
 async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
-    """The names of the tools that a client is listed."""
+    """Return the names of the tools that a client is listed."""
     return {tool["name"] for tool in (await client.request("tools/list", params or {}))["tools"]}
 
 
@@ -40,7 +40,7 @@ async def definitions(gateway: Gateway, revision: str) -> set[str]:
 
 
 async def instructions(gateway: Gateway, revision: str) -> str:
-    """What a client of that revision hears of the servers when it comes in."""
+    """Return what a client of that revision hears of the servers when it comes in."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         if revision == MODERN:
@@ -49,21 +49,21 @@ async def instructions(gateway: Gateway, revision: str) -> str:
 
 
 async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
-    """What a client of the older era is listed."""
+    """Return what a client of the older era is listed."""
     async with gateway.client(None) as client:
         await client.initialize(OLDER, **capabilities)
         return {name.removeprefix("e_") for name in await listed(client)}
 
 
 async def newer(gateway: Gateway) -> set[str]:
-    """What a client of the newer era is listed."""
+    """Return what a client of the newer era is listed."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         return {name.removeprefix("e_") for name in await listed(client, envelope)}
 
 
 async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
-    """What the server lists without a gateway."""
+    """Return what the server lists without a gateway."""
     async with client_of(argv, gateway.env, gateway.home, None) as client:
         await client.initialize(OLDER, **capabilities)
         names = await listed(client)
@@ -170,7 +170,7 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/li
 
 
 async def lists(person: Person) -> list[str]:
-    """The answers to all list requests, members in the order in which they came."""
+    """Return the answers to all list requests, members in the order in which they came."""
     meta = {key: value for key, value in params(person.modern, "").items() if key == "_meta"}
     return [json.dumps(await person.client.request(method, meta)) for method in LISTS]
 

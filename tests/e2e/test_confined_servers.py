@@ -26,7 +26,7 @@ NOBODY = 65_534
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    """The address of an empty PostgreSQL on this machine."""
+    """Yield the address of an empty PostgreSQL on this machine."""
     found = [str(place) for place in Path("/usr/lib/postgresql").glob("*/bin")]
     initdb = shutil.which("initdb", path=os.pathsep.join((*found, os.environ["PATH"])))
     if initdb is None:

@@ -48,14 +48,14 @@ Outcomes = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[list[str]]:
-    """What starts the reference server over stdio."""
+    """Yield what starts the reference server over stdio."""
     with quick_reference() as argv:
         yield argv
 
 
 @contextmanager
 def server_of(sdk: str, transport: str, quick: list[str]) -> Iterator[dict[str, Any]]:
-    """An entry of servers.yaml."""
+    """Yield an entry of servers.yaml."""
     argv = [*(quick if transport == "stdio" else REFERENCE), f"--{transport}"]
     if sdk == "typescript":
         require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
@@ -74,7 +74,9 @@ class Way:
         self.gateway, self.entry, self.prefix, self.headers = gateway, entry, prefix, headers
 
     async def outcomes(self, sdk: str, mode: str, calls: tuple[str, ...], stack: AsyncExitStack) -> Outcomes:
-        """What a client of that SDK and era gets; it is gone at the end of `stack`, one in TypeScript at once."""
+        """Return what a client of that SDK and era gets; it is gone at the end of `stack`, one in TypeScript at
+        once.
+        """
         names = [self.prefix + call for call in calls]
         seen = await (self._python(mode, names, stack) if sdk == "python" else self._typescript(mode, names))
         shown = sorted(name.removeprefix(self.prefix) for name in seen.pop("tools"))
@@ -186,7 +188,7 @@ async def test_every_feature_works_for_clients_that_come_after_one_of_the_other_
 
 @asynccontextmanager
 async def cell_of(gateway: Gateway, revision: str, notes: Path) -> AsyncIterator[Cell]:
-    """A client of that revision, and the server `one`."""
+    """Yield a client of that revision, and the server `one`."""
     async with gateway.client(None) as client:
         if revision != MODERN:
             await client.initialize(revision, **capabilities(revision))

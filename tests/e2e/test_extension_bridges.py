@@ -274,7 +274,7 @@ async def follow(visitor: Visitor) -> str:
 
 
 def counted(visitor: Visitor) -> tuple[int, int]:
-    """How many events and changes of tasks it was told."""
+    """Return how many events and changes of tasks it was told."""
     told = [one["method"] for one in visitor.client.told]
     return told.count(EVENT), told.count(TASK)
 
@@ -318,7 +318,7 @@ WAYS = [
 
 @asynccontextmanager
 async def entered(gateway: Gateway, way: str, revision: str) -> AsyncIterator[Conversation]:
-    """A client by the shim, by Streamable HTTP or by SSE, which has said nothing yet."""
+    """Yield a client by the shim, by Streamable HTTP or by SSE, which has said nothing yet."""
     if way == "shim":
         async with gateway.client(None) as by_shim:
             yield by_shim

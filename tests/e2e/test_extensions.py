@@ -28,7 +28,9 @@ SCRIPT = [sys.executable, "-I", "-S", str(Path(extension_server.__file__))]
 
 
 def argv(revision: str, folder: Path, name: str) -> list[str]:
-    """The server of that name; its folder says who it is. `revision`: with --both it speaks the other era, too."""
+    """Return the server of that name; its folder says who it is. `revision`: with --both it speaks the other
+    era, too.
+    """
     (folder / name).mkdir(exist_ok=True)
     own, *options = revision.split()
     return [*SCRIPT, own, str(folder / name / "notes"), *options]
@@ -56,7 +58,7 @@ def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str)
 
 
 async def direct(revision: str, folder: Path, name: str, client_revision: str = "") -> dict[str, Any]:
-    """What the checks give with the server itself."""
+    """Return what the checks give with the server itself."""
     async with client_of(argv(revision, folder, name), os.environ, folder, None) as client:
         visitor = Visitor(client, client_revision or revision)
         await visitor.introduce()
@@ -64,14 +66,14 @@ async def direct(revision: str, folder: Path, name: str, client_revision: str = 
 
 
 async def announced(command: list[str], gateway: Gateway, revision: str) -> dict[str, Any]:
-    """The capabilities that a server, or the gateway, announces to a client of that revision."""
+    """Return the capabilities that a server, or the gateway, announces to a client of that revision."""
     async with client_of(command, gateway.env, gateway.home, None) as client:
         return await Visitor(client, revision).introduce()
 
 
 @asynccontextmanager
 async def visiting(gateway: Gateway, revision: str, server: str, names: tuple[str, ...]) -> AsyncIterator[Visitor]:
-    """A client of the gateway that means one of its servers."""
+    """Yield a client of the gateway that means one of its servers."""
     async with gateway.client(None) as client:
         visitor = Visitor(client, revision, f"{server}_", server)
         capabilities = await visitor.introduce()
@@ -80,7 +82,7 @@ async def visiting(gateway: Gateway, revision: str, server: str, names: tuple[st
 
 
 def failed(found: Any) -> bool:
-    """Whether a check did not come to its end."""
+    """Return True if a check did not come to its end."""
     return found == NOTHING or (isinstance(found, dict) and found.keys() == {"error", "says"})
 
 

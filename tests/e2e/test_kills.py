@@ -39,7 +39,9 @@ FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """All its processes, until they are gone. Everybody may go on; one over HTTP is started again on its port."""
+    """Return all its processes, until they are gone. Everybody may go on; one over HTTP is started again on its
+    port.
+    """
     killed, again = [], []
     port = urlsplit(yaml.safe_load(gateway.file.read_text("utf-8"))["servers"]["s"].get("url", "")).port
     for pid in noted(notes, "started"):
@@ -60,7 +62,7 @@ def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: E
 
 
 def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """A shim starts the next one; those without a shim lost their session with it."""
+    """Start the next gateway through a shim. Clients without a shim lost their session."""
     running = psutil.Process(gateway.snapshot()["gateway"]["pid"])
     running.kill()
     running.wait()

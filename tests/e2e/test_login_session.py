@@ -26,13 +26,13 @@ def configure(session: LoginSession, server: Guarded) -> None:
 
 
 async def row(session: LoginSession) -> Any:
-    """What `status` shows of `web`."""
+    """Return what `status` shows of `web`."""
     snapshot: Any = await ask(session, SNAPSHOT)
     return snapshot["servers"][0]
 
 
 async def ask(session: LoginSession, method: str, **params: str) -> dict[str, object]:
-    """A control request to the session's gateway."""
+    """Return a control request to the session's gateway."""
 
     def work() -> dict[str, object]:
         with ControlClient(session.gateway_run, 60) as client:
@@ -44,7 +44,7 @@ async def ask(session: LoginSession, method: str, **params: str) -> dict[str, ob
 
 @asynccontextmanager
 async def signed_in() -> AsyncIterator[tuple[LoginSession, Guarded]]:
-    """A session with the server `web`, to which the user has signed in once."""
+    """Yield a session with the server `web`, to which the user has signed in once."""
     async with guarded() as server:
         with login_session() as session:
             configure(session, server)

@@ -115,7 +115,7 @@ class Member:
 
 @asynccontextmanager
 async def members(gateway: Gateway, folder: Path) -> AsyncIterator[list[Member]]:
-    """All sessions, every other one of the newer era."""
+    """Yield all sessions, every other one of the newer era."""
     async with AsyncExitStack() as stack:
         found: list[Member] = []
         for number in range(SESSIONS):

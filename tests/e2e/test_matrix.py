@@ -160,7 +160,7 @@ CELLS = [(client, server, feature) for client in REVISIONS for server in REVISIO
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One gateway with a server of each revision, of which each client has a process of its own."""
+    """Yield one gateway with a server of each revision, of which each client has a process of its own."""
     folder = tmp_path_factory.mktemp("matrix")
     program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
     with gateway_in(folder) as made:
@@ -181,7 +181,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @asynccontextmanager
 async def cell_of(site: Gateway, folder: Path, client: str, server: str) -> AsyncIterator[Cell]:
-    """A client in a folder of its own."""
+    """Yield a client in a folder of its own."""
     site_of_client = Gateway(site.home)
     site_of_client.home = folder  # only the working folder of the shim
     async with site_of_client.client(None) as raw:

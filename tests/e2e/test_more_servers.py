@@ -145,7 +145,7 @@ def page() -> Iterator[str]:
 
 
 async def listed(client: Conversation, member: str) -> Any:
-    """All of a list; the error where there is none to be had."""
+    """Return all of a list; the error where there is none to be had."""
     try:
         return await client.all(member, LISTS[member])
     except RpcFailure as failure:
@@ -153,7 +153,7 @@ async def listed(client: Conversation, member: str) -> Any:
 
 
 async def answer(client: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
-    """The result of a call, or its error, without what differs from one process to the next."""
+    """Return the result of a call, or its error, without what differs from one process to the next."""
     try:
         result = without_era(await client.call(tool, **arguments))
     except RpcFailure as failure:

@@ -34,7 +34,7 @@ ASKED = {"method": "elicitation/create", "params": {"message": "who?"}}
 
 
 def loud(notes: Path, *options: str) -> list[str]:
-    """A server that says on its stderr that it has begun."""
+    """Return a server that says on its stderr that it has begun."""
     program = str(FIXTURES / "era_server.py")
     return [sys.executable, "-I", "-S", "-c", LOUD, program, OLDER, str(notes), *options]
 
@@ -45,7 +45,7 @@ def noted(notes: Path, what: str) -> list[Any]:
 
 
 def params(modern: bool, name: str, **arguments: Any) -> dict[str, Any]:
-    """Of a call."""
+    """Return the params of a call."""
     envelope = {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities(MODERN)}
     return {"name": name, "arguments": arguments, **({"_meta": envelope} if modern else {})}
 

@@ -77,7 +77,7 @@ class Packaging:
 
 @pytest.fixture(params=["npm", "pypi", "oci"])
 def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) -> Iterator[Packaging]:
-    """One registry with one release, and the package tool that uses it."""
+    """Yield one registry with one release, and the package tool that uses it."""
     with ExitStack() as stack:
         if request.param == "npm":
             npm = stack.enter_context(running(NpmRegistry()))

@@ -52,7 +52,7 @@ class Person:
             await self.client.something()
 
     def reply(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """An answer in this session's name; a question of another one's is noted."""
+        """Return an answer in this session's name; a question of another one's is noted."""
         if asked["method"] == "roots/list":
             return {"roots": []}  # server-everything asks for them by itself
         self.asked += 1
@@ -128,7 +128,7 @@ async def all_at_once(everybody: list[Person], server: str) -> None:
 
 @contextmanager
 def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str]:
-    """The address of a server of that revision."""
+    """Yield the address of a server of that revision."""
     argv = [sys.executable, "-I", "-S", str(FIXTURES / "era_http.py"), revision, str(folder / "http notes"), "0"]
     with subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -140,7 +140,7 @@ def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str
 
 @contextmanager
 def served(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """The entry of a server: its transport, and its era."""
+    """Yield the entry of a server: its transport, and its era."""
     transport, era = kind.split()
     options = ["--both"] if era == "both" else []
     revision = MODERN if era == "newer" else OLDER

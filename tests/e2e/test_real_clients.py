@@ -35,7 +35,7 @@ QUIET = {
 
 
 def native(package: str, name: str) -> list[str]:
-    """A program that its package brings for this platform in a package of its own."""
+    """Return a program that its package brings for this platform in a package of its own."""
     folder, _, prefix = package.rpartition("/")
     found = [
         path
@@ -71,11 +71,11 @@ class Person:
         assert done.returncode == 0, done.stderr
 
     def lists(self, argv: list[str]) -> str:
-        """What `ARGV mcp list` says."""
+        """Return what `ARGV mcp list` says."""
         return self.runs([*argv, "mcp", "list"])
 
     def runs(self, argv: list[str]) -> str:
-        """All that it prints."""
+        """Return all that it prints."""
         done = subprocess.run(
             argv,
             cwd=self.folder,

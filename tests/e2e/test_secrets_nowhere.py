@@ -66,7 +66,7 @@ class Scene:
         self.said: list[str] = []
 
     async def verb(self, *argv: str, stdin: str = "") -> int:
-        """One verb of the command line; its exit code."""
+        """Return one verb of the command line; its exit code."""
         home, env = self.gateway.home, self.gateway.env
         done = await anyio.to_thread.run_sync(lambda: run_cli(home, *argv, stdin=stdin, env=env))
         self.said += [done.stdout, done.stderr]
@@ -84,7 +84,7 @@ class Scene:
         self.said += [*words, out, err]
 
     def secrets(self) -> set[str]:
-        """All that must be nowhere."""
+        """Return all that must be nowhere."""
         forms = [form for _, form in self.server.issuer.asked]
         hidden = ("code", "code_verifier", "refresh_token", "client_secret")
         sent = {form[name] for form in forms for name in hidden if name in form}

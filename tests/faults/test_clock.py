@@ -32,7 +32,9 @@ FORWARD = JUMPS[0]
 
 @pytest.fixture
 def wall(gateway: Gateway, tmp_path: Path) -> Path:
-    """A file that says by how much the wall clock of every process of that home is off; monotonic clocks are true."""
+    """Return a file that says by how much the wall clock of every process of that home is off; monotonic clocks are
+    true.
+    """
     program = Path(require("faketime")).resolve()
     found = sorted(program.parent.parent.glob("lib/**/faketime/libfaketime.so.1"))
     library = found[0] if found else require_file(Path("libfaketime.so.1"), "install libfaketime")
@@ -56,7 +58,7 @@ def set_to(wall: Path, offset: str) -> None:
 
 @asynccontextmanager
 async def holding(gateway: Gateway, folder: Path) -> AsyncIterator[tuple[Trial, Odd]]:
-    """A keep-alive server with a call under way that is answered after the jump."""
+    """Yield a keep-alive server with a call under way that is answered after the jump."""
     bad = Odd(folder, "bad")
     async with trial(gateway, folder, {"command": bad.argv, "lifecycle": "keep-alive"}, health_interval=1) as made:
         made.begin_call("bad_hold", key="k")

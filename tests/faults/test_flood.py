@@ -65,7 +65,7 @@ def test_nobody_is_kept_out_by_connections_that_say_nothing(gateway: Gateway, do
 
 
 def endpoint_of(gateway: Gateway) -> Endpoint:
-    """Where the gateway is found, once its HTTP port is open."""
+    """Return where the gateway is found, once its HTTP port is open."""
     gateway.control("settle")
     endpoint = read_endpoint(run_dir(gateway.env))
     assert endpoint is not None

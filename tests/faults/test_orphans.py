@@ -43,7 +43,7 @@ SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nwhile True: time.sleep
 
 @contextmanager
 def foreigner() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is nobody's server."""
+    """Yield a process that is nobody's server."""
     with subprocess.Popen(SLEEPS, env={}) as process:
         try:
             yield process

@@ -150,7 +150,7 @@ def test_a_handshake_under_way_is_answered_by_the_next_gateway(gateway: Gateway)
 
 
 def waits_on_the_gateway(client: ShimClient) -> bool:
-    """Whether the shim has read all that the client wrote (on Linux it can be seen asleep in poll)."""
+    """Return True if the shim has read all that the client wrote (on Linux it can be seen asleep in poll)."""
     place = Path(f"/proc/{client.process.pid}/wchan")
     return not place.exists() or "poll" in place.read_text()
 
@@ -205,7 +205,7 @@ def test_a_gateway_stopped_on_purpose_is_started_by_the_next_request_only(gatewa
 
 
 def unread(client: ShimClient) -> int:
-    """Bytes that the client wrote and the shim has not read."""
+    """Return the bytes that the client wrote and the shim has not read."""
     import array
     import fcntl
     import termios

@@ -72,7 +72,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.fixture
 def small(gateway: Gateway) -> Iterator[Gateway]:
-    """The gateway's whole home on a tiny disk."""
+    """Yield the gateway's whole home on a tiny disk."""
     with tiny_disk(gateway.home), ending(gateway):
         yield gateway
 

@@ -55,7 +55,7 @@ class Storm:
         self.guest = self.next_guest()
 
     def next_kind(self) -> str:
-        """Each of KINDS comes once before one comes again."""
+        """Return KINDS in random order, each once before one comes again."""
         if not self.deck:
             self.deck = self.chance.sample(KINDS, len(KINDS))
         return self.deck.pop()
@@ -147,7 +147,7 @@ def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gatewa
 
 
 def only_the_living(gateway: Gateway, clients: list[ShimClient]) -> bool:
-    """Whether all that is left of the home is one gateway, its servers, its guardian and the two shims."""
+    """Return True if all that is left of the home is one gateway, its servers, its guardian and the two shims."""
     try:
         rows = gateway.snapshot()["servers"]
         known = {gateway_pid(gateway), *(row["pid"] for row in rows), *(client.process.pid for client in clients)}

@@ -73,7 +73,7 @@ def kind_of(answer: Message) -> str:
 async def trial(
     gateway: Gateway, folder: Path, entry: dict[str, Any], slowest_s: float = 2.0, **settings: Any
 ) -> AsyncIterator[Trial]:
-    """One victim with that entry in servers.yaml; at the end all that must hold is looked at."""
+    """Yield one victim with that entry in servers.yaml; at the end all that must hold is looked at."""
     good = Counting(folder, "good")
     gateway.write({"bad": entry, "good": good.entry()}, failure_backoff=BACKOFF_S, **settings)
     gateway.start()
@@ -95,7 +95,7 @@ async def trial(
 
 
 def names_of(gateway: Gateway) -> list[str]:
-    """Of the servers in servers.yaml, which is whole."""
+    """Return the names of the servers in servers.yaml, which is whole."""
     return sorted(yaml.safe_load(gateway.file.read_text(encoding="utf-8"))["servers"])
 
 

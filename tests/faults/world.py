@@ -59,11 +59,11 @@ class Counting:
         return [sys.executable, "-I", "-S", str(PROGRAM), "--name", self.name, "--log", str(self.log), *self.switches]
 
     def entry(self, **more: Any) -> Message:
-        """Its entry in servers.yaml."""
+        """Return its entry in servers.yaml."""
         return {"command": self.argv, **more}
 
     def executed(self) -> Counter[str]:
-        """How often each `n` was executed."""
+        """Return how often each `n` was executed."""
         return Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
 
 
@@ -85,7 +85,7 @@ def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> 
 
 
 def processes_of(home: Path) -> dict[int, str]:
-    """Every process that lives with this MULTI_MCP_HOME, except this one: id -> command line."""
+    """Return every process that lives with this MULTI_MCP_HOME, except this one: id -> command line."""
     found = {}
     for process in psutil.process_iter():
         try:
@@ -98,7 +98,9 @@ def processes_of(home: Path) -> dict[int, str]:
 
 
 def servers_of(gateway: Gateway) -> list[int]:
-    """Processes of servers below the gateway: neither the guardian nor a login shell that is asked for its PATH."""
+    """Return the processes of servers below the gateway: neither the guardian nor a login shell that is asked for its
+    PATH.
+    """
     found = []
     for process in psutil.Process(gateway.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -107,7 +109,7 @@ def servers_of(gateway: Gateway) -> list[int]:
 
 
 def gateway_pid(gateway: Gateway) -> int:
-    """Of the one that runs, whoever started it."""
+    """Return the process id of the running gateway, no matter who started it."""
     return int(gateway.snapshot()["gateway"]["pid"])
 
 
@@ -122,7 +124,7 @@ def kill_gateway(gateway: Gateway, number: int = signal.SIGKILL) -> int:
 
 
 def threads_of(pid: int) -> int:
-    """How many threads of it run; the first may have ended while others still hold its sockets open."""
+    """Return how many threads of it run; the first may have ended while others still hold its sockets open."""
     try:
         return len(list(Path(f"/proc/{pid}/task").iterdir())) - (not alive(pid))
     except OSError:
@@ -151,7 +153,7 @@ def stop_all(gateway: Gateway) -> None:
 
 
 def still_runs(gateway: Gateway) -> bool:
-    """Whether any process of that home is left; a gateway that answers is told to stop."""
+    """Return True if any process of that home is left; a gateway that answers is told to stop."""
     with suppress(MultiMcpError):  # there is none, or not yet
         gateway.control("stop")
     return bool(processes_of(gateway.home))
@@ -190,22 +192,22 @@ class ShimClient:
             view = view[self._in.write(view) or 0 :]
 
     def send(self, method: str, params: Message | None = None) -> int:
-        """A request without waiting; its id."""
+        """Return a request without waiting; its id."""
         self._last_id += 1
         self.asked.append(self._last_id)
         self.write(frame(self._last_id, method, params or {}))
         return self._last_id
 
     def call(self, tool: str, **arguments: Any) -> int:
-        """A call without waiting; its id."""
+        """Return a call without waiting; its id."""
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
     def notify(self, method: str, params: Message | None = None) -> None:
-        """A notification."""
+        """Send a notification."""
         self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode() + b"\n")
 
     def initialize(self) -> Message:
-        """The whole handshake."""
+        """Return the whole handshake."""
         about = {"name": "fault", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
         answer = self.answer(self.send("initialize", params))
@@ -220,11 +222,11 @@ class ShimClient:
         return self.answers[request_id]
 
     def ask(self, method: str, params: Message | None = None) -> Message:
-        """A request and its answer."""
+        """Return a request and its answer."""
         return self.answer(self.send(method, params))
 
     def text(self, tool: str, **arguments: Any) -> str:
-        """A call's text. Fails for an error."""
+        """Return a call's text. Fails for an error."""
         answer = self.answer(self.call(tool, **arguments))
         assert "result" in answer, answer
         return str(answer["result"]["content"][0]["text"])
@@ -273,13 +275,13 @@ class ShimClient:
 
 
 def frame(request_id: Any, method: str, params: Message) -> bytes:
-    """One request's line."""
+    """Return one request's line."""
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode() + b"\n"
 
 
 @contextmanager
 def shim_client(gateway: Gateway, *options: str) -> Iterator[ShimClient]:
-    """A client with hands shaken; at the end it closes, and the shim has to end with 0."""
+    """Yield a client with hands shaken; at the end it closes, and the shim has to end with 0."""
     client = ShimClient(gateway, *options)
     try:
         assert "result" in client.initialize()
@@ -295,7 +297,7 @@ def shim_client(gateway: Gateway, *options: str) -> Iterator[ShimClient]:
 
 
 def is_lost(answer: Message) -> bool:
-    """Whether it is the error of a call that was under way when the gateway ended."""
+    """Return True if it is the error of a call that was under way when the gateway ended."""
     return bool(answer.get("error", {}).get("data", {}).get("code") == "gateway_lost")
 
 
@@ -324,7 +326,7 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
 
 
 async def outcome(answer: asyncio.Future[Message]) -> Message:
-    """The answer of `RawClient.ask`, in time."""
+    """Return the answer of `RawClient.ask`, in time."""
     with anyio.fail_after(stretched(20)):
         return await answer
 
@@ -338,5 +340,5 @@ async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
 
 
 def calls(tool: str, **arguments: Any) -> Message:
-    """The params of tools/call."""
+    """Return the params of tools/call."""
     return {"name": tool, "arguments": arguments}

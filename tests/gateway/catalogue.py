@@ -52,12 +52,12 @@ ONLY_SEARCH = Settings(expose="search")
 
 
 def definition(name: str, description: str) -> Item:
-    """A tool as its server lists it."""
+    """Return a tool as its server lists it."""
     return {"name": name, "description": description, "inputSchema": PARAMETERS.get(name, EMPTY)}
 
 
 def offer_of(name: str, **more: Any) -> Offer:
-    """What one of the servers offers."""
+    """Return what one of the servers offers."""
     tools = tuple(definition(tool, text) for tool, text in CATALOGUE[name].items())
     return Offer(tools, capabilities=dict(ALL), protocol="2025-11-25", **more)
 
@@ -74,30 +74,30 @@ def stocked(made: House, *entries: ServerConfig, settings: Settings = ONLY_SEARC
 
 
 async def mcp(client: Client, number: int | str = 1, **arguments: Any) -> Message:
-    """A call of the one tool; its result."""
+    """Return a call of the one tool; its result."""
     result: Message = await client.result("tools/call", {"name": "mcp", "arguments": arguments}, number)
     return result
 
 
 async def said(client: Client, **arguments: Any) -> str:
-    """The text of its answer, which is no error."""
+    """Return the text of its answer, which is no error."""
     result = await mcp(client, **arguments)
     assert "isError" not in result, result
     return text_of(result)
 
 
 async def refused(client: Client, **arguments: Any) -> tuple[str, str]:
-    """The stable code of an error, and its text."""
+    """Return the stable code of an error, and its text."""
     result = await mcp(client, **arguments)
     assert result["isError"] is True, result
     return result["_meta"]["multi-mcp/error"], text_of(result)
 
 
 def text_of(result: Message) -> str:
-    """All text of a result."""
+    """Return all text of a result."""
     return "\n".join(part["text"] for part in result["content"] if part["type"] == "text")
 
 
 def names_in(text: str) -> list[str]:
-    """The tools that an answer to a search names, in its order."""
+    """Return the tools that an answer to a search names, in its order."""
     return [line.split("(")[0].split()[0] for line in text.splitlines() if line and not line.startswith(" ")]

@@ -29,7 +29,7 @@ READ, TOLD = "process/servers_file.py", "change_feed.py"  # the save is read and
 
 
 def way_to(frame: FrameType | None) -> list[str]:
-    """Modules of the gateway on the stack, the outermost first: each once for all its functions in a row.
+    """Return the modules of the gateway on the stack, the outermost first: each once for all its functions in a row.
 
     A lambda is no step: with it a module hands out a value of its own, such as the current settings.
     """

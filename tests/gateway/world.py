@@ -44,12 +44,12 @@ Switches = dict[str, dict[str, ToolSwitch]]
 
 
 def server(name: str, **more: Any) -> ServerConfig:
-    """An entry whose program exists."""
+    """Return an entry whose program exists."""
     return ServerConfig(name, command=sys.executable, **more)
 
 
 def offer(*tools: str, **more: Any) -> Offer:
-    """An offer of tools of these names."""
+    """Return an offer of tools of these names."""
     return Offer(tuple(tool(name) for name in tools), capabilities=dict(ALL), protocol="2025-11-25", **more)
 
 
@@ -111,11 +111,11 @@ class Wire:
         self.send({"id": number, "method": method, **({} if params is None else {"params": params})})
 
     def tell(self, method: str, params: Message | None = None) -> None:
-        """A notification."""
+        """Send a notification."""
         self.send({"method": method, **({} if params is None else {"params": params})})
 
     def answers(self, number: int | str) -> list[Message]:
-        """All answers with that id."""
+        """Return all answers with that id."""
         same = [m for m in self.heard if "method" not in m and m.get("id") == number]
         return [m for m in same if type(m["id"]) is type(number)]
 
@@ -127,30 +127,30 @@ class Wire:
         return self.answers(number)[0]
 
     async def ask(self, method: str, params: Any = None, number: int | str = 1) -> Message:
-        """A request and its whole answer; forgets earlier answers with that id."""
+        """Send a request and return its whole answer. Earlier answers with that id are forgotten."""
         self.heard = [m for m in self.heard if m.get("id") != number]
         self.ask_only(number, method, params)
         return await self.answer(number)
 
     async def result(self, method: str, params: Any = None, number: int | str = 1) -> Any:
-        """The `result` of that answer."""
+        """Return the `result` of that answer."""
         answer = await self.ask(method, params, number)
         assert "result" in answer, answer
         return answer["result"]
 
     async def error(self, method: str, params: Any = None, number: int | str = 1) -> Message:
-        """The `error` of that answer."""
+        """Return the `error` of that answer."""
         answer = await self.ask(method, params, number)
         assert "error" in answer, answer
         error: Message = answer["error"]
         return error
 
     def told(self, method: str) -> list[Message]:
-        """The params of the notifications of that method."""
+        """Return the params of the notifications of that method."""
         return [m.get("params", {}) for m in self.heard if m.get("method") == method]
 
     def list_changes(self) -> list[str]:
-        """The kinds of the list_changed notifications so far."""
+        """Return the kinds of the list_changed notifications so far."""
         methods = [m["method"] for m in self.heard if str(m.get("method")).endswith("/list_changed")]
         return [method.split("/")[1] for method in methods]
 
@@ -170,7 +170,7 @@ class Client(Wire):
         return result
 
     async def call(self, name: str, number: int | str = 1, **arguments: Any) -> Message:
-        """A tool's call and its whole answer."""
+        """Return a tool's call and its whole answer."""
         return await self.ask("tools/call", {"name": name, "arguments": arguments}, number)
 
     def call_only(self, name: str, number: int | str, **arguments: Any) -> None:
@@ -178,7 +178,7 @@ class Client(Wire):
         self.ask_only(number, "tools/call", {"name": name, "arguments": arguments})
 
     async def names(self) -> list[str]:
-        """The tools that are listed."""
+        """Return the tools that are listed."""
         return [item["name"] for item in (await self.result("tools/list", number="names"))["tools"]]
 
 
@@ -261,7 +261,7 @@ class House:
         await self.told()
 
     async def starting(self) -> tuple[Client, anyio.Event]:
-        """A client, and what the start of a server `a` waits for, of which it is known that it has `echo`."""
+        """Return a client, and what the start of a server `a` waits for, of which it is known that it has `echo`."""
         self.cache(server("a"), offer("echo"))
         gate = self.net["a"].hold_start()
         self.apply(server("a"))
@@ -273,7 +273,7 @@ class House:
         await self.clock.pass_(BROADCAST_DELAY_S * 2)
 
     def client(self, lasting: bool = True, **options: Any) -> Client:
-        """A client that has come in; no handshake yet. `options` of its first line."""
+        """Return a client that has come in; no handshake yet. `options` of its first line."""
         client = Client()
         peer = FramePeer(client.write)
         client.session = session = self.gateway.new_session(peer, dict(options), "stdio", lasting=lasting)
@@ -283,14 +283,14 @@ class House:
         return client
 
     async def ready(self, protocol: str = "2025-11-25", name: str = "tests", **options: Any) -> Client:
-        """A client that has shaken hands."""
+        """Return a client that has shaken hands."""
         client = self.client(**options)
         await client.shake_hands(protocol, name)
         await settle()
         return client
 
     def control(self) -> Wire:
-        """A control connection."""
+        """Return a control connection."""
         wire = Wire()
         wire.link = as_link(wire)
         gateway = self.gateway
@@ -304,16 +304,16 @@ class House:
         self.reloads += 1
 
     def state(self, name: str) -> State:
-        """Of that server."""
+        """Return the state of that server."""
         return self.gateway.services.pool.find(name).state
 
     def in_flight(self) -> dict[str, int]:
-        """Of every server that has calls under way."""
+        """Return the number of calls in flight of each server that has any."""
         return {c.key: c.in_flight for c in self.gateway.services.pool if c.in_flight}
 
 
 def as_link(wire: Wire) -> Link:
-    """A Link that no socket is behind: what is written goes to `wire`."""
+    """Return a Link that no socket is behind: what is written goes to `wire`."""
 
     class Loose(Link):
         def write(self, data: bytes | memoryview) -> None:
@@ -329,7 +329,7 @@ def as_link(wire: Wire) -> Link:
 async def house(
     folder: Path, clock: Callable[[FakeClock], Clock] = lambda clock: clock, within_s: float = 30
 ) -> AsyncIterator[House]:
-    """A gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one.
+    """Yield a gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one.
 
     `within_s`: what takes longer hangs.
     """

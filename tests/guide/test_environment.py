@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A .venv with a program that works, and an installation that needs no network."""
+    """Return a .venv with a program that works, and an installation that needs no network."""
     folder = tmp_path / ".venv"
     program = folder / "bin" / "multi-mcp"
     program.parent.mkdir(parents=True)

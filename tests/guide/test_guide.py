@@ -52,12 +52,12 @@ def text_of(path: Path) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """The part of a page below a heading."""
+    """Return the part of a page below a heading."""
     return text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
 
 
 def keys_in(text: str) -> Counter[str]:
-    """The keys that tables explain: the code in the first column."""
+    """Return the keys that tables explain: the code in the first column."""
     return Counter(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE))
 
 
@@ -90,7 +90,7 @@ def test_every_variable_that_the_program_reads_is_explained_once() -> None:
 
 
 def commands_in(path: Path) -> list[str]:
-    """The lines of shell blocks, and code in the text that begins like a command."""
+    """Return the lines of shell blocks, and code in the text that begins like a command."""
     text = text_of(path)
     fenced = [line for kind, block in FENCE.findall(text) if kind == "" for line in block.splitlines()]
     inline = re.findall(r"`((?:multi-mcp|(?:.venv/bin/)?python3? )[^`]*)`", FENCE.sub("", text).replace("\n", " "))
@@ -184,7 +184,7 @@ def test_the_readme_counts_every_ai_tool_of_the_guide() -> None:
 
 
 def measured(heading: str, row: str) -> dict[str, str]:
-    """The figures of a row of BENCHMARKS.md, by their columns."""
+    """Return the figures of a row of BENCHMARKS.md, by their columns."""
     head: list[str] = []
     for line in section(text_of(ROOT / "packaging" / "BENCHMARKS.md"), heading).splitlines():
         cells = line.strip("| ").split(" | ")

@@ -41,7 +41,7 @@ def ended(arguments: object, answer: bytes) -> EndedCall:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[HistoryFile]:
-    """One without calls; rows of a few days ago are still kept."""
+    """Yield a history without calls that keeps rows for some days."""
     made = HistoryFile(tmp_path / "state" / "history.db", lambda: (36_500.0, SMALL))
     yield made
     made.close()

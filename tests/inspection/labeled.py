@@ -14,24 +14,24 @@ EMPTY: Item = {"type": "object", "properties": {}}
 
 
 def tool(description: str, name: str = "tool", schema: Item | None = None, **more: Any) -> Item:
-    """A tool as its server lists it."""
+    """Return a tool as its server lists it."""
     return {"name": name, "description": description, "inputSchema": schema or EMPTY, **more}
 
 
 def with_parameter(name: str, description: str, about: str = "Adds two numbers.", **more: Any) -> Item:
-    """A tool with one parameter of text."""
+    """Return a tool with one parameter of text."""
     return tool(
         about, schema={"type": "object", "properties": {name: {"type": "string", "description": description, **more}}}
     )
 
 
 def tags(text: str) -> str:
-    """The text in tag characters, which draw nothing."""
+    """Return the text in tag characters, which draw nothing."""
     return "".join(chr(0xE0000 + ord(letter)) for letter in text)
 
 
 def bits(text: str) -> str:
-    """The text in zero-width bits."""
+    """Return the text in zero-width bits."""
     return "".join("\u200b\u200c"[int(bit)] for letter in text.encode() for bit in f"{letter:08b}")
 
 

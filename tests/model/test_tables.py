@@ -24,7 +24,7 @@ KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # they are found, wh
 
 
 def defines(path: Path, name: str) -> bool:
-    """Whether the module assigns that name at its top."""
+    """Return True if the module assigns that name at its top."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
@@ -66,7 +66,7 @@ class Table:
         return step
 
     def reachable(self, start: Enum) -> set[Enum]:
-        """All states that events lead to from there, itself included."""
+        """Return all states that events lead to from there, itself included."""
         seen, new = {start}, {start}
         while new:
             new = {after for (state, _), after in self.next.items() if state in new} - seen

@@ -58,7 +58,7 @@ class CleanRoot:
         return self.folder / HOME.lstrip("/")
 
     def command(self, *argv: str, user: bool = True) -> list[str]:
-        """What runs it in there, as the user with nothing but a login's environment, or as root."""
+        """Return what runs it in there, as the user with nothing but a login's environment, or as root."""
         pairs = [f"{key}={value}" for key, value in self.environ.items()]
         who = ["-S", str(UID), "-G", str(UID)] if user else []
         enter = [require("nsenter"), "-t", str(self.first.pid), "-m", "-p", "-r", "-w", *who]
@@ -81,7 +81,7 @@ class CleanRoot:
         self.held += more
 
     def processes(self) -> list[str]:
-        """The programs of all that run there, by their paths; `(deleted)` behind that of one since replaced."""
+        """Return the programs of all that run there, by their paths; `(deleted)` behind that of one since replaced."""
         found = []
         for process in psutil.process_iter():
             with suppress(OSError, psutil.Error):
@@ -92,7 +92,9 @@ class CleanRoot:
 
 @contextmanager
 def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoot]:
-    """A root in which nothing runs at the end. `bus`: the path of a session bus's socket outside, lent to the user."""
+    """Yield a root in which nothing runs at the end. `bus`: the path of a session bus's socket outside, lent to the
+    user.
+    """
     for tool in ("dpkg-query", "unshare", "nsenter"):
         require(tool)
     if os.geteuid() != 0:
@@ -180,10 +182,10 @@ def rows() -> list[list[str]]:
 
 
 def asked(*command: str) -> str:
-    """What a program prints."""
+    """Return what a program prints."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _space_of(pid: int) -> str:
-    """Which process namespace it lives in."""
+    """Return which process namespace it lives in."""
     return str(Path(f"/proc/{pid}/ns/pid").readlink())

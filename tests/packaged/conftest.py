@@ -15,7 +15,7 @@ HOW = "build it with: python3 packaging/dev.py test tests/packaged"
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """The folder with what was built."""
+    """Return the folder with what was built."""
     if sys.platform != "linux":
         pytest.skip("only Linux's packages are built by the tests")
     if not is_current():
@@ -25,12 +25,12 @@ def built() -> Path:
 
 @pytest.fixture(scope="session")
 def bundle(built: Path) -> Path:
-    """The folder with the three programs."""
+    """Return the folder with the three programs."""
     return built / "work" / "out" / "multi-mcp"
 
 
 @pytest.fixture(scope="session")
 def deb(built: Path) -> Path:
-    """The Debian package."""
+    """Return the Debian package."""
     (path,) = built.glob("*.deb")
     return path

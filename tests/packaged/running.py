@@ -30,7 +30,7 @@ class Packaged:
         self.env = {"PATH": NO_PROGRAMS, "HOME": str(home), "MULTI_MCP_HOME": str(home), **environ}
 
     def program(self, name: str = "") -> str:
-        """The path of `multi-mcp`, `multi-mcp-tray` or `multi-mcp-shim`."""
+        """Return the path of `multi-mcp`, `multi-mcp-tray` or `multi-mcp-shim`."""
         return str(self.bundle / "-".join(filter(None, ["multi-mcp", name])))
 
     def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -57,11 +57,11 @@ class Packaged:
         return {"command": [self.program("shim"), "sample-server"]}
 
     def client(self) -> AbstractAsyncContextManager[RawClient]:
-        """A client through the shim, which starts the gateway."""
+        """Return a client through the shim, which starts the gateway."""
         return client_of([self.program("shim"), "stdio"], self.env, self.home)
 
     def ask(self, method: str) -> Any:
-        """A control request to the gateway."""
+        """Return a control request to the gateway."""
         with ControlClient(run_dir(self.env), RUN_S) as client:
             return client.call(method, {})
 
@@ -80,7 +80,7 @@ class Packaged:
         assert alive == []
 
     def processes(self) -> list[psutil.Process]:
-        """All that run a program of this folder for this home."""
+        """Return all that run a program of this folder for this home."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
@@ -92,7 +92,7 @@ class Packaged:
 
 @contextmanager
 def packaged(bundle: Path, home: Path, **environ: str) -> Iterator[Packaged]:
-    """A home in which nothing runs at the end."""
+    """Yield a home in which nothing runs at the end."""
     made = Packaged(bundle, home, **environ)
     try:
         yield made
@@ -121,7 +121,7 @@ class PackagedTray(TrayApp):
 
 @contextmanager
 def packaged_tray(home: Path, address: str, bundle: Path, **environ: str) -> Iterator[PackagedTray]:
-    """A tray that is started; it and its gateway have ended at the end. `environ`: more of its environment."""
+    """Yield a tray that is started; it and its gateway have ended at the end. `environ`: more of its environment."""
     made = PackagedTray(home, address, bundle)
     made.env.update(environ)
     made.servers("sample", sample={"command": [str(bundle / "multi-mcp-shim"), "sample-server"]})

@@ -40,7 +40,7 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
-    """The essential packages, and ours; the desktop is outside, and lends its bus and its screen."""
+    """Yield the essential packages, and ours; the desktop is outside, and lends its bus and its screen."""
     require("dex")
     bus = desktop.bus_address.removeprefix("unix:path=").partition(",")[0]
     with clean_root(tmp_path / "root", bus, DISPLAY=desktop.environ["DISPLAY"]) as made:
@@ -50,7 +50,7 @@ def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
 
 
 def healthy() -> tuple[int, int, int]:
-    """The color of the icon on a panel of which nothing is known."""
+    """Return the color of the icon on a panel of which nothing is known."""
     text = COLORS[IconKind.HEALTHY].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue

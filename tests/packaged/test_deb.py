@@ -21,7 +21,7 @@ DEB_MOST = 28 << 20
 
 @pytest.fixture(scope="module")
 def root(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All files of the package, as they lie on a system."""
+    """Return all files of the package, as they lie on a system."""
     folder = tmp_path_factory.mktemp("root")
     subprocess.run([require("dpkg-deb"), "-x", deb, folder], check=True)
     return folder

@@ -123,7 +123,7 @@ BRANCHES = {("sys", "platform"), ("os", "name")}
 
 
 def asks_for_the_system(path: Path) -> bool:
-    """Whether the module does one thing on one system and another on others."""
+    """Return True if the module does one thing on one system and another on others."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     asked = {
         (node.value.id, node.attr)

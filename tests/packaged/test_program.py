@@ -186,7 +186,7 @@ def test_the_folder_stays_within_its_budget(bundle: Path) -> None:
 
 
 def modules_of(program: Path) -> dict[str, bytes]:
-    """What a program holds: the names of its modules and start scripts, each with its code."""
+    """Return what a program holds: the names of its modules and start scripts, each with its code."""
     import marshal
 
     from PyInstaller.archive.readers import CArchiveReader
@@ -221,7 +221,7 @@ def test_nothing_names_a_folder_of_the_machine_that_built_it(bundle: Path) -> No
 
 
 def all_of(bundle: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file, and what lies packed in one: modules of the programs, members of archives."""
+    """Yield every file, and what lies packed in one: modules of the programs, members of archives."""
     for path in bundle.rglob("*"):
         if path.is_file():
             yield path.name, path.read_bytes()

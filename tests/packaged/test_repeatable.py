@@ -23,7 +23,7 @@ VERSION = "1.2.3"
 
 @pytest.fixture
 def small(built: Path, tmp_path: Path) -> Path:
-    """The program without most of its weight, and the texts."""
+    """Return the program without most of its weight, and the texts."""
     work = tmp_path / "work"
     bundle = work / "out" / "multi-mcp"
     bundle.mkdir(parents=True)

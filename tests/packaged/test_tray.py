@@ -106,7 +106,7 @@ async def test_an_archive_unpacked_over_a_running_program_is_taken_up_by_tray_an
 
 
 def unpack(bundle: Path, place: Path) -> None:
-    """As `tar` does over what is there: each file makes room for another one of its name."""
+    """Do as `tar` does over what is there: each file makes room for another one of its name."""
     place.mkdir(exist_ok=True)
     subprocess.run(["cp", "--archive", "--remove-destination", f"{bundle}/.", place], check=True)
 

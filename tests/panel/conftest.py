@@ -12,8 +12,9 @@ from tests.panel.scene import browser
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One event loop for a module's tests: a browser belongs to the loop that started it, and tests of other modules
-    look at what runs in theirs."""
+    """Return one event loop for a module's tests: a browser belongs to the loop that started it, and tests of other
+    modules look at what runs in theirs.
+    """
     return "asyncio"
 
 

@@ -44,11 +44,11 @@ class Scene:
         self.contexts: list[BrowserContext] = []
 
     async def link(self) -> str:
-        """A link that opens the panel."""
+        """Return a link that opens the panel."""
         return str((await self.gateway.ask("panel"))["url"])
 
     async def signed_in(self) -> tuple[str, str]:
-        """A cookie's header and the token of changes."""
+        """Return a cookie's header and the token of changes."""
         async with httpx2.AsyncClient() as http:
             came = await http.get(await self.link())
             assert came.status_code == 303
@@ -57,7 +57,7 @@ class Scene:
         return cookie, page.text.partition('name="panel-token" content="')[2].partition('"')[0]
 
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:
-        """A page of the panel in a browser's own session, which hears of news."""
+        """Return a page of the panel in a browser's own session, which hears of news."""
         context = await browser.new_context(**more)
         self.contexts.append(context)
         page = await context.new_page()
@@ -75,7 +75,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Scene]:
-    """A gateway with these servers and its HTTP port."""
+    """Yield a gateway with these servers and its HTTP port."""
     port = free_port()
     with gateway_in(home) as gateway:
         http = {"enabled": True, "port": port}

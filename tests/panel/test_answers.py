@@ -120,7 +120,7 @@ async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chrom
 
 
 def said(result: Any) -> Any:
-    """What the server got for an answer."""
+    """Return what the server got for an answer."""
     assert not isinstance(result, RpcFailure), result
     return json.loads(result["content"][0]["text"])["result"]
 
@@ -161,7 +161,7 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
 
 
 def given(gateway: Gateway) -> list[Any]:
-    """The argument of the last call that was kept."""
+    """Return the argument of the last call that was kept."""
     rows = gateway.control("history", limit=1)["rows"]
     found = [json.loads(gateway.control("history_show", id=row["id"])["arguments"]) for row in rows]
     return [arguments.get("id") for arguments in found]

@@ -21,7 +21,7 @@ CACHE = {"access": "write", "what": "/var/cache/<b>x", "allow": "confine: {write
 
 
 def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
-    """A gateway with canned answers."""
+    """Return a gateway with canned answers."""
 
     async def ask(method: str, asked: dict[str, Any]) -> Any:
         return answers[method]

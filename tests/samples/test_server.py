@@ -15,7 +15,7 @@ from trayapp.service.command_line import sample_command
 
 
 def answers(*messages: Any, command: list[str] | None = None) -> list[dict[str, Any]]:
-    """What the server says to these messages (text goes as it is), until its stdin ends."""
+    """Return what the server says to these messages (text goes as it is), until its stdin ends."""
     lines = [message if isinstance(message, str) else json.dumps(message) for message in messages]
     done = subprocess.run(
         command or sample_command(),

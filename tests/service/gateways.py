@@ -182,7 +182,7 @@ class FakePlace:
     # -- what tests do to the gateway ----------------------------------------------------------------------------
 
     def leave(self) -> FakeProcess:
-        """A gateway runs that a shim or an earlier tray started."""
+        """Start a gateway as a shim or an earlier tray does."""
         self.left, self.answering, self.ours = FakeProcess(77), True, False
         self.left.is_child = False
         return self.left
@@ -242,7 +242,9 @@ class Watched:
         return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
 
     def until(self, condition: Callable[[SupervisorView], bool]) -> SupervisorView:
-        """The first that is so of what was told since the last one waited for; or the newest, if it is so still."""
+        """Return the first that is so of what was told since the last one waited for; or the newest, if it is so
+        still.
+        """
 
         def told() -> SupervisorView | None:
             fresh = range(self._waited_for, len(self.seen)) or range(len(self.seen))[-1:]

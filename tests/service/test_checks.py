@@ -40,7 +40,7 @@ LONG_AGO = 1_000_000_000.0  # Unix seconds, before any process of today
 
 @pytest.fixture
 def world(home: Path) -> CheckContext:
-    """A home where nothing has run yet, and an environment of two variables."""
+    """Return a home where nothing has run yet, and an environment of two variables."""
     environ = {"MULTI_MCP_HOME": str(home), "PATH": str(home / "bin"), "HOME": str(home)}
     (home / "bin").mkdir()
     return CheckContext(environ, find_paths(environ), run_dir(environ))
@@ -283,7 +283,7 @@ def test_a_deep_home_has_its_socket_elsewhere(world: CheckContext) -> None:
 
 @contextmanager
 def listening(world: CheckContext) -> Iterator[socket.socket]:
-    """A socket in the gateway's place that takes connections and says nothing."""
+    """Yield a socket in the gateway's place that takes connections and says nothing."""
     Path(world.run).mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(socket_path(world.run))

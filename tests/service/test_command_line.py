@@ -44,7 +44,7 @@ def test_gateway_and_shim_are_verbs_of_the_program() -> None:
 
 @pytest.fixture
 def packaged(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a packaged program whose tray we are, as PyInstaller marks it."""
+    """Yield the folder of a packaged program whose tray we are, as PyInstaller marks it."""
     before = sys.executable
     for name in ("multi-mcp", "multi-mcp-tray", "multi-mcp-shim"):
         path = tmp_path / (f"{name}.exe" if os.name == "nt" else name)

@@ -173,7 +173,7 @@ def test_of_a_log_only_an_error_at_its_end_tells_why_a_gateway_ended(lines: list
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """One whose xdg-open is the test's own."""
+    """Return one whose xdg-open is the test's own."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DISPLAY": ":99"}
 

@@ -46,7 +46,7 @@ raise SystemExit(4)
 
 
 def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") -> str:
-    """What the process that started it says of the exit codes."""
+    """Return what the process that started it says of the exit codes."""
     env = {**os.environ, "CLOSED": closed}
     run = subprocess.run(
         [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True, env=env

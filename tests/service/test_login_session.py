@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="onl
 
 @pytest.fixture
 def runtime(home: Path) -> Path:
-    """This user's runtime folder, below `home`, with a bus."""
+    """Return this user's runtime folder, below `home`, with a bus."""
     folder = home / str(os.getuid())
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as made:
@@ -25,7 +25,7 @@ def runtime(home: Path) -> Path:
 
 
 def found(home: Path, **environ: str) -> dict[str, str]:
-    """The environment afterwards."""
+    """Return the environment afterwards."""
     find_login_session(environ, str(home))
     return environ
 

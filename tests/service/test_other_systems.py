@@ -80,7 +80,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
 
 @cache
 def values(platform: str) -> list[Any]:
-    """What all lines for that system come to, in one process: each start takes a quarter of a second."""
+    """Return what all lines for that system come to, in one process: each start takes a quarter of a second."""
     rows = {"darwin": MAC, "win32": WINDOWS}[platform]
     lines = [
         f"eval({line!r}, {{**globals(), **vars({IMPORT.format(module='trayapp.' + room)})}})" for room, line, _ in rows

@@ -77,7 +77,7 @@ print([junk for junk in {JUNK!r} if parsed(junk) is not None])
 
 
 def run_alone(code: str) -> str:
-    """What an interpreter prints that has nothing loaded, as a shim's."""
+    """Return what an interpreter prints that has nothing loaded, as a shim's."""
     root = str(Path(trayapp.__file__).parents[1])
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
     return ran.stdout

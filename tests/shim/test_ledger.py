@@ -43,7 +43,7 @@ spaces = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (",\r", ":\t
 
 @st.composite
 def lines(draw: st.DrawFn, message: dict[str, Any]) -> bytes:
-    """A message as any client may write it: order of members, spaces, escapes, line end."""
+    """Return a message as any client may write it: order of members, spaces, escapes, line end."""
     members = draw(st.permutations(list(message.items())))
     text = json.dumps(dict(members), separators=draw(spaces), ensure_ascii=draw(st.booleans()))
     return text.encode("utf-8", "surrogatepass") + draw(st.sampled_from([b"\n", b"\r\n", b" \n"]))

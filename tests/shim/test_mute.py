@@ -80,7 +80,7 @@ class Gateway:
 
 @contextmanager
 def shim(home: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A shim that is soon out of patience."""
+    """Yield a shim that is soon out of patience."""
     pipe = subprocess.PIPE
     argv = [sys.executable, "-c", IMPATIENT]
     with subprocess.Popen(argv, env=environment(home), stdin=pipe, stdout=pipe, **more) as process:
@@ -91,7 +91,7 @@ def shim(home: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
-    """The next line that the shim gives after that message."""
+    """Return the next line that the shim gives after that message."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")

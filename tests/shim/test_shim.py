@@ -48,7 +48,7 @@ class Client:
         self._last_id = 0
 
     def ask(self, method: str, params: Any = None) -> Any:
-        """The answer to one request; notifications on the way are passed over."""
+        """Return the answer to one request; notifications on the way are passed over."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._last_id += 1

@@ -51,7 +51,7 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 
 
 def until(found: Callable[[], Any], what: str = "") -> Any:
-    """The first true value of `found`; fails after WAIT_S."""
+    """Return the first true value of `found`; fails after WAIT_S."""
     end = time.monotonic() + WAIT_S
     while not (value := found()):
         assert time.monotonic() < end, f"never: {what or found}"
@@ -63,7 +63,9 @@ def until(found: Callable[[], Any], what: str = "") -> Any:
 def session_bus(
     folder: Path | None = None, services: str = "", environ: dict[str, str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A running bus: its address and its process. `services`: configuration of what it may start, with `environ`."""
+    """Yield a running bus: its address and its process. `services`: configuration of what it may start, with
+    `environ`.
+    """
     place = Path(tempfile.mkdtemp(prefix="mm-bus-", dir="/tmp")) if folder is None else folder
     config = place / "bus.conf"
     config.write_text(CONFIG.format(path=place / "bus", services=services), encoding="utf-8")
@@ -154,7 +156,7 @@ class Watcher(Service):
         return new_method_return(message)
 
     def item(self) -> Item:
-        """The one item, once it is registered."""
+        """Return the one item, once it is registered."""
         return Item(self.address, *until(lambda: self.items, "an item is registered")[0])
 
 
@@ -176,7 +178,7 @@ class Item:
     def call(
         self, path: str, interface: str | None, member: str, signature: str | None = None, body: tuple[Any, ...] = ()
     ) -> tuple[Any, ...]:
-        """The values returned; raises CallFailedError."""
+        """Return the values returned; raises CallFailedError."""
         address = DBusAddress(path, self.bus_name, interface)
         message = new_method_call(address, member, signature, body)
         reply = self.connection.send_and_get_reply(message, timeout=WAIT_S)
@@ -203,7 +205,7 @@ class Item:
         return [text for text, _, _ in self.lines()]
 
     def number(self, text: str) -> int:
-        """The number of the line "Servers > github"."""
+        """Return the number of the line "Servers > github"."""
         return next(number for known, number, _ in self.lines() if known == text)
 
     def properties_of(self, text: str) -> dict[str, Any]:
@@ -220,7 +222,7 @@ class Item:
         self.call(self.path, ITEM, "Activate", "ii", (0, 0))
 
     def pixel(self) -> tuple[int, int, int, int]:
-        """The color, RGBA, in the middle of the largest picture."""
+        """Return the color, RGBA, in the middle of the largest picture."""
         width, height, data = max(self.property("IconPixmap"))
         at = 4 * (height // 2 * width + width // 2)
         alpha, red, green, blue = data[at : at + 4]

@@ -20,7 +20,7 @@ if sys.platform == "linux":
 
     @pytest.fixture
     def watcher(address: str) -> Iterator[Watcher]:
-        """A panel on it."""
+        """Yield a panel on it."""
         started = Watcher(address)
         yield started
         started.close()

@@ -71,7 +71,7 @@ SIZES = (16, 22, 24, 32, 48, 64)
 
 
 def pages() -> Iterator[str]:
-    """A page a state."""
+    """Yield a page a state."""
     for title, state in STATES.items():
         seen = view(state)
         yield f"=== {title}: {seen.icon} ".ljust(70, "=")
@@ -87,7 +87,7 @@ def pages() -> Iterator[str]:
 
 
 def tree(menu: Iterable[Entry], depth: int, indent: str = "") -> Iterator[str]:
-    """A menu, indented."""
+    """Yield a menu, indented."""
     for entry in menu:
         if isinstance(entry, Separator):
             yield f"{indent}----------"

@@ -15,13 +15,13 @@ RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
 
 
 def plain(color: tuple[int, int, int, int] = RED) -> Image.Image:
-    """A picture of one color."""
+    """Return a picture of one color."""
     return Image.new("RGBA", (64, 64), color)
 
 
 @contextmanager
 def running(icon: Any) -> Iterator[threading.Thread]:
-    """The thread in which the icon runs; at the end it is stopped, and has to stop."""
+    """Yield the thread in which the icon runs; at the end it is stopped, and has to stop."""
     thread = threading.Thread(target=icon.run, name="the icon's")
     thread.start()
     try:

@@ -65,7 +65,7 @@ class TrayApp:
         self.file.write_text(text, encoding="utf-8")
 
     def opened(self) -> list[str]:
-        """What the desktop was asked to open."""
+        """Return what the desktop was asked to open."""
         path = self.user / "opened"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -77,7 +77,7 @@ class TrayApp:
     # -- the processes ---------------------------------------------------------------------------------------------
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """A tray; the newest one is `tray`."""
+        """Return a tray; the newest one is `tray`."""
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             [*own_command(), *(words or ("tray",))],
@@ -92,7 +92,7 @@ class TrayApp:
         return process
 
     def says(self, verb: str) -> str:
-        """What a verb that fails prints on stderr, whose stdin stays open until it has begun to."""
+        """Return what a verb that fails prints on stderr, whose stdin stays open until it has begun to."""
         command, pipe, nowhere = [*own_command(), verb], subprocess.PIPE, subprocess.DEVNULL
         with subprocess.Popen(
             command, env=self.env, cwd=self.home, stdin=pipe, stdout=nowhere, stderr=pipe, encoding="utf-8"
@@ -108,30 +108,30 @@ class TrayApp:
         return self.processes[-1]
 
     def ask(self, method: str, **params: Any) -> Any:
-        """A control request."""
+        """Return a control request."""
         with ControlClient(run_dir(self.env), 30.0) as client:
             return client.call(method, params)
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Of the gateway; None without one."""
+        """Return the snapshot of the gateway; None without one."""
         with suppress(MultiMcpError):
             found: dict[str, Any] = self.ask(SNAPSHOT)
             return found
         return None
 
     def gateway(self) -> int:
-        """The process id of a gateway that serves."""
+        """Return the process id of a gateway that serves."""
         found: dict[str, Any] = until(self.snapshot, "a gateway answers")
         return int(found["gateway"]["pid"])
 
     def kill_gateway(self, number: int = signal.SIGKILL) -> int:
-        """Its process id."""
+        """Return its process id."""
         pid = self.gateway()
         os.kill(pid, number)
         return pid
 
     def next_gateway(self, before: int) -> int:
-        """The process id of another one."""
+        """Return the process id of another one."""
         until(lambda: self.gateway() != before, "another gateway")
         return self.gateway()
 
@@ -186,7 +186,7 @@ class Panel:
         return self.item.texts()[0]
 
     def until_header(self, *parts: str) -> str:
-        """The first line of the menu, once it has all of these parts."""
+        """Return the first line of the menu, once it has all of these parts."""
         found: str = until(
             lambda: all(part in self.header() for part in parts) and self.header(), f"{parts} in the menu"
         )
@@ -209,7 +209,7 @@ class Panel:
         return bool(self.item.properties_of(line)["toggle-state"])
 
     def told(self, *parts: str) -> dict[str, Any]:
-        """A notification with all of these parts in title and text."""
+        """Return a notification with all of these parts in title and text."""
 
         def find() -> dict[str, Any] | None:
             shown = list(self.server.shown.values())
@@ -221,7 +221,7 @@ class Panel:
 
 @contextmanager
 def tray_app(home: Path, address: str, prepare: Callable[[TrayApp], None] | None = None) -> Iterator[TrayApp]:
-    """A tray that is started; it and its gateway have ended at the end."""
+    """Yield a tray that is started; it and its gateway have ended at the end."""
     made = TrayApp(home, address)
     made.servers("sample")
     if prepare is not None:

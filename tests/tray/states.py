@@ -36,7 +36,7 @@ def server(
     signed_in: bool | None = None,
     failed_s_ago: float | None = None,
 ) -> ServerStatus:
-    """A server with as many enabled tools and, where `error` says something, an error."""
+    """Return a server with as many enabled tools and, where `error` says something, an error."""
     return ServerStatus(
         name,
         state,
@@ -59,7 +59,7 @@ def snapshot(
     revision: int = 1,
     keyring: KeyringState | None = None,
 ) -> Snapshot:
-    """A gateway with these servers."""
+    """Return a gateway with these servers."""
     sessions = tuple(SessionStatus(client, "stdio", "2025-11-25", "auto") for client in clients)
     gateway = GatewayStatus(state, 4711, "1.0", uptime_s, sessions=sessions, keyring=keyring)
     return Snapshot(revision, gateway, servers, tuple(problems))
@@ -73,7 +73,7 @@ def problem(
 
 
 def running(*servers: ServerStatus, child: ChildState = ChildState.RUNNING, **more: object) -> TrayState:
-    """A tray with a gateway that has these servers; `more` is for the snapshot."""
+    """Return a tray with a gateway that has these servers; `more` is for the snapshot."""
     return TrayState(child, snapshot(*servers, **more))  # type: ignore[arg-type]  # passed on as they are
 
 
@@ -94,7 +94,7 @@ CALL_ASK = AskStatus(
 
 
 def asking(*asks: AskStatus) -> TrayState:
-    """A tray with a gateway where these wait for the user."""
+    """Return a tray with a gateway where these wait for the user."""
     state = running(server("github"))
     assert state.snapshot is not None
     return replace(state, snapshot=replace(state.snapshot, asks=asks))
@@ -109,7 +109,9 @@ CLIENTS = (
 
 
 def lines(menu: Iterable[Entry], path: str = "") -> Iterator[str]:
-    """A line an entry: `Servers > github: connected > [x] Enabled`; what cannot be clicked stands in parentheses."""
+    """Yield a line an entry: `Servers > github: connected > [x] Enabled`; what cannot be clicked stands in
+    parentheses.
+    """
     for entry in menu:
         if isinstance(entry, Separator):
             yield f"{path}----"
@@ -119,13 +121,13 @@ def lines(menu: Iterable[Entry], path: str = "") -> Iterator[str]:
 
 
 def shown(item: Item) -> str:
-    """One entry."""
+    """Return one entry."""
     mark = {None: "", True: "[x] ", False: "[ ] "}[item.checked]
     return mark + (item.text if item.enabled else f"({item.text})")
 
 
 def items(menu: Iterable[Entry]) -> Iterator[Item]:
-    """Every entry that is no line, the children too."""
+    """Yield every entry that is no line, the children too."""
     for entry in menu:
         if isinstance(entry, Item):
             yield entry

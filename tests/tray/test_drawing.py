@@ -123,7 +123,7 @@ class FakeIcon:
     touched: list[tuple[str, Any]]
 
     def take(self) -> dict[str, Any]:
-        """What was set since the last time."""
+        """Return what was set since the last time."""
         taken = dict(self.touched)
         self.touched.clear()
         return taken
@@ -287,7 +287,7 @@ def test_a_menu_that_is_opened_again_at_once_is_not_looked_around_for_again(tmp_
 
 
 def texts_of(shown: TrayView, key: str) -> list[str]:
-    """Of the entries with that key, in submenus."""
+    """Return the texts of the entries with that key, in submenus."""
     items = [item for item in shown.menu if isinstance(item, Item)]
     return [below.text for item in items for below in item.children if isinstance(below, Item) and below.key == key]
 

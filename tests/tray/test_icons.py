@@ -38,7 +38,7 @@ def silhouette(kind: IconKind, size: int) -> Image.Image:
 
 
 def ink(picture: Image.Image) -> float:
-    """How many pixels, in full ones."""
+    """Return how many pixels, in full ones."""
     return float(ImageStat.Stat(picture).sum[0]) / 255
 
 

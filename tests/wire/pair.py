@@ -108,7 +108,7 @@ async def running(*peers: Peer) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def joined() -> AsyncIterator[tuple[Peer, Peer]]:
-    """Two running peers, what one writes fed to the other."""
+    """Yield two running peers, what one writes fed to the other."""
     left, right = Peer(), Peer()
     left.other, right.other = right, left
     async with running(left, right):
@@ -117,7 +117,7 @@ async def joined() -> AsyncIterator[tuple[Peer, Peer]]:
 
 @asynccontextmanager
 async def alone() -> AsyncIterator[Peer]:
-    """One running peer; the test feeds it and reads what it wrote."""
+    """Yield one running peer; the test feeds it and reads what it wrote."""
     peer = Peer()
     async with running(peer):
         yield peer

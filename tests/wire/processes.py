@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def start(code: str, *argv: str, **more: Any) -> subprocess.Popen[str]:
-    """A Python program given as text, with pipes for stdin and stdout, that can import this project."""
+    """Return a Python program given as text, with pipes for stdin and stdout, that can import this project."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *argv],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -24,7 +24,7 @@ def start(code: str, *argv: str, **more: Any) -> subprocess.Popen[str]:
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
-    """The next line that it prints."""
+    """Return the next line that it prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def answers(context: RequestContext, method: str, params: Params) -> Any:
-    """What the gateways here say."""
+    """Return what the gateways here say."""
     if method == "fails":
         raise RpcError(-32000, "It failed", (params or {}).get("data"))
     if method == WATCH:

@@ -88,7 +88,7 @@ async def open_to(listener: Listener) -> anyio.abc.ByteStream:
 
 
 async def said_back(listener: Listener, *pieces: bytes) -> bytes:
-    """What comes back for these bytes: one line, or nothing when the connection is closed instead."""
+    """Return what comes back for these bytes: one line, or nothing when the connection is closed instead."""
     async with await open_to(listener) as stream:
         try:
             for piece in pieces:

@@ -26,7 +26,7 @@ def plain(frame: bytes | OversizedFrame) -> bytes | tuple[bytes, bytes]:
 
 
 def expected(lines: list[bytes]) -> list[bytes | tuple[bytes, bytes]]:
-    """The rule, said plainly: blank lines are nothing, long ones are their two ends, others are themselves."""
+    """Return the rule, said plainly: blank lines are nothing, long ones are their two ends, others are themselves."""
     return [
         (line[:TAIL_BYTES], line[-TAIL_BYTES:]) if len(line) > LIMIT else line
         for line in lines
@@ -101,7 +101,7 @@ spaces = st.text(" \t\r", max_size=2)
 
 @st.composite
 def spelled(draw: st.DrawFn) -> bytes:
-    """One JSON-RPC-like object with its members in any order and any white space between the tokens."""
+    """Return one JSON-RPC-like object with its members in any order and any white space between the tokens."""
     parts = []
     ascii_only = draw(st.booleans())
     for name, value in draw(members):

@@ -11,12 +11,12 @@ from trayapp.wire.mirror_headers import why_no_headers
 
 
 def of(**properties: Any) -> dict[str, Any]:
-    """A schema of an object."""
+    """Return a schema of an object."""
     return {"type": "object", "properties": properties}
 
 
 def text(header: Any, kind: Any = "string") -> dict[str, Any]:
-    """A parameter that is repeated in a header."""
+    """Return a parameter that is repeated in a header."""
     return {"type": kind, "x-mcp-header": header}
 
 

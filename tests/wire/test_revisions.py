@@ -36,7 +36,7 @@ LARGE = "x" * SMALL_FRAME_BYTES
 
 
 def large(result: bytes) -> Reply:
-    """An answer that came as a frame and was not parsed."""
+    """Return an answer that came as a frame and was not parsed."""
     return Reply(b'{"jsonrpc":"2.0","id":7,"result":%b}' % result, 22, 23)
 
 

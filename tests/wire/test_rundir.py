@@ -32,7 +32,7 @@ def test_it_lies_beside_servers_yaml_in_multi_mcp_home(
 
 @pytest.fixture
 def without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The runtime folder of an environment that says nothing, with a home of its own."""
+    """Return the runtime folder of an environment that says nothing, with a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     own = Path(f"/run/user/{os.getuid()}")
     return str(own / "multi-mcp" if own.is_dir() else tmp_path / "me" / ".cache" / "multi-mcp" / "run")

@@ -227,7 +227,7 @@ def test_what_could_not_be_written_down_is_found_by_the_mark_in_the_registry_s_n
 
 @contextmanager
 def program(registry: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
-    """The guardian of a registry: its first process, which has ended, and itself."""
+    """Yield the guardian of a registry: its first process, which has ended, and itself."""
     command = [sys.executable, "-I", "-S", guardian.__file__, str(registry)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as first:
         assert first.wait(LIMIT_S) == 0

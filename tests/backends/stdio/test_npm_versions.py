@@ -83,7 +83,7 @@ operators = st.sampled_from(["", "=", "^", "~", "~>", ">", "<", ">=", "<="])
 
 
 def obvious(operator: str, given_numbers: tuple[int, ...], version: tuple[int, int, int]) -> bool:
-    """The same by comparing the given numbers with as many of the version's, and no upper bounds at all."""
+    """Return the same by comparing the given numbers with as many of the version's, and no upper bounds at all."""
     start = version[: len(given_numbers)]
     if operator in (">", "<", ">=", "<="):
         return {

@@ -50,7 +50,7 @@ class Npm:
             self.env["NPM_CONFIG_CACHE"] = str(self.npx.parent)
 
     def add(self, name: str, bins: Any, files: dict[str, str], *, version: str = "1.0.0", **more: Any) -> Path:
-        """One package in an entry of its own; `entry` names its folder, `own` is the entry's package.json."""
+        """Return one package in an entry of its own; `entry` names its folder, `own` is the entry's package.json."""
         self.entries += 1
         entry = self.npx / str(more.pop("entry", f"{self.entries:016x}"))
         if "own" in more:
@@ -62,15 +62,15 @@ class Npm:
         return folder
 
     def demo(self, version: str = "1.0.0", **more: Any) -> Path:
-        """The package of most tests."""
+        """Return the package of most tests."""
         return self.add("demo", {"demo": "bin/cli.js"}, {"bin/cli.js": NODE}, version=version, **more)
 
     def resolve(self, *argv: str, now: float = NOON, cwd: str | None = None) -> tuple[str, ...] | None:
-        """What is run for it."""
+        """Return what is run for it."""
         return resolve_npx(argv, self.env, self.ours, now, cwd or str(self.work))
 
     def run(self, *argv: str, now: float = NOON) -> str | None:
-        """The same with packages as `<name>` and node as `node`, joined as in the cases."""
+        """Return the same with packages as `<name>` and node as `node`, joined as in the cases."""
         found = self.resolve(*argv, now=now)
         if found is None:
             return None
@@ -88,7 +88,7 @@ def write(path: Path, text: str) -> None:
 
 @pytest.fixture
 def npm(tmp_path: Path) -> Npm:
-    """The cache of the cases."""
+    """Return the cache of the cases."""
     made = Npm(tmp_path)
     made.demo()
     made.add("@scope/name", {"scope-name": "a.js", "other": "b.js"}, {"a.js": NODE, "b.js": NODE})
@@ -206,7 +206,7 @@ def test_where_no_note_can_be_kept_npm_always_decides(npm: Npm) -> None:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Npm:
-    """An empty cache."""
+    """Return an empty cache."""
     return Npm(tmp_path)
 
 

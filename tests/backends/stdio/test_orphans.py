@@ -25,7 +25,9 @@ SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nprint('up', flush=True
 
 @contextmanager
 def server(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """One that has said something: Popen returns in the middle of its exec, when it may have no environment yet."""
+    """Yield one that has said something: Popen returns in the middle of its exec, when it may have no
+    environment yet.
+    """
     env, pipe = {**os.environ, **environment}, subprocess.PIPE
     with subprocess.Popen(SLEEPS, env=env, stdout=pipe, start_new_session=True) as process:
         try:
@@ -41,7 +43,7 @@ def registries(run: Path) -> list[Path]:
 
 
 def guardians(run: Path) -> list[psutil.Process]:
-    """Guardians of this runtime folder that still run."""
+    """Return the guardians of this runtime folder that still run."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -33,7 +33,7 @@ CALL: dict[str, Any] = {"name": "whoami", "arguments": {}}
 
 
 def child_of(odd: Odd) -> int:
-    """The process that the odd server started with --child."""
+    """Return the process that the odd server started with --child."""
     return int((odd.folder / "child").read_text())
 
 

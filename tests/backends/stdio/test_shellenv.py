@@ -64,7 +64,7 @@ INSTALLED = [name for name in SHELLS if shutil.which(name)]
 
 
 def environ_of(home: Path, shell: str) -> dict[str, str]:
-    """What a desktop session gives us."""
+    """Return what a desktop session gives us."""
     return {"HOME": str(home), "SHELL": shell, "PATH": "/usr/bin:/bin", "ours": "kept", "_": "/usr/bin/x"}
 
 

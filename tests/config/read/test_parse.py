@@ -27,14 +27,14 @@ def read(text: str, *existing: str, windows: bool = False) -> Config:
 
 
 def one(entry: str, *existing: str, windows: bool = False) -> ServerConfig:
-    """The server of an entry written as a flow, without problems."""
+    """Return the server of an entry written as a flow, without problems."""
     config = read(f"servers: {{s: {entry}}}", *existing, windows=windows)
     assert config.problems == ()
     return config.servers["s"]
 
 
 def wrong(entry: str) -> Problem:
-    """The first fatal problem of an entry; its neighbours are there."""
+    """Return the first fatal problem of an entry; its neighbours are there."""
     config = read(f"servers:\n  before: {{command: x}}\n  s: {entry}\n  after: {{url: 'https://x/'}}\n")
     assert list(config.servers) == ["before", "after"]
     return next(problem for problem in config.problems if problem.fatal)

@@ -52,12 +52,12 @@ class Asking:
         return self.params.get("arguments") or {}
 
     def can(self, method: str) -> bool:
-        """Whether the client announced that it answers such questions."""
+        """Return True if the client announced that it answers such questions."""
         able = self.context.session.client_capabilities
         return able is not None and getattr(able, _KINDS[method][2]) is not None
 
     def state(self) -> str | None:
-        """What we gave the client to come back with. Raises MCPError when it is not what we gave."""
+        """Return what we gave the client to come back with. Raises MCPError when it is not what we gave."""
         given = self.params.get("requestState")
         if given is None:
             return None
@@ -67,7 +67,9 @@ class Asking:
         return words
 
     async def ask(self, questions: Json, state: str | None = None) -> Json:
-        """The answers, by the questions' keys. Raises InputWanted in the newer era until they are there, MCPError."""
+        """Return the answers, by the questions' keys. Raises InputWanted in the newer era until they are there,
+        MCPError.
+        """
         if not self.modern:
             return {key: await self._ask(question) for key, question in questions.items()}
         given = self.params.get("inputResponses") or {}

@@ -33,7 +33,7 @@ def prompt(description: str, *arguments: str) -> Callable[[Prompt], Prompt]:
 
 
 def user(*contents: Json) -> Json:
-    """A prompt's result: messages of the user."""
+    """Return a prompt's result: messages of the user."""
     return {"messages": [{"role": "user", "content": content} for content in contents]}
 
 
@@ -91,7 +91,7 @@ _CONTENTS: dict[str, Json] = {
 
 
 def read(uri: str) -> Json:
-    """The content of a resource. Raises MCPError."""
+    """Return the content of a resource. Raises MCPError."""
     known = {resource["uri"]: resource["mimeType"] for resource in RESOURCES}
     if uri in known:
         return {"contents": [{"uri": uri, "mimeType": known[uri], **_CONTENTS[uri]}]}
@@ -102,6 +102,6 @@ def read(uri: str) -> Json:
 
 
 def completed(value: str) -> Json:
-    """What an argument that begins so may become."""
+    """Return what an argument that begins so may become."""
     fitting = [word for word in WORDS if word.lower().startswith(value.lower())]
     return {"completion": {"values": fitting, "total": len(fitting), "hasMore": False}}

@@ -15,12 +15,12 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 
 
 def text(words: str) -> Json:
-    """A text block."""
+    """Return a text block."""
     return {"type": "text", "text": words}
 
 
 def embedded(uri: str, mime_type: str, words: str) -> Json:
-    """An embedded resource."""
+    """Return an embedded resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": words}}
 
 
@@ -29,7 +29,7 @@ AUDIO: Json = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
 
 def form(message: str, properties: Json, required: list[str] | None = None) -> Json:
-    """An elicitation by form."""
+    """Return an elicitation by form."""
     schema: Json = {"type": "object", "properties": properties}
     if required is not None:
         schema["required"] = required
@@ -37,7 +37,7 @@ def form(message: str, properties: Json, required: list[str] | None = None) -> J
 
 
 def sampling(prompt: str, max_tokens: int = 100) -> Json:
-    """A question to the client's model."""
+    """Return a question to the client's model."""
     message = {"role": "user", "content": text(prompt)}
     return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": max_tokens}}
 

@@ -51,12 +51,12 @@ def tool(description: str, schema: Json | None = None) -> Callable[[Tool], Tool]
 
 
 def needing(**properties: Json) -> Json:
-    """The schema of a tool that needs all of these arguments."""
+    """Return the schema of a tool that needs all of these arguments."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def said(*words: str) -> Json:
-    """A result of texts."""
+    """Return a result of texts."""
     return {"content": [text(part) for part in words]}
 
 

@@ -34,7 +34,7 @@ def somebody_there(made: House) -> Iterator[None]:
 
 
 async def notes(made: House, ask: AskMode = "writes", expose: str = "tools", **more: Any) -> Client:
-    """A server with a tool of each class, and a client."""
+    """Return a server with a tool of each class, and a client."""
     made.net["a"].tools = [tool(name) for name in TOOLS]
     settings = Settings(expose=expose, ask=ask, **more)  # type: ignore[arg-type]  # one of the modes
     await made.known(server("a"), settings=settings)
@@ -42,7 +42,7 @@ async def notes(made: House, ask: AskMode = "writes", expose: str = "tools", **m
 
 
 def called(made: House, name: str = "a") -> list[str]:
-    """The tools that the server executed."""
+    """Return the tools that the server executed."""
     return [params["name"] for method, params in made.net[name].heard if method == "tools/call"]
 
 
@@ -55,7 +55,7 @@ async def opened(made: House, count: int = 1) -> list[OpenAsk]:
 
 
 def code_of(answer: Message) -> str:
-    """The stable code of a refused call."""
+    """Return the stable code of a refused call."""
     assert answer["result"]["isError"] is True, answer
     code: str = answer["result"]["_meta"]["multi-mcp/error"]
     return code

@@ -45,7 +45,7 @@ Grant = tuple[Any, str, str, str]  # session (None: every one, always), server, 
 
 
 def definitions(version: int) -> list[dict[str, Any]]:
-    """What a server lists."""
+    """Return what a server lists."""
     listed = [{**tool(name), "description": f"v{version}"} for name in LIARS + READS + WRITES]
     return [{**one, "annotations": {"readOnlyHint": False}} if one["name"] in LIARS else one for one in listed]
 
@@ -124,7 +124,7 @@ class Trial:
         way(client, server_name, name, args)
 
     def spelling(self, server_name: str, name: str) -> str:
-        """One of the ways to write a tool's name."""
+        """Return one of the ways to write a tool's name."""
         server_form = self.rng.choice((server_name, server_name.replace("-", "_"), server_name.removesuffix("-mcp")))
         text = self.rng.choice(
             (
@@ -149,7 +149,9 @@ class Trial:
                 return text
 
     def beside(self) -> dict[str, Any]:
-        """Members beside name and arguments: a task, a progress token, nonsense that looks like an answer of ours."""
+        """Return the members beside name and arguments: a task, a progress token, nonsense that looks like an answer of
+        ours.
+        """
         return self.rng.choice(
             (
                 {},
@@ -264,7 +266,7 @@ class Trial:
             self.without.append((server_name, name, mark))
 
     def current_hashes(self) -> dict[tuple[str, str], str]:
-        """The definitions that answers are for now, by server and tool."""
+        """Return the definitions that answers are for now, by server and tool."""
         session = self.clients[0].session
         assert session is not None
         view = session.seen.view
@@ -273,7 +275,7 @@ class Trial:
 
 
 def mark_of(ask: OpenAsk) -> int:
-    """The mark among the arguments that the user is shown."""
+    """Return the mark among the arguments that the user is shown."""
     return next(int(shown.value) for shown in ask.arguments if shown.name == "mark")
 
 

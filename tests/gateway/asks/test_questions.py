@@ -29,7 +29,7 @@ PAGE = {"mode": "url", "message": "Pay here", "url": "https://pay.test/1", "elic
 
 
 async def unable(made: House, ask_timeout: float = 120.0) -> Client:
-    """A client that can answer nothing, and a server that asks."""
+    """Return a client that can answer nothing, and a server that asks."""
     await made.known(server("a"), settings=Settings(expose="tools", ask="off", ask_timeout=ask_timeout))
     return await made.ready(name="Claude Code")
 
@@ -41,7 +41,7 @@ def ask(client: Client, question: dict[str, Any], number: int = 5) -> None:
 
 
 async def got(client: Client, number: int = 5) -> Any:
-    """What the server got as the answer."""
+    """Return what the server got as the answer."""
     return json.loads((await client.answer(number))["result"]["content"][0]["text"])
 
 

@@ -39,7 +39,7 @@ HOSTILE = {
 
 
 def surfaces(ask: AskStatus) -> dict[str, list[str]]:
-    """The lines that each surface shows of the arguments of an ask."""
+    """Return the lines that each surface shows of the arguments of an ask."""
     row = {
         "id": ask.id, "client": ask.client, "server": ask.server, "tool": ask.tool, "class": ask.tool_class,
         "answers": ask.answers, "arguments": [{"name": one.name, "value": one.value} for one in ask.arguments],

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def hanging(made: House, number: int | str = 1, key: str = "k") -> Client:
-    """A client with a call under way at server a."""
+    """Return a client with a call under way at server a."""
     client = await made.ready()
     client.call_only("a_hold", number, key=key)
     await made.net["a"].heard_of("held")

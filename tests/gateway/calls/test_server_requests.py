@@ -40,7 +40,7 @@ QUESTIONS = [
 
 
 async def older(made: House, capabilities: dict[str, Any] | None = None, name: str = "old") -> Client:
-    """A client of 2025-11-25 that can do all of that."""
+    """Return a client of 2025-11-25 that can do all of that."""
     client = made.client()
     able = ABLE if capabilities is None else capabilities
     info = {"name": name, "version": "1"}
@@ -51,17 +51,17 @@ async def older(made: House, capabilities: dict[str, Any] | None = None, name: s
 
 
 def enveloped(params: dict[str, Any], capabilities: dict[str, Any] = ABLE) -> dict[str, Any]:
-    """The params of a request of 2026-07-28."""
+    """Return the params of a request of 2026-07-28."""
     return {**params, "_meta": {**ENVELOPE, META + "clientCapabilities": capabilities}}
 
 
 def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
-    """The params of a tools/call."""
+    """Return the params of a tools/call."""
     return {"name": name, "arguments": arguments}
 
 
 async def question(client: Client, method: str) -> dict[str, Any]:
-    """The next request that the client gets."""
+    """Return the next request that the client gets."""
     with anyio.fail_after(10):
         while True:
             for message in client.heard:
@@ -72,7 +72,7 @@ async def question(client: Client, method: str) -> dict[str, Any]:
 
 
 def said(answer: dict[str, Any]) -> Any:
-    """What the `ask` tool got as the answer to its question."""
+    """Return what the `ask` tool got as the answer to its question."""
     return json.loads(answer["result"]["content"][0]["text"])
 
 
@@ -391,7 +391,7 @@ async def test_the_client_whose_call_is_under_way_is_asked(tmp_path: Path) -> No
 
 
 async def asks(made: House, method: str = "roots/list") -> Any:
-    """The server `a` asks by no request of ours; the result, or the error that it got."""
+    """Let the server `a` ask without a request of ours. Return the result, or the error that it got."""
     channel = made.net["a"].channel
     assert channel is not None
     try:
@@ -401,7 +401,7 @@ async def asks(made: House, method: str = "roots/list") -> Any:
 
 
 def asked_of(client: Client) -> list[str]:
-    """The methods of all questions that a client got."""
+    """Return the methods of all questions that a client got."""
     return [m["method"] for m in client.heard if "id" in m and "method" in m]
 
 

@@ -72,7 +72,7 @@ class Town:
         self.requests = AccountRequests(gateway.services, gateway.sign_ins, self.environ, vault.secrets)
 
     def _keyring_changed(self) -> None:
-        """As gateway/main does."""
+        """Do as gateway/main does."""
         self.gateway.services.changes.changed()
         if self.accounts.vault.state == "available" and self.gateway.state == "running":
             self.gateway.services.spawn(self.gateway.sign_ins.keyring_is_back)
@@ -88,7 +88,7 @@ class Town:
         await self.gateway.services.pool.settled()
 
     def control(self) -> Wire:
-        """A control connection."""
+        """Return a control connection."""
 
         async def reload() -> None:
             raise AssertionError("not asked for")
@@ -100,7 +100,7 @@ class Town:
         return wire
 
     async def client(self) -> Client:
-        """An AI tool that has shaken hands."""
+        """Return an AI tool that has shaken hands."""
         client = Client()
         peer = FramePeer(client.write)
         client.session = self.gateway.new_session(peer, {}, "stdio")
@@ -118,11 +118,11 @@ class Town:
         return result
 
     def state(self, name: str = "web") -> State:
-        """Of that server."""
+        """Return the state of that server."""
         return self.gateway.services.pool.find(name).state
 
     def row(self, name: str = "web") -> dict[str, Any]:
-        """Of `status --json`."""
+        """Return the row of `status --json`."""
         return next(row for row in snapshot_of(self.gateway).to_json()["servers"] if row["name"] == name)
 
     async def until(self, state: State, name: str = "web") -> None:
@@ -133,7 +133,7 @@ class Town:
 
 @asynccontextmanager
 async def town(folder: Path) -> AsyncIterator[Town]:
-    """One that ends with the test."""
+    """Yield one that ends with the test."""
     async with anyio.create_task_group() as tasks:
         made = Town(folder, tasks)
         try:
@@ -146,7 +146,7 @@ async def town(folder: Path) -> AsyncIterator[Town]:
 
 
 def web(server: HttpServer, name: str = "web", path: str = "/mcp", **more: Any) -> ServerConfig:
-    """Its entry in servers.yaml."""
+    """Return its entry in servers.yaml."""
     return ServerConfig(name, url=server.url(path), **more)
 
 

@@ -62,7 +62,7 @@ def quick_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full(fake: FakeServer) -> FakeServer:
-    """A server with one of each, and tools."""
+    """Return a server with one of each, and tools."""
     fake.page = 100
     serve(fake, prompts=(PROMPT,), resources=(RESOURCE,), resourceTemplates=(TEMPLATE,))
     return fake

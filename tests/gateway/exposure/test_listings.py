@@ -485,7 +485,7 @@ NEWER = ClientKind(newer=True)
 
 
 def newer_offer(*tools: str, **more: Any) -> Offer:
-    """What a server lists in the newer era."""
+    """Return what a server lists in the newer era."""
     return replace(offer(*tools, **more), protocol="2026-07-28")
 
 

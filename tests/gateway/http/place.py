@@ -53,13 +53,13 @@ class Place:
     urls: list[str | None]  # as told, the last one holds
 
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
-        """A plain HTTP client with the token."""
+        """Return a plain HTTP client with the token."""
         known = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx2.AsyncClient(headers={**known, **headers}, timeout=20, base_url=self.url)
 
     @asynccontextmanager
     async def client(self, mode: str = "legacy", query: str = "", **more: Any) -> AsyncIterator[Client]:
-        """A client of the SDK's; `mode`: legacy, 2026-07-28, or sse."""
+        """Yield a client of the SDK's; `mode`: legacy, 2026-07-28, or sse."""
         async with self.http() as http:
             if mode == "sse":
                 headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -80,7 +80,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIterator[Place]:
-    """A gateway with no server yet, listening on a free port."""
+    """Yield a gateway with no server yet, listening on a free port."""
     async with house(folder) as made:
         made.start()
         urls: list[str | None] = []

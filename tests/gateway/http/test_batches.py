@@ -25,7 +25,7 @@ def ask(request_id: Any, method: str = "ping", **params: Any) -> dict[str, Any]:
 
 
 async def posted(at: Place, batch: Any, **more: str) -> httpx2.Response:
-    """What a new session answers to it."""
+    """Return what a new session answers to it."""
     async with at.http(Accept=STREAMS) as http:
         params = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
         opened = await http.post("/mcp", json=ask(0, "initialize", **params))
@@ -35,7 +35,7 @@ async def posted(at: Place, batch: Any, **more: str) -> httpx2.Response:
 
 
 def answers_in(response: httpx2.Response) -> dict[Any, Any]:
-    """By id."""
+    """Return the answers by id."""
     assert response.headers["content-type"].startswith("text/event-stream")
     data = [line.removeprefix("data:").strip() for line in response.text.splitlines() if line.startswith("data:")]
     return {message.get("id"): message for message in map(json.loads, filter(None, data))}

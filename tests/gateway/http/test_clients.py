@@ -23,13 +23,13 @@ MODES = ["legacy", "2026-07-28", "sse"]
 
 
 def first_text(result: Any) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     text: str = result.content[0].text
     return text
 
 
 def texts_of(result: Any) -> list[str]:
-    """All of them."""
+    """Return all of them."""
     return [part.text for part in result.content]
 
 
@@ -131,7 +131,7 @@ async def test_an_older_session_hears_of_changed_lists_and_is_in_the_status_unti
 
 
 def functions_of_tasks() -> set[str]:
-    """What the tasks of this loop run."""
+    """Return what the tasks of this loop run."""
     return {frame.f_code.co_name for task in asyncio.all_tasks() for frame in task.get_stack(limit=1)}
 
 

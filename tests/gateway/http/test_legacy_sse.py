@@ -22,7 +22,7 @@ ASK = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @asynccontextmanager
 async def stream(at: Place, query: str = "") -> AsyncIterator[tuple[httpx2.AsyncClient, str, AsyncIterator[Any]]]:
-    """A client, where it posts, and the events that come."""
+    """Yield a client, where it posts, and the events that come."""
     async with at.http() as http, http.stream("GET", f"/sse{query}") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         coming = events(answer)

@@ -39,7 +39,7 @@ class Side(HttpPeer):
         self.heard.append((method, params["requestId"]) if method == CANCELLED else method)
 
     def ask(self, method: str, request_id: Any = "c") -> EventStream:
-        """A request, and the stream of its answer."""
+        """Return a request, and the stream of its answer."""
         stream = EventStream()
         self.request(request_id, method, None, stream)
         return stream
@@ -56,7 +56,7 @@ async def side(standing: EventStream | None = None) -> AsyncIterator[Side]:
 
 
 def waiting_in(stream: EventStream) -> list[Any]:
-    """The messages that go out with the next response."""
+    """Return the messages that go out with the next response."""
     text = b"".join(stream._waiting)
     return [json.loads(line[6:]) for line in text.split(b"\r\n") if line.startswith(b"data: ")]
 

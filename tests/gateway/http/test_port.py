@@ -42,6 +42,6 @@ async def test_a_port_that_is_switched_off_is_closed_and_opens_again(tmp_path: P
 
 
 def is_open(port: int) -> bool:
-    """Whether somebody listens there."""
+    """Return True if somebody listens there."""
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-refusals")]
 
 
 def spoken(at: Place, head: str, body_bytes: int = 0) -> bytes:
-    """What a client reads that sends a head and a body, all of it, before it reads anything."""
+    """Return what a client reads that sends a head and a body, all of it, before it reads anything."""
     where = urlsplit(at.url)
     with socket.create_connection((where.hostname, where.port), timeout=20) as sock:
         sock.sendall(head.encode())

@@ -33,7 +33,7 @@ GROWTH_MOST = 1.10
 
 
 def raw(url: str, data: bytes, read: int = 200) -> bytes:
-    """What a plain connection answers to these bytes; b"" when it only ends."""
+    """Return what a plain connection answers to these bytes; b"" when it only ends."""
     parts = urlsplit(url)
     with socket.create_connection((str(parts.hostname), parts.port or 0), 10) as sock, contextlib.suppress(OSError):
         sock.settimeout(10)
@@ -187,7 +187,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def web_site(page: str) -> Iterator[Pages]:
-    """A web site of somebody else's."""
+    """Yield a web site of somebody else's."""
     with Pages(("127.0.0.1", 0), Handler) as site:
         site.page = page
         thread = Thread(target=site.serve_forever)

@@ -24,7 +24,7 @@ WORDS = "The gateway closed its HTTP port before the answer"
 
 @asynccontextmanager
 async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
-    """A request that the application does not answer, or not to its end; closed with the context is its port."""
+    """Yield a request that the application does not answer, or not to its end; closed with the context is its port."""
     bound, answers = bind(0), list[httpx2.Response]()
     assert bound is not None
     reached = anyio.Event()

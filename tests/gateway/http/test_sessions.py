@@ -32,7 +32,7 @@ VERSION = "2025-11-25"
 
 @asynccontextmanager
 async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
-    """A client with a call under way whose id is its key; it ends as if it was killed."""
+    """Yield a client with a call under way whose id is its key; it ends as if it was killed."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with http_client(f"{at.url}/mcp", VERSION, headers) as client:
         assert isinstance(client, HttpClient)
@@ -45,7 +45,7 @@ async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
 
 @asynccontextmanager
 async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, httpx2.AsyncClient]]:
-    """The HTTP port as the gateway opens it, with so many idle sessions at most, and a client's way there."""
+    """Yield the HTTP port as the gateway opens it, with so many idle sessions at most, and a client's way there."""
     bound = bind(0)
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
@@ -142,14 +142,14 @@ async def test_a_client_without_a_stream_of_its_own_keeps_its_session(tmp_path: 
 
 
 async def opened(http: httpx2.AsyncClient) -> str:
-    """The id of a new session."""
+    """Return the id of a new session."""
     params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}}
     answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     return str(answer.headers["mcp-session-id"])
 
 
 async def ping(http: httpx2.AsyncClient, session: str) -> int:
-    """The status of its answer."""
+    """Return the status of its answer."""
     headers = {"Mcp-Session-Id": session, "Mcp-Protocol-Version": VERSION}
     return (await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=headers)).status_code
 

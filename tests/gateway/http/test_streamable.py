@@ -31,7 +31,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def message(method: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
-    """A request; a notification without an id."""
+    """Return a request; a notification without an id."""
     whole = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     return {name: value for name, value in whole.items() if value is not None}
 
@@ -41,7 +41,7 @@ def call(tool: str, request_id: Any, **arguments: Any) -> dict[str, Any]:
 
 
 async def opened(http: httpx2.AsyncClient, version: str = OLDER) -> dict[str, str]:
-    """The headers of a session that was opened."""
+    """Return the headers of a session that was opened."""
     params = {**OPENING, "protocolVersion": version}
     answer = await http.post("/mcp", json=message("initialize", params), headers={"Accept": STREAMS})
     assert answer.json()["result"]["protocolVersion"] == version
@@ -75,7 +75,7 @@ class Events:
         raise EOFError
 
     async def message(self) -> Any:
-        """The next one that has data."""
+        """Return the next one that has data."""
         while not (data := (await self.next()).get("data", "").strip()):
             pass
         return json.loads(data)

@@ -66,7 +66,7 @@ class Body:
 
 @asynccontextmanager
 async def carried(stream: EventStream, after: int | None = None) -> AsyncIterator[Body]:
-    """A client at a stream; with the context it goes."""
+    """Yield a client with an open stream, which ends with the context."""
     body = Body()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream.carry, body.request, b"", after)

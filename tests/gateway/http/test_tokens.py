@@ -55,7 +55,7 @@ def squatter(port: int, user: int) -> Iterator[int]:
 
 
 async def said_to(port: int, user: int, data: bytes, then: str = "waits") -> str:
-    """What the gateway answers to a process of that user."""
+    """Return what the gateway answers to a process of that user."""
     argv = [sys.executable, "-c", ASK, str(port), str(user), then]
     done = await anyio.to_thread.run_sync(lambda: subprocess.run(argv, input=data, capture_output=True, timeout=50))
     return done.stdout.decode()

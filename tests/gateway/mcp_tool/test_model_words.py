@@ -35,7 +35,7 @@ async def failing(made: House, name: str, error: Exception) -> None:
 
 
 async def every_answer(client: Client, name: str, server_name: str) -> dict[str, str]:
-    """What a model gets for a tool and its server, whichever way it goes about it."""
+    """Return what a model gets for a tool and its server, whichever way it goes about it."""
     answers = {}
     answers["direct"] = str(await client.call(name))
     for how in ({"tool": name, "args": {}}, {"describe": name}, {"server": server_name}, {"search": "frobnicate"}, {}):

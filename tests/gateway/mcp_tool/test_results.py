@@ -26,7 +26,7 @@ def finish(protocol: str = NEWEST, limit: int = LIMIT, *, reads: bool = False) -
 
 
 def large(result: dict[str, Any]) -> Reply:
-    """An answer that nobody has parsed yet."""
+    """Return an answer that nobody has parsed yet."""
     return Reply(b'{"jsonrpc":"2.0","id":1,"result":%b}' % json.dumps(result).encode(), 22, 23)
 
 

@@ -154,7 +154,7 @@ def test_a_line_of_the_gateway_loses_its_secrets_in_its_traceback_too() -> None:
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
-    """The root logger, left as it was."""
+    """Yield the root logger, left as it was."""
     logger = logging.getLogger()
     level, handlers = logger.level, list(logger.handlers)
     yield logger

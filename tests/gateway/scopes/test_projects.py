@@ -47,7 +47,7 @@ class Shops:
         return folder
 
     def approve(self, folder: Path) -> None:
-        """As `multi-mcp trust` does."""
+        """Do as `multi-mcp trust` does."""
         file = read_project(folder / ".mcp.json")
         assert file is not None
         self.trust.approve(file)

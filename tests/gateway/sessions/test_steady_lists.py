@@ -19,14 +19,14 @@ SERVERS = ("a", "b-mcp", "c")
 
 
 async def lists(client: Client) -> list[bytes]:
-    """The answers to all list requests, as their bytes came."""
+    """Return the answers to all list requests, as their bytes came."""
     for method in LISTS:
         await client.ask(method, number=f"of {method}")
     return [next(f for f in reversed(client.frames) if f'"of {m}"'.encode() in f) for m in LISTS]
 
 
 def random_request(some: random.Random, number: int) -> tuple[str, Message]:
-    """A call in any spelling, plain or by the one tool, a search, a description, a read; right or wrong."""
+    """Return a call in any spelling, plain or by the one tool, a search, a description, a read; right or wrong."""
     name = some.choice(SERVERS)
     tool = some.choice(TOOLS)
     spelled = some.choice((f"{name}_{tool}", tool, f"mcp__{name}__{tool}", f"{name.removesuffix('-mcp')}_{tool}"))

@@ -156,7 +156,7 @@ class Desktop:
     eye: Any = None  # our connection to the screen: a program for each look takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
-        """A program of the session; it ends with it."""
+        """Return a program of the session; it ends with it."""
         log = (self.home / f"{Path(argv[0]).name}.log").open("ab")
         with log:
             process = subprocess.Popen(
@@ -171,18 +171,18 @@ class Desktop:
         self.processes = [other for other in self.processes if other is not process]
 
     def run(self, *argv: str) -> bytes:
-        """What a short-lived program of the session prints."""
+        """Return what a short-lived program of the session prints."""
         return subprocess.run(argv, env=self.environ, stdout=subprocess.PIPE, check=True, timeout=WAIT_S).stdout
 
     def picture(self) -> Image.Image:
-        """The screen as it is now."""
+        """Return the screen as it is now."""
         if self.eye is None:
             self.eye = Xlib.display.Display(self.environ["DISPLAY"])
         pixels = self.eye.screen().root.get_image(0, 0, *SCREEN, Xlib.X.ZPixmap, ALL_PLANES).data
         return Image.frombytes("RGB", SCREEN, pixels, "raw", "BGRX")
 
     def screenshot(self, name: str) -> Path:
-        """The screen as it is now, kept for people to look at."""
+        """Return the screen as it is now, kept for people to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         self.picture().save(path)
@@ -193,7 +193,7 @@ class Desktop:
         self.run("xdotool", "mousemove", str(x), str(y), "click", "--repeat", str(times), str(button))
 
     def calm(self) -> Image.Image:
-        """The screen once nothing moves there any more, with the mouse where it is over nothing."""
+        """Return the screen once nothing moves there any more, with the mouse where it is over nothing."""
         self.run("xdotool", "mousemove", str(SCREEN[0] // 2), str(SCREEN[1] // 2))
         last = [self.picture()]
 
@@ -205,7 +205,7 @@ class Desktop:
         return last[-1]
 
     def owns(self, name: str) -> bool:
-        """Whether somebody has that name on the session bus."""
+        """Return True if somebody has that name on the session bus."""
         with open_dbus_connection(self.bus_address) as connection:
             return bool(connection.send_and_get_reply(message_bus.NameHasOwner(name)).body[0])
 
@@ -277,7 +277,7 @@ class Desktop:
         return process
 
     def until_seen(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> Box:
-        """The box of all pixels of about that color on the screen (or a part of it), once there are any."""
+        """Return the box of all pixels of about that color on the screen (or a part of it), once there are any."""
         found: Box = until(lambda: box_of(self.picture(), color, within, tolerance), f"{color} is on the screen")
         return found
 
@@ -307,7 +307,7 @@ def middle(box: Box) -> tuple[int, int]:
 
 @contextmanager
 def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterator[Desktop]:
-    """A session with that panel (None: start one later, or never); everything ends with it, by its process id."""
+    """Yield a session with that panel (None: start one later, or never); everything ends with it, by its process id."""
     home = Path(tempfile.mkdtemp(prefix="mm-desk-", dir="/tmp"))
     screen, display = _start_screen()
     environ = {
@@ -353,7 +353,7 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
 
 @contextmanager
 def start_screen() -> Iterator[str]:
-    """A screen alone: its name."""
+    """Yield a screen alone: its name."""
     screen, name = _start_screen()
     try:
         yield name

@@ -78,7 +78,7 @@ class Caller:
 
 
 def notification(desktop: Desktop, before: Image.Image) -> Box:
-    """Where it is, once it is all there."""
+    """Return where it is, once it is all there."""
     seen: list[Box | None] = []
 
     def still() -> Box | None:
@@ -92,7 +92,7 @@ def notification(desktop: Desktop, before: Image.Image) -> Box:
 
 @contextmanager
 def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Box, Caller]]:
-    """A call that waits for the user's yes, and where its notification is."""
+    """Yield a call that waits for the user's yes, and where its notification is."""
     with desktop_session(panel) as desktop:
         show_notifications(desktop, panel)
         home = desktop.home / "mm"
@@ -117,14 +117,14 @@ def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Box, Caller]]:
 
 
 def menu_right(before: Image.Image, after: Image.Image) -> int:
-    """How far the menu reaches to the right, in the half of the screen without notifications."""
+    """Return how far the menu reaches to the right, in the half of the screen without notifications."""
     half = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])
     box = ImageChops.difference(before.crop(half), after.crop(half)).getbbox()
     return box[2] if box else 0
 
 
 def bar_height(picture: Image.Image) -> int:
-    """The greatest number of rows of pixels in succession that have a dark part as wide as the bar."""
+    """Return the greatest number of rows of pixels in succession that have a dark part as wide as the bar."""
     dark = picture.convert("L").point([level < 110 for level in range(256)])
     wide, best, rows = bytes([1]) * BAR_PX, 0, 0
     for top in range(dark.height):

@@ -55,7 +55,7 @@ class Tray:
         self.log = desktop.home / f"{Path(sys.executable).name}.log"
 
     def seen(self, color: str) -> Box:
-        """Where the icon is on the panel, once it has that color."""
+        """Return where the icon is on the panel, once it has that color."""
         return self.desktop.until_seen(COLORS[color], PANEL)
 
     def click(self, color: str, button: int = 1, times: int = 1) -> None:
@@ -63,11 +63,11 @@ class Tray:
         self.desktop.click(*middle(self.seen(color)), button, times)
 
     def said(self, text: str) -> int:
-        """How often it has printed that line."""
+        """Return how often it has printed that line."""
         return self.log.read_text(encoding="utf-8").splitlines().count(text)
 
     def on_bus(self) -> Item:
-        """The icon as the real panel knows it."""
+        """Return the icon as the real panel knows it."""
         with open_dbus_connection(self.desktop.bus_address) as connection:
             ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get(
                 "RegisteredStatusNotifierItems"
@@ -209,7 +209,7 @@ def first_line(desktop: Desktop, menu: Box) -> Image.Image:
 
 
 def current(tray: Tray) -> Box:
-    """Where the icon is on the panel, whatever color it has, once it is there."""
+    """Return where the icon is on the panel, whatever color it has, once it is there."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
     return box
 
@@ -246,12 +246,12 @@ def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
 
 
 def tall(box: Box | None) -> Box | None:
-    """A box that is a menu and not the tooltip of the icon below the mouse."""
+    """Return a box that is a menu and not the tooltip of the icon below the mouse."""
     return box if box and box[3] - box[1] > 4 * LINE_PX else None
 
 
 def wide(box: Box | None) -> Box | None:
-    """A box that is a menu and not the shadow of the one beside it."""
+    """Return a box that is a menu and not the shadow of the one beside it."""
     return box if box and box[2] - box[0] > LINE_PX else None
 
 
@@ -330,7 +330,7 @@ class DockRequests:
         self._display.sync()
 
     def read(self) -> list[int]:
-        """The windows of all requests so far."""
+        """Return the windows of all requests so far."""
         while self._display.pending_events():
             event = self._display.next_event()
             if event.type == Xlib.X.ClientMessage and event.data[1][1] == 0:  # SYSTEM_TRAY_REQUEST_DOCK

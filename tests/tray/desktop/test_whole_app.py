@@ -30,7 +30,7 @@ TOLERANCE = 24  # an XEmbed icon is mixed with what is behind it
 
 
 def color(kind: IconKind) -> tuple[int, int, int]:
-    """Of a kind on a panel of which nothing is known."""
+    """Return the color of a kind on a panel of which nothing is known."""
     text = COLORS[kind].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
@@ -63,7 +63,7 @@ class SupervisorView:
             (self.app.user / path).write_text(text, encoding="utf-8")
 
     def icon(self, kind: IconKind) -> Box:
-        """Where it is on the panel, once it is of that kind."""
+        """Return where it is on the panel, once it is of that kind."""
         return self.desktop.until_seen(color(kind), PANEL, TOLERANCE)
 
     def gone(self, kind: IconKind) -> None:

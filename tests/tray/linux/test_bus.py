@@ -40,7 +40,7 @@ class Thing:
 
 @pytest.fixture
 def thing(bus: SessionBus, address: str) -> Iterator[Item]:
-    """A caller of the thing at /a/thing."""
+    """Yield a caller of the thing at /a/thing."""
     bus.serve("/a/thing", Thing())
     caller = Item(address, bus.name, "/a/thing")
     yield caller

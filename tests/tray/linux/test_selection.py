@@ -26,7 +26,7 @@ class Reader:
         self.window = self.display.screen().root.create_window(0, 0, 1, 1, 0, Xlib.X.CopyFromParent)
 
     def paste(self, target: str) -> Any:
-        """What is there of that type; None when the owner has nothing of it."""
+        """Return what is there of that type; None when the owner has nothing of it."""
         atom = self.display.intern_atom
         self.window.convert_selection(atom(SELECTION), atom(target), atom("PASTED"), Xlib.X.CurrentTime)
         while (event := self.display.next_event()).type != Xlib.X.SelectionNotify:

@@ -26,7 +26,7 @@ ANSWERS = [
 
 
 def menu_rows(ask: AskStatus) -> list[str]:
-    """What the menu says of an ask."""
+    """Return what the menu says of an ask."""
     entry = next(item for item in items(view(asking(ask)).menu) if item.key == f"want/ask/{ask.id}")
     return [item.text for item in items(entry.children) if not item.enabled]
 

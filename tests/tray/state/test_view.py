@@ -419,7 +419,7 @@ FIRST = replace(running(server("sample")), offered=OFFERED)
 
 
 def clicks(state: TrayState) -> dict[str, Action | None]:
-    """The line of each entry, and what a click on it asks for."""
+    """Return the line of each entry, and what a click on it asks for."""
     menu = view(state).menu
     shown = [line for line in lines(menu) if not line.endswith("----")]
     return dict(zip(shown, [item.action for item in items(menu)], strict=True))
