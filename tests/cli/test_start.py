@@ -148,6 +148,18 @@ def test_a_verb_that_needs_a_gateway_starts_one_that_goes_on(home: Path) -> None
     run_cli(home, "stop")
 
 
+@pytest.mark.requirement("cli-starts")
+def test_a_call_that_starts_a_gateway_waits_for_no_other_server(home: Path) -> None:
+    mute = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # never answers its handshake
+    servers = {"sample": {"command": [*own_command(), "sample-server"]}, "mute": {"command": mute}}
+    settings = {"http": False, "connect_timeout": 9}  # within the time that listing verbs wait
+    (home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), encoding="utf-8")
+    assert run_cli(home, "call", "sample_add", "a=2", "b=3").stdout == "5\n"
+    found = json.loads(run_cli(home, "status", "--json").stdout)["servers"]
+    assert {one["name"]: one["state"] for one in found} == {"sample": "connected", "mute": "connecting"}
+    run_cli(home, "stop")
+
+
 @pytest.mark.requirement("cli-starts", "tray-pause")
 def test_while_the_user_paused_multi_mcp_no_verb_starts_it(home: Path) -> None:
     pause = Pause(run_dir({"MULTI_MCP_HOME": str(home)}))

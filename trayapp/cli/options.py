@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from trayapp.cli.output import waiting
+from trayapp.cli.verbs import SHOWING_ALL
 from trayapp.model.errors import NoGatewayError
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.gateway_launch import connect_gateway
@@ -65,7 +66,7 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
         context = click.get_current_context(silent=True)
         if context is None or not context.meta.get(STARTS):
             raise
-    _start(run)
+    _start(run, settles=context.info_name in SHOWING_ALL)
     return connect_gateway(run, timeout)
 
 
@@ -79,8 +80,11 @@ def start_option() -> click.Option:
     return click.Option(["--no-start"], is_flag=True, expose_value=False, callback=note_it, help=words)
 
 
-def _start(run: str) -> None:
-    """Start a gateway that ends some time after its last use, and wait until it is ready. Raises NoGatewayError."""
+def _start(run: str, *, settles: bool) -> None:
+    """Start a gateway that ends some time after its last use, and wait until it is ready. Raises NoGatewayError.
+
+    `settles`: wait up to SETTLED_S for its new servers, too.
+    """
     from trayapp.config.paths import find_paths
     from trayapp.service.gateway_launch import await_ready, start_detached
 
@@ -91,8 +95,9 @@ def _start(run: str) -> None:
         except OSError as error:
             raise NoGatewayError(f"Cannot start the gateway: {error.strerror}", "Install it again") from None
         await_ready(run, process=process, log_file=log_file)
-        with suppress(NoGatewayError), ControlClient(run, SETTLED_S) as client:
-            client.call(SETTLE)
+        if settles:
+            with suppress(NoGatewayError), ControlClient(run, SETTLED_S) as client:
+                client.call(SETTLE)
 
 
 def ask(

@@ -31,6 +31,9 @@ STARTING = frozenset(
     )
 )
 
+# Of these, the verbs that show what all servers have: they wait a little for servers that a new gateway does not know.
+SHOWING_ALL = frozenset(("list", "search", "index", "approve", "inspect"))
+
 
 class VerbEntry(NamedTuple):
     """A verb's module, and its line in the list of verbs."""
