@@ -310,7 +310,7 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
     elif found:
         print_table(Table(("SERVER", "FROM", "STARTS"), [_row(offer, machine) for offer in found], wraps=True))
     else:
-        say("Your AI tools have no servers that are not here already")
+        say("No further servers were found in the files of your AI tools")
     for offer in found:
         remarks = list(_remarks(offer))
         if remarks and not offer.known:
