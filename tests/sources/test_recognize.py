@@ -90,7 +90,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx foo-mcp tools list", "npx foo-mcp <command> [flags]", "npx foo-mcp sse", "uvx foo-mcp --http",
         "FOO_TRANSPORT=sse uvx foo-mcp", "export MCP_TRANSPORT=streamable-http\nuvx foo-mcp",
         "uvx --from git+https://x.example/y foo --http", "docker run -it -p 80:80 acme/foo",
-        "docker run -d -i acme/foo",
+        "docker run -d -i acme/foo", 'codex mcp add a --url "${A_URL%/}/mcp"', "npx a-mcp\nexport A=1",
         "docker pull acme/foo\ndocker-compose up -d", "npm install -g foo\nclaude mcp add foo -- foo",
         "claude mcp add x -- npx a\nclaude mcp add x -- npx b",
         '```\nnpx a\n```\nor\n```\nnpx b\n```', "npm run a\n{\n\"a\": 1\n}",
@@ -114,6 +114,60 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
     with pytest.raises(UnclearSourceError) as caught:
         recognize(text, HOME)
     assert caught.value.hint
+
+
+Row = tuple[str, str, dict[str, Any], list[str]]
+ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
+    ("npx -y @openai/codex mcp add a --url https://a.test/mcp --bearer-token-env-var A_KEY\n\n"
+     "export A_KEY=your-key  # into your profile", "a",
+     {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer your-key"}}, ["headers.Authorization"]),
+    ("export A_KEY='your-key'\nclaude mcp add a -e KEY=$A_KEY -- npx -y a-mcp", "a",
+     {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_KEY": "your-key", "KEY": "your-key"}},
+     ["env.A_KEY", "env.KEY"]),
+    ("codex mcp add a -- a-mcp  # Codex\ngemini mcp add a a-mcp  # Gemini\ncodex mcp login a\ncodex", "a",
+     {"command": "a-mcp"}, []),
+    ('codex mcp add a -- "$PWD/a.py"\ncursor --add-mcp "{\\"name\\":\\"a\\",\\"command\\":\\"$PWD/a.py\\"}"', "a",
+     {"command": "${PWD}/a.py"}, ["command"]),
+    ('claude mcp add -t http a <MCP_URL> --header "X-Key: <key>"', "a",
+     {"url": "<MCP_URL>", "headers": {"X-Key": "<key>"}}, ["headers.X-Key", "url"]),
+    ("[![Add](https://img.test/a.svg)](cursor://x/mcp/install?name=a&config=eyJjb21tYW5kIjoiYSJ9) to Cursor", "a",
+     {"command": "a"}, []),
+    ('<a href="vscode:mcp/install?name=a&amp;config=%7B%22command%22%3A%22a%22%7D">Add</a>', "a", {"command": "a"}, []),
+    ("goose://extension?cmd=npx&arg=-y&arg=a-mcp%20run&id=a", "a",
+     {"command": "npx", "args": ["-y", "a-mcp", "run"]}, []),
+    ('codex mcp add a npx "-y a-mcp"', "a", {"command": "npx", "args": ["-y", "a-mcp"]}, []),
+    ("hermes mcp add a --command uvx --args --from a-pkg a --env B=1", "a",
+     {"command": "uvx", "args": ["--from", "a-pkg", "a"], "env": {"B": "1"}}, []),
+    ("kiro-cli mcp add --name a --command bun --args run,mcp --force", "a",
+     {"command": "bun", "args": ["run", "mcp"]}, []),
+    ('q mcp add --name a --command "uvx a-mcp"', "a", {"command": "uvx", "args": ["a-mcp"]}, []),
+    ('copilot mcp add a --shown "*" -- npx a-mcp', "a", {"command": "npx", "args": ["a-mcp"]}, []),
+    ('{"mcpServers": {"a": {"type": "streamableHttp", "baseUrl": "https://a.test/mcp", "isActive": false}}}', "a",
+     {"url": "https://a.test/mcp"}, []),
+    ('{"mcp_servers": [{"type": "url", "url": "https://a.test/mcp", "name": "a", "authorization_token": "<key>"}]}',
+     "a",
+     {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer <key>"}}, ["headers.Authorization"]),
+    ('{"a": {"command": "cmd", "args": ["/c", "npx", "a-mcp", "%A_URL%", "%20"]}}', "a",
+     {"command": "npx", "args": ["a-mcp", "%A_URL%", "%20"]}, ["args.1"]),
+    ('{"a": {"command": "a", "env": {"A": "path to your settings file"}}}', "a",
+     {"command": "a", "env": {"A": "path to your settings file"}}, ["env.A"]),
+    ('{"a": {"url": "https://HOST/mcp"}}', "a", {"url": "https://HOST/mcp"}, ["url"]),
+    ('{"command": "uv", "args": ["run", "--project", "/x", "acme-mcp"]}', "acme",
+     {"command": "uv", "args": ["run", "--project", "/x", "acme-mcp"]}, []),
+    ('{"name": "io.github.me/acme", "packages": [{"registryType": "pypi", "identifier": "acme-ai", "version": "1.2",'
+     '"runtimeArguments": [{"type": "named", "name": "--from", "value": "acme-ai[mcp]"}],'
+     '"packageArguments": [{"type": "positional", "value": "acme"}]}]}', "acme",
+     {"command": "uvx", "args": ["--from", "acme-ai[mcp]==1.2", "acme"]}, []),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:30])
+def test_a_rule_that_fresh_texts_showed_to_be_missing_holds(row: Row) -> None:
+    text, name, launch, places = row
+    (one,) = recognize(text, HOME)
+    entry = {key: one.entry[key] for key in LAUNCH if one.entry.get(key)}
+    assert (one.name, entry, sorted(".".join(map(str, want.keys)) for want in one.wants)) == (name, launch, places)
 
 
 @pytest.mark.requirement("source-recognized")

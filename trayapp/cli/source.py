@@ -22,7 +22,7 @@ import click
 
 from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.find import note_old, own_registry
-from trayapp.cli.output import is_terminal, note, print_json, say, waiting
+from trayapp.cli.output import escape_unprintable, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.places import Machine
@@ -44,6 +44,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 NAMED = 6  # tools of one class
+_ANY_ADDRESS = "https://asked.invalid/"  # stands for one that the user still has to give
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 
@@ -258,12 +259,14 @@ def _decides(source: Source) -> tuple[str, ...]:
     if fault := name_fault(name):
         raise UnclearSourceError(fault, "Give it another name, then add it again")
     url = source.entry.get("url")
-    if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) and (fault := unsafe_url(url)):
+    asked = any(one.keys == ("url",) for one in source.wants)
+    if isinstance(url, str) and not asked and (fault := unsafe_url(url)):
         raise UnclearSourceError(f"The url of {name} {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
-    server, problems = read_one(name, source.entry)
+    # the author's placeholder need not have the form of an address
+    server, problems = read_one(name, source.entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:
         raise UnclearSourceError(f"{name} cannot be used: {problems[0].message}", "Correct it, then add it again")
-    return tuple(decisive_lines(server))
+    return tuple(line.replace(_ANY_ADDRESS, escape_unprintable(str(url))) for line in decisive_lines(server))
 
 
 def tool_lines(source: Source) -> Iterator[str]:

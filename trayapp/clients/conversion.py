@@ -36,10 +36,11 @@ _NOT_IN_KEY = re.compile(r"[:{}$]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 Entry = dict[str, Any]
 _COMMANDS = ("command", "cmd")
-_URLS = ("url", "serverUrl", "httpUrl", "uri")
+_URLS = ("url", "serverUrl", "httpUrl", "uri", "baseUrl")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
+TRANSPORTS = frozenset(_TYPES)  # of a server with an address
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 _NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions of Goose that are part of it
@@ -238,6 +239,8 @@ class _EntryReader:
         options = self._take("requestOptions")
         headers = dict(self._take(*_HEADERS) or (options or {}).get("headers") or {})
         headers |= {name: f"$env:{variable}" for name, variable in (self._take("env_http_headers") or {}).items()}
+        if held := self._take("authorization_token"):  # Anthropic's API
+            headers.setdefault("Authorization", f"Bearer {held}")
         if headers:
             entry["headers"] = self._texts(headers)
         token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
@@ -258,7 +261,7 @@ class _EntryReader:
                 entry[key] = self._texts(value)
 
     def _switches(self, entry: Entry) -> None:
-        disabled, enabled = self._take("disabled"), self._take("enabled")
+        disabled, enabled = self._take("disabled"), self._take("enabled", "isActive")
         if disabled is True or enabled is False:
             entry["disabled"] = True
         tools = self._raw.get("tools")

@@ -11,10 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from trayapp.config.read.command import split_command
 from trayapp.sources.documents import read_document, without_cmd
-from trayapp.sources.source import Entry, Source, UnclearSourceError, name_for, package_of, wanted, with_passed
+from trayapp.sources.source import (
+    Entry,
+    Source,
+    UnclearSourceError,
+    launch_of,
+    name_for,
+    package_of,
+    wanted,
+    with_passed,
+    with_words_apart,
+)  # fmt: skip
 
 RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
@@ -30,10 +41,13 @@ _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")|(?:export\s+|\$env:|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
     re.IGNORECASE,
 )
-_CHECKS = re.compile(
-    r"[\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
-)  # beside a line that adds
+_CHECKS = re.compile(  # beside a line that adds
+    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
+    r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
+)
+_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
+_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]*\}?")  # `${NAME%/}`: what only a shell can work out
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
@@ -71,32 +85,49 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", text)
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
-    lines = [line for line in lines if line and not line.startswith(("#", "//"))]
+    lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
     starting = [line for line in lines if not _CHECKS.fullmatch(line)]
     lines = starting if any(map(is_command_line, starting)) else lines
-    settings = {}
-    while len(lines) > 1 and (setting := _SETTING.fullmatch(lines[0])) is not None:
-        settings[setting["name"] or setting["inside"]] = setting["plain"] or setting["quoted"] or setting["all"] or ""
-        lines.pop(0)
-    if len(lines) > 1 and not settings and (added := _added(lines, home, windows)):
-        return added
+    settings, lines = _settings_apart(lines)
+    if len(lines) > 1 and (added := _added(lines, home, windows)):
+        return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     if _WINDOWS.search(text):  # a backslash is a part of a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
     _refuse_http(settings)
-    return [_with_env(one, settings) for one in found] if settings else found
+    return [_with_env(one, settings) for one in found]
+
+
+def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that lines set, and the other lines. A client's variables may stand behind its line."""
+    settings: dict[str, str] = {}
+    rest: list[str] = []
+    for line in lines:
+        setting = _SETTING.fullmatch(line)
+        if setting is None or not all(map(_is_adder, rest)):
+            rest.append(line)
+        else:
+            value = setting["plain"] or setting["quoted"] or setting["all"] or ""
+            settings[setting["name"] or setting["inside"]] = value
+    return settings, rest or list(lines[-1:])
+
+
+def _is_adder(line: str) -> bool:
+    """Return True for a line of a client that adds servers, whatever client it is."""
+    words = _without_package(line.split())
+    return _program(words[0]) in _ADDERS or _adds(words)
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
     """Return the servers that lines of clients add, each once; none if a line adds none, or two differ in one name."""
-    if len(lines) > LINES_MOST or not all(_program(line.split(None, 1)[0]) in _ADDERS for line in lines):
+    if len(lines) > LINES_MOST or not all(map(_is_adder, lines)):
         return []
     found: dict[str, Source] = {}
     with suppress(UnclearSourceError):
         for one in (one for line in lines for one in _of_line(line, home, windows=windows)):
-            if found.setdefault(one.name, one).entry != one.entry:
+            if launch_of(found.setdefault(one.name, one).entry) != launch_of(one.entry):
                 return []
         return list(found.values())
     return []
@@ -109,12 +140,27 @@ def _refuse_http(env: Mapping[str, str]) -> None:
 
 
 def _with_env(source: Source, env: Mapping[str, str]) -> Source:
-    """Return a source with the variables that the lines before its command set."""
-    if "command" not in source.entry:
+    """Return a source with the variables that the other lines set, also where its entry refers to them."""
+    if not env:
         return source
-    own = {name: value for name, value in source.entry.get("env", {}).items() if value or name not in env}
-    entry = source.entry | {"env": {**env, **own}}
+    entry: Entry = {key: _filled_in(value, env) for key, value in source.entry.items()}
+    token = str(entry.get("bearer_token_env"))
+    if token in env:
+        entry["headers"] = {**entry.get("headers", {}), "Authorization": f"Bearer {env[token]}"}
+        entry = {key: value for key, value in entry.items() if key not in ("auth", "bearer_token_env")}
+    if "command" in entry:
+        own = {name: value for name, value in entry.get("env", {}).items() if value or name not in env}
+        entry["env"] = {**env, **own}
     return replace(source, entry=entry, wants=wanted(entry))
+
+
+def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
+    """Return a value of an entry with these variables in place of the references to them."""
+    if isinstance(value, str):
+        return re.sub(r"\$\{(\w+)\}", lambda found: env.get(found[1], found[0]), value)
+    if isinstance(value, Mapping):
+        return {key: _filled_in(inner, env) for key, inner in value.items()}
+    return [_filled_in(inner, env) for inner in value] if isinstance(value, list) else value
 
 
 def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
@@ -204,6 +250,8 @@ def _program(word: str) -> str:
 def _words(line: str) -> list[str]:
     if _SHELL.search(_PLACE.sub("", _without_quoted(line))):
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
+    if expansion := _EXPANSION.search(re.sub(r"'[^']*'", "", line)):
+        raise UnclearSourceError(f"This line needs a shell (it has {expansion[0]})", "Paste it with the value itself")
     line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # one word
     try:
         words = [word.replace("\0", " ") for word in split_command(line, exists=lambda path: False, windows=False)]
@@ -319,13 +367,13 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     given = _AddOptions(words[1:])
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
-    remote = given.named("-t", "--transport", "--type") in _HTTP
+    remote = given.named(*_TRANSPORT) in _HTTP
     addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
     url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
     entry: Entry
     if url:
-        kind_of = given.named("-t", "--transport", "--type")
+        kind_of = given.named(*_TRANSPORT)
         entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
         token = given.named("--bearer-token-env-var")
         entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
@@ -333,7 +381,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
-        line = [command, *_args(given.every("--args"))] if command else rest
+        line = [*_command(command), *_args(given.every("--args"), kind in _BY_COMMA)] if command else rest
         if len(line) == 1 and " " in line[0]:
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
@@ -341,27 +389,47 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
-        entry = with_passed(entry if windows else without_cmd(entry))
+        entry = with_passed(with_words_apart(entry if windows else without_cmd(entry)))
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 
-def _args(given: Sequence[str]) -> list[str]:
+_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # `--args a,b` is two words there
+
+
+def _command(text: str) -> list[str]:
+    """Return the words of `--command`: a program, which may have blanks in its path, or a whole line."""
+    return _words(text) if _is_quoted_command(text) or re.match(r"[\w.-]+ \S", text) else [text]
+
+
+def _args(given: Sequence[str], by_comma: bool) -> list[str]:
     """Return the words of `--args`: a JSON list in one word, or each word by itself."""
     if len(given) == 1 and given[0].startswith("["):
         with suppress(ValueError):
             listed = json.loads(given[0])
             if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
                 return listed
-    return list(given)
+    return [part for word in given for part in word.split(",")] if by_comma else list(given)
 
 
 _ENV = ("-e", "--env")
 _HEADER = ("-H", "--header")
+_TRANSPORT = ("-t", "--transport", "--type")
 _VALUED = frozenset((
-    "-s", "--scope", "-t", "--transport", "--type", *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
+    "-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
     "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
-    "--agent", "--include-tools", "--exclude-tools",
+    "--agent", "--include-tools", "--exclude-tools", "--allowed-tools", "--tools", "--auth",
 ))  # fmt: skip
+_FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
+
+
+def _is_assignment(word: str) -> bool:
+    """Return True for a further variable behind one option: `-e A=1 B=2`."""
+    return not word.startswith("-") and _ASSIGNMENT.fullmatch(word) is not None
+
+
+def _all_args(word: str) -> bool:
+    """Return True for a further argument behind `--args`, an option of the server included (Hermes)."""
+    return word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}
 
 
 class _AddOptions:
@@ -379,7 +447,8 @@ class _AddOptions:
                 return
             if name in _VALUED and (equals or words):
                 self._given.setdefault(name, []).append(value if equals else words.pop(0))
-                while name in _ENV and words and _ASSIGNMENT.fullmatch(words[0]) and not words[0].startswith("-"):
+                more = _all_args if name == "--args" else _is_assignment if name in _ENV else None
+                while more is not None and words and more(words[0]):
                     self._given[name].append(words.pop(0))
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
@@ -391,6 +460,8 @@ class _AddOptions:
                 return
             elif not word.startswith("-"):
                 self.plain.append(word)
+            elif self.plain and "--" in words[1:] and not words[0].startswith("-"):
+                words.pop(0)  # the value of an option that is not known
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:
         """Take the client's options behind the server's command, which no `--` sets apart."""
@@ -406,7 +477,8 @@ class _AddOptions:
 
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
-        is_address = len(self.plain) > 2 and _is_address(self.plain[1])
+        remote = self.named(*_TRANSPORT) in _HTTP
+        is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
         has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
         if is_address or (has_option and _is_quoted_command(self.plain[1])):
             behind = _AddOptions(["x", *self.plain[2:]]) if has_option else None
@@ -430,7 +502,7 @@ def _is_address(word: str) -> bool:
     """Return True for an address, and for an author's placeholder `<MCP URL>`."""
     return (
         word.startswith(("http://", "https://"))
-        or re.fullmatch(r"(?i)<[^<>]*\b(?:url|endpoint)\b[^<>]*>", word) is not None
+        or re.fullmatch(r"(?i)<[^<>]*(?<![a-z])(?:url|endpoint|address)(?![a-z])[^<>]*>\S*", word) is not None
     )
 
 

@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
-from trayapp.clients.conversion import Context, asked_inputs, convert, inputs_of
+from trayapp.clients.conversion import TRANSPORTS, Context, asked_inputs, convert, inputs_of
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
-from trayapp.sources.source import Source, UnclearSourceError, name_for, wanted, with_passed
+from trayapp.sources.source import (
+    Source,
+    UnclearSourceError,
+    name_for,
+    wanted,
+    with_passed,
+    with_words_apart,
+)  # fmt: skip
 
 # Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {
@@ -57,7 +64,7 @@ def _source(
         raise UnclearSourceError(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
-    entry = with_passed(made.entry if windows else without_cmd(made.entry))
+    entry = with_passed(with_words_apart(made.entry if windows else without_cmd(made.entry)))
     left_out = made.left_out
     if "url" in entry and "env" in entry:  # nothing starts that would read it
         entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
@@ -195,7 +202,12 @@ def _own_name(item: Any) -> str:
 
 
 def _is_server(raw: Any) -> bool:
-    return isinstance(raw, Mapping) and any(isinstance(_flat(raw).get(key), str | list | Mapping) for key in _LAUNCH)
+    if not isinstance(raw, Mapping):
+        return False
+    entry = _flat(raw)
+    if isinstance(entry.get("baseUrl"), str) and str(entry.get("type")).lower() in TRANSPORTS:
+        return True
+    return any(isinstance(entry.get(key), str | list | Mapping) for key in _LAUNCH)
 
 
 def _is_local(raw: Any) -> bool:

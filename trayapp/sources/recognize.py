@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,17 @@ from trayapp.config.urls import unsafe_url
 from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line
 from trayapp.sources.documents import read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
-from trayapp.sources.source import LARGEST, Entry, Source, UnclearSourceError, Variable, name_for, wanted
+from trayapp.sources.source import (
+    LARGEST,
+    Entry,
+    Source,
+    UnclearSourceError,
+    Variable,
+    launch_of,
+    name_for,
+    wanted,
+    with_words_apart,
+)  # fmt: skip
 
 PARTS_MOST = 20  # snippets that are looked for in a text for people
 SCHEMES = ("cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "multi-mcp")
@@ -35,6 +46,8 @@ _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add)\?"
 )
+# An install link in Markdown or HTML.
+_LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
@@ -73,11 +86,14 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _launches(found: list[Source]) -> list[tuple[str, Entry]]:
-    return [(one.name, {key: value for key, value in one.entry.items() if key != "type"}) for one in found]
+    return [(one.name, launch_of(one.entry)) for one in found]
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield each block in a fence; without fences each object that begins and ends at the start of a line."""
+    """Yield each install link, else each block in a fence, else each object from the start of a line to its end."""
+    if links := _LINKS.findall(text):
+        yield from map(html.unescape, links)
+        return
     lines = text.splitlines()
     fences = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
     if len(fences) > 1:
@@ -242,7 +258,7 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     if "url" in query:
         entry = {"url": query["url"][0]}
     elif "cmd" in query:
-        entry = {"command": query["cmd"][0], "args": query.get("arg", [])}
+        entry = with_words_apart({"command": query["cmd"][0], "args": query.get("arg", [])})
     else:
         raise UnclearSourceError("This link holds no server", "Open it, and paste what it shows")
     asked = [pair.partition("=") for pair in query.get("env", [])]

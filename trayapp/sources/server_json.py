@@ -134,6 +134,8 @@ def _package(part: Input) -> Way | None:
         words = [_Filled("-y"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
         words = [_Filled(package) if word.text == identifier else word for word in own]
+    elif runner == "uvx" and (line := _named_by_from(own, identifier, version)) and _starts_with_word(behind):
+        words = line
     else:
         before = _before_package(runner, own)  # some authors write words of the server there
         words = [*own[:before], _Filled(package), *own[before:]]
@@ -142,6 +144,20 @@ def _package(part: Input) -> Way | None:
     wants = [one for at, word in enumerate(words) for one in word.variables(("args", at))]
     _add_inputs(entry, "env", env, wants)
     return entry, f"{kind} package", wants
+
+
+def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> list[_Filled]:
+    """Return the runtime arguments whose `--from` names the package, pinned to the version; [] if it names none."""
+    texts = [word.text for word in own]
+    at = texts.index("--from") + 1 if "--from" in texts else len(texts)
+    if at >= len(texts) or re.split(r"[\[@=<>!~ ]", texts[at])[0].lower() != identifier.lower():
+        return []
+    pinned = texts[at] if not version or re.search(r"[@=<>!~]", texts[at]) else f"{texts[at]}=={version}"
+    return [*own[:at], _Filled(pinned), *own[at + 1 :]]
+
+
+def _starts_with_word(words: Sequence[_Filled]) -> bool:
+    return bool(words) and not words[0].text.startswith("-")
 
 
 def _before_package(runner: str, own: Sequence[_Filled]) -> int:

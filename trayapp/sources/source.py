@@ -30,6 +30,7 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026)
+    | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
@@ -37,6 +38,7 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\$\{(?:workspaceFolder|workspaceRoot|PWD)\}"
     r"|(?<![\w./~-])/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
+    r"|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
@@ -153,6 +155,23 @@ def with_passed(entry: Entry) -> Entry:
     """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside."""
     names = [name for name in _passed(entry) if name not in (entry.get("env") or {})]
     return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
+
+
+def launch_of(entry: Entry) -> Entry:
+    """Return what decides if two entries start the same, however each was written down."""
+    return {key: value for key, value in entry.items() if value and key != "type"}
+
+
+def with_words_apart(entry: Entry) -> Entry:
+    """Return the entry of a runner with a package and its arguments in one word (`"-y pkg run"`) as several words."""
+    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    package = package_of(words)
+    for at, word in enumerate(words[1:], 1):
+        if re.fullmatch(r"-{1,2}[\w-]+(?: [\w@./:=-]+)+|[\w@][\w@./:-]*(?: [\w@./:=-]+)+", word) and (
+            word == package or (word.startswith("-") and not package)
+        ):
+            return {**entry, "args": [*words[1:at], *word.split(), *words[at + 1 :]]}
+    return entry
 
 
 def _passed(entry: Mapping[str, Any]) -> list[str]:
@@ -280,7 +299,7 @@ def placeholders_in(text: str) -> list[str]:
     found: list[str] = []
     while (mark := placeholder_in(text)) is not None and mark not in found:
         found.append(mark)
-        if not mark or mark == text or mark[0] not in "<{[$":
+        if not mark or mark == text or mark[0] not in "<{[$%":
             break  # other forms fill a whole text, or stand in it once
         text = text.replace(mark, "value")
     return found
@@ -341,7 +360,20 @@ def name_for(entry: Mapping[str, Any]) -> str:
     if isinstance(url, str):
         return name_of_url(url)
     words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
-    return name_of_package(package_of(words) or PurePosixPath(words[0].replace("\\", "/")).stem)
+    return name_of_package(package_of(words) or _script_of(words) or PurePosixPath(words[0].replace("\\", "/")).stem)
+
+
+def _script_of(words: Sequence[str]) -> str:
+    """Return what `uv run` or `python -m` runs, "" for another program."""
+    program, rest = PurePosixPath(words[0]).name, list(words[1:])
+    if program == "uv" and "run" in rest:
+        rest = rest[rest.index("run") + 1 :]
+        while rest and rest[0].startswith("-") and rest[0] != "-m":
+            rest = rest[2 if rest[0] in _WITH_VALUE["uv"] else 1 :]
+        program = rest.pop(0) if rest and rest[0] != "-m" else "python"
+    if not re.fullmatch(r"python[\d.]*|py", program):
+        return PurePosixPath(program).stem if words[0] != program else ""
+    return rest[1].partition(".")[0] if rest[:1] == ["-m"] and len(rest) > 1 else ""
 
 
 def name_of_package(package: str) -> str:
@@ -358,6 +390,8 @@ def name_of_package(package: str) -> str:
 
 
 _WITH_VALUE = {
+    "uv": {"--directory", "--project", "--with", "--with-editable", "--with-requirements", "--from", "--python", "-p",
+           "--extra", "--group", "--env-file", "--index", "--index-url"},
     "npx": {"-p", "--package", "-c", "--call"},
     "uvx": {"--from", "--with", "--python", "-p", "--index", "--index-url", "--extra-index-url"},
     "docker": {"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "--network", "--add-host",
@@ -384,7 +418,7 @@ def package_of(words: list[str]) -> str:
     if program == "docker":
         rest = rest[1:] if rest[:1] == ["run"] else []
     options = _WITH_VALUE.get(program)
-    if options is None:
+    if options is None or program == "uv":
         return ""
     chosen = ""
     at = 0
