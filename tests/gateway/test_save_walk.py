@@ -29,13 +29,10 @@ READ, TOLD = "process/servers_file.py", "change_feed.py"  # the save is read and
 
 
 def way_to(frame: FrameType | None) -> list[str]:
-    """Return the modules of the gateway on the stack, the outermost first: each once for all its functions in a row.
-
-    A lambda is no step: with it a module hands out a value of its own, such as the current settings.
-    """
+    """Return the modules of the gateway on the stack, the outermost first: each once for all its functions in a row."""
     way: list[str] = []
     while frame is not None:
-        if (name := frame.f_code.co_filename).startswith(GATEWAY) and frame.f_code.co_name != "<lambda>":
+        if (name := frame.f_code.co_filename).startswith(GATEWAY):
             module = name.removeprefix(GATEWAY)
             if not way or way[-1] != module:
                 way.append(module)

@@ -155,7 +155,7 @@ class Gateway:
         """Build the services. Connections call the lambdas only after the gateway is complete."""
         dependencies = self._dependencies
         writer = ListingWriter(dependencies.cache_dir, self._write_switches, self._save_more)
-        listings = Listings(dependencies.cache_dir, lambda: self.servers.shared, writer, dependencies.clock.time)
+        listings = Listings(dependencies.cache_dir, writer, dependencies.clock.time)
         self._capabilities = capabilities = ClientCapabilities(
             self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there
         )
@@ -321,7 +321,7 @@ class Gateway:
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
         self.servers.view.first_list_delay.begin()
-        services.pool.discover(services.listings.missing())
+        self.servers.ask_unknown()
         self._spawn(self.once_calm, services.history.look)
         for clearing in (
             partial(self.session_dependencies.tool.result_files.clear, own=False),

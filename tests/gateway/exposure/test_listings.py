@@ -42,16 +42,18 @@ class Shelf:
         self.now = NOW
         self.written: list[Switches] = []
         self.write: Callable[[Switches], None] = self.written.append
-        self.configure(*servers)
         self.writer = ListingWriter(folder, lambda found: self.write(found), lambda: None)
-        self.offers = Listings(folder, lambda: self.config, self.writer, lambda: self.now)
+        self.offers = Listings(folder, self.writer, lambda: self.now)
+        self.configure(*servers)
 
-    def configure(self, *servers: ServerConfig) -> None:
-        self.config = Config(Settings(), {entry.name: entry for entry in servers})
+    def configure(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
+        self.config = Config(settings or Settings(), {entry.name: entry for entry in servers})
+        self.offers.take_config(self.config)
 
     def cached(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.now - age_s, known))
-        self.offers.load([entry.name])
+        for config in (Config(), Config(Settings(), {entry.name: entry}), self.config):  # it is read as a new server's
+            self.offers.take_config(config)
 
     async def write_all(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -282,7 +284,7 @@ async def test_with_write_tools_switched_only_what_differs_is_written(
 ) -> None:
     entry = server("a", tools=tools, **more)
     shelf = Shelf(tmp_path, entry)
-    shelf.config = replace(shelf.config, settings=Settings(write_tools="switched"))
+    shelf.configure(entry, settings=Settings(write_tools="switched"))
     if tools:
         shelf.cached(entry, offer("x", "y"))
     shelf.offers.take(entry, offer(*found.split()))
@@ -444,7 +446,6 @@ async def test_tools_that_need_no_repair_are_marked_in_the_cache_and_served_with
     assert shelf.offers.sound("a", offered) == frozenset()  # nobody has looked yet
     await shelf.write_all()
     next_start = Shelf(tmp_path, server("a"))
-    next_start.offers.load(["a"])
     known = next_start.offers.get("a")
     assert known == offered
     assert next_start.offers.sound("a", known) == {0}

@@ -35,15 +35,11 @@ RETRY_S = 60.0  # for a server that could not list everything: another try may h
 
 
 class Listings:
-    """Listings by server name. `config` returns the current configuration. It is broad because cache, approvals and
-    sessions each read a different part of the listings.
-    """
+    """Listings by server name. It is broad because cache, approvals and sessions each read a different part of them."""
 
-    def __init__(
-        self, folder: Path, config: Callable[[], Config], writer: ListingWriter, time: Callable[[], float]
-    ) -> None:
+    def __init__(self, folder: Path, writer: ListingWriter, time: Callable[[], float]) -> None:
         self._folder = folder
-        self._config = config
+        self._config = Config()
         self._writer = writer
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
@@ -51,9 +47,10 @@ class Listings:
         self._early: dict[str, tuple[str, ServerTraits]] = {}  # by server: launch hash, traits before its first list
         self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
 
-    def load(self, names: list[str]) -> None:
-        """Load the cached entries of these servers. Blocks."""
-        loaded = load_all(self._folder, names)
+    def take_config(self, config: Config) -> None:
+        """Follow a new configuration, and load the cached entries of its new servers. Blocks."""
+        before, self._config = self._config.servers, config
+        loaded = load_all(self._folder, [name for name in config.servers if name not in before])
         self._entries.update(loaded)
         unmarked = [entry for entry in loaded.values() if entry.sound is None]  # written by another version
         if unmarked:
@@ -71,7 +68,7 @@ class Listings:
 
     def missing(self) -> list[str]:
         """Return the enabled servers whose tools are unknown: ask them in the background at once."""
-        return [s.name for s in self._config().servers.values() if not s.disabled and not self._knows_tools(s.name)]
+        return [s.name for s in self._config.servers.values() if not s.disabled and not self._knows_tools(s.name)]
 
     def _knows_tools(self, name: str) -> bool:
         entry = self._find_entry(name)
@@ -85,7 +82,7 @@ class Listings:
         to 0.
         """
         now = self._time()
-        entries = [(s, self._find_entry(s.name)) for s in self._config().servers.values() if not s.disabled]
+        entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
         return [s.name for s, entry in entries if entry and not 0 <= (now - entry.saved_at) * 1000 < FRESH_MS]
 
     def worth_asking(self, name: str) -> bool:
@@ -95,7 +92,7 @@ class Listings:
             return True
         limit_s = RETRY_S if entry.offer.failed else RECHECK_S
         is_young = 0 <= self._time() - entry.saved_at < limit_s
-        return not is_young or self._age_class(self._config().servers[name]) != "fresh"
+        return not is_young or self._age_class(self._config.servers[name]) != "fresh"
 
     def protocol_hint(self, name: str) -> str:
         """Return the protocol revision that the server last used, "" for a new server."""
@@ -104,7 +101,7 @@ class Listings:
 
     def traits(self, name: str) -> ServerTraits:
         """Return the server's known traits under the current launch settings."""
-        entry, server = self._find_entry(name), self._config().servers.get(name)
+        entry, server = self._find_entry(name), self._config.servers.get(name)
         if entry is not None:
             return entry.traits
         early = self._early.get(name)
@@ -112,7 +109,7 @@ class Listings:
 
     def note_traits(self, name: str, traits: ServerTraits) -> None:
         """Store the traits learned about the server."""
-        entry, server = self._find_entry(name), self._config().servers.get(name)
+        entry, server = self._find_entry(name), self._config.servers.get(name)
         if traits == self.traits(name) or server is None:
             return
         if entry is None:
@@ -201,7 +198,7 @@ class Listings:
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
-        switched_only = self._config().settings.write_tools == "switched"
+        switched_only = self._config.settings.write_tools == "switched"
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known and switched_only else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
@@ -211,10 +208,10 @@ class Listings:
 
     def sweep(self) -> None:
         """Remove cache entries that will not be read again. Blocks."""
-        sweep(self._folder, list(self._config().servers), self._time())
+        sweep(self._folder, list(self._config.servers), self._time())
 
     def _find_entry(self, name: str) -> CacheEntry | None:
-        server = self._config().servers.get(name)
+        server = self._config.servers.get(name)
         entry = self._entries.get(name)
         if server is None or entry is None:
             return None

@@ -52,6 +52,7 @@ class Servers:
         self.user = Config()  # the user's own
         self.shared = self.user  # with all servers of projects, by key
         self._whole = self.shared  # including the per-session ones
+        self._asks = False  # True: clients are served, and unknown servers are asked
         self.view = View(services)  # of sessions without a project
         self._views: dict[Path, View] = {}  # of sessions with a project, by its folder
 
@@ -80,16 +81,21 @@ class Servers:
         services = self._services
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         shared = {key: shared_form(server) for key, server in {**self.user.servers, **own}.items()}
-        before, self.shared = self.shared.servers, replace(self.user, servers=shared)
+        self.shared = replace(self.user, servers=shared)
+        services.listings.take_config(self.shared)
         self._run_further()
         services.served_tools.keep(frozenset(shared))
         services.approvals.keep(frozenset(shared))
         self.sharing.forget(shared)
         self.forget_catalogs()
-        services.listings.load([name for name in shared if name not in before])
-        if services.state() == "running":
+        if self._asks:
             services.pool.discover(services.listings.missing())
         services.changes.changed()
+
+    def ask_unknown(self) -> None:
+        """Ask the servers whose tools are unknown, now and after each change."""
+        self._asks = True
+        self._services.pool.discover(self._services.listings.missing())
 
     def _run_further(self) -> None:
         """Run the first connections of all servers and the further ones."""
