@@ -137,6 +137,12 @@ DECIDES_WITH = {
     "trayapp.model",
 }
 
+# Parts of the gateway, each with those that it may import: only ones before it.
+GATEWAY = (
+    *("exposure", "client", "change_feed", "services", "asks", "calls", "process", "scopes", "extensions", "mcp_tool"),
+    *("sessions", "gateway", "control", "http", "main"),
+)
+
 # Modules that import each other, directly or by way of others: to be empty. One that is no circle any more must leave.
 CIRCLES: set[frozenset[str]] = set()
 
@@ -287,6 +293,17 @@ def test_no_modules_import_each_other_in_a_circle(program: list[Import]) -> None
     found = circles(graph)
     assert [sorted(circle) for circle in found - CIRCLES] == []
     assert [sorted(circle) for circle in CIRCLES - found] == []  # no longer needed: take them out of the list
+
+
+@pytest.mark.requirement("house-import-fences")
+def test_the_parts_of_the_gateway_import_each_other_in_one_direction(program: list[Import]) -> None:
+    graph = module_graph(program)
+    pairs = [(module, other) for module, others in graph.items() for other in others]
+    inside = [pair for pair in pairs if all(name.startswith("gateway.") for name in pair)]
+    parts = [tuple(name.split(".")[1] for name in pair) for pair in inside]
+    assert {part for pair in parts for part in pair} == set(GATEWAY)
+    backwards = [GATEWAY.index(part) < GATEWAY.index(other) for part, other in parts]
+    assert [pair for pair, wrong_way in zip(inside, backwards, strict=True) if wrong_way] == []
 
 
 @pytest.mark.requirement("tray-view")

@@ -55,6 +55,7 @@ from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
     from trayapp.gateway.control.accounts import AccountRequests
+    from trayapp.gateway.control.server import Control
     from trayapp.panel.host import PanelHost
 
 
@@ -297,9 +298,7 @@ class GatewayHost:
 
     def _accept(self, hello: Hello, link: Link) -> FrameDispatcher:
         if hello.kind == "control":
-            from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
-
-            control = Control(self._gateway, self._account_requests, link, self._reload)
+            control = self._make_control(link)
             self._tasks.start_soon(self._serve_link, link, control.run)
             return control.dispatcher
         peer = FramePeer(link.write, link.write_pieces)
@@ -314,12 +313,18 @@ class GatewayHost:
         gateway = self._gateway
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
 
+    def _make_control(self, link: Link) -> Control:
+        from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
+        from trayapp.gateway.http.panel_link import PanelRequests
+
+        others = self._account_requests, PanelRequests(self._gateway)
+        return Control(self._gateway, others, link, self._reload)
+
     def _panel_host(self) -> PanelHost:
         """Return the panel's access to the gateway: control requests without a connection."""
-        from trayapp.gateway.control.server import Control
         from trayapp.panel.host import PanelHost
 
-        control = Control(self._gateway, self._account_requests, cast(Link, NoLink()), self._reload)
+        control = self._make_control(cast(Link, NoLink()))
         services = self._gateway.services
         return PanelHost(
             ask=control.answer,

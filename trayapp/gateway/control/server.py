@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
-from importlib import import_module
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import anyio.to_thread
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.filters import ToolsChange
 from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
 from trayapp.gateway.client import text_of
-from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.approvals import ApprovalRequests
 from trayapp.gateway.control.asks import AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
@@ -37,8 +33,8 @@ from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcE
 
 log = logging.getLogger(__name__)
 
+Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 Reload = Callable[[], Awaitable[None]]
-
 
 BEAT_SHORTEST_S = 0.05  # a shorter one would keep the gateway from everything else
 
@@ -58,15 +54,23 @@ def sleeps(connection: Connection) -> bool:
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
-class Control:
-    """Control connection of a tray or a command."""
+class RequestGroup(Protocol):
+    """Requests that need more than the gateway."""
 
-    def __init__(self, gateway: Gateway, accounts: AccountRequests, link: Link, reload: Reload) -> None:
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """Return the handlers by method."""
+
+
+class Control:
+    """Control connection of a tray or a command. `others`: requests besides those of the gateway alone."""
+
+    def __init__(self, gateway: Gateway, others: Iterable[RequestGroup], link: Link, reload: Reload) -> None:
         self._gateway = gateway
         self._link = link
         self._reload = reload
         self.dispatcher = FrameDispatcher(link.write)
-        self._handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {
+        self._handlers: dict[str, Handler] = {
             control.SNAPSHOT: self._snapshot,
             control.WATCH: self._watch,
             control.REFRESH: self._refresh,
@@ -79,9 +83,8 @@ class Control:
             **ConfinementRequests(gateway).handlers,
             **AskRequests(gateway).handlers,
             **HistoryRequests(gateway).handlers,
-            **PanelRequests(gateway).handlers,
             **UpdateRequests(gateway).handlers,
-            **accounts.handlers,
+            **{method: handler for group in others for method, handler in group.handlers.items()},
         }
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -238,24 +241,3 @@ class Control:
     async def _stop_soon(self) -> None:
         await anyio.lowlevel.checkpoint()  # the answer goes out first
         self._gateway.stop_wanted.set()
-
-
-PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # for the request that follows the link
-
-
-class PanelRequests:
-    """Requests for a link to the panel of one gateway."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
-
-    async def _link(self, asked: dict[str, Any]) -> Any:
-        url = self._gateway.http_url
-        if url is None:
-            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
-        for module in PANEL_MODULES:
-            await anyio.to_thread.run_sync(import_module, module)
-        query = {"code": self._gateway.panel_access.code()}
-        query |= {"what": str(asked["what"])} if asked.get("what") else {}
-        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}
