@@ -35,6 +35,8 @@ _OF_RETRY = frozenset({"inputResponses", "requestState"})
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
 MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
+WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # over HTTP; later revisions have none
+WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # clients over HTTP accept an event without data
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
 ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # their results may be `input_required`
@@ -44,13 +46,13 @@ READ_TTL_MS = 0  # only its server knows how long a resource stays unchanged
 # Content types that each revision of MCP knows (its schema, ContentBlock). Unlisted revisions are newer than this code.
 _FIRST = frozenset({"text", "image", "resource"})
 _AUDIO = _FIRST | {"audio"}
-_ALL = _AUDIO | {"resource_link"}
+ALL_PARTS = _AUDIO | {"resource_link"}
 KNOWN_PARTS: dict[str, frozenset[str]] = {
     "2024-11-05": _FIRST,
     "2025-03-26": _AUDIO,
-    "2025-06-18": _ALL,
-    "2025-11-25": _ALL,
-    "2026-07-28": _ALL,
+    "2025-06-18": ALL_PARTS,
+    "2025-11-25": ALL_PARTS,
+    "2026-07-28": ALL_PARTS,
 }
 
 # The beginning of an answer whose result is an object with at least one member.

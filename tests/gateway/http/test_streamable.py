@@ -240,6 +240,8 @@ async def test_an_answer_with_something_before_it_is_the_last_event_of_a_stream(
         assert [event.startswith("id:") for event in events] == [primed] * primed + [False] * 4
         if primed:
             assert events[0].split("\r\n")[1:] == ["retry: 1000", "data: "]
+        numbers = [int(line.partition("-")[2]) for line in answer.text.split("\r\n") if line.startswith("id: ")]
+        assert numbers == sorted(set(numbers))  # from each of them, what follows can be resumed
         messages = [json.loads(event.rpartition("data: ")[2]) for event in events[primed:]]
         assert [one.get("method", one.get("id")) for one in messages] == ["notifications/progress"] * 3 + ["c"]
 

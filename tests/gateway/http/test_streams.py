@@ -65,11 +65,12 @@ class Body:
 
 
 @asynccontextmanager
-async def carried(stream: EventStream, after: int | None = None) -> AsyncIterator[Body]:
+async def carried(stream: EventStream, after: int | None = None, *, primed: bool = False) -> AsyncIterator[Body]:
     """Yield a client with an open stream, which ends with the context."""
     body = Body()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stream.carry, body.request, b"", after)
+        first = stream.priming(resumed=after is not None) if primed else b""
+        tasks.start_soon(stream.carry, body.request, first, after)
         await anyio.wait_all_tasks_blocked()
         yield body
         await anyio.wait_all_tasks_blocked()
@@ -140,6 +141,23 @@ async def test_a_stream_that_broke_off_goes_on_after_the_last_event_that_came() 
     assert store.after("another", stream.number, seen) == []
     store.forget("s")
     assert store.after("s", stream.number, 0) == []
+
+
+@pytest.mark.requirement("http-resume")
+async def test_what_follows_each_id_can_be_resumed_from_it_priming_events_too() -> None:
+    stream = EventStream(EventStore(), "s")
+    stream.put(told(0))
+    async with carried(stream, primed=True) as first:
+        stream.put(told(1))
+    stream.put(told(2))
+    primed, *numbers = (int(event_id.partition("-")[2]) for event_id in first.ids)
+    assert [primed, *numbers] == sorted({primed, *numbers})
+    async with carried(stream, primed, primed=True) as second:
+        stream.put(told(3))
+        await anyio.wait_all_tasks_blocked()
+        assert [message["n"] for message in second.messages] == [0, 1, 2, 3]
+        numbers = [int(event_id.partition("-")[2]) for event_id in second.ids]
+        assert (len(numbers), numbers) == (5, sorted(set(numbers)))
 
 
 async def test_what_was_put_while_nobody_listened_comes_first() -> None:

@@ -41,6 +41,7 @@ from trayapp.wire.revisions import (
     CLIENT_CAPABILITIES,
     MODERN_VERSIONS,
     PROTOCOL_VERSION,
+    has_envelope,
     read_envelope,
     unsupported_version_error,
 )
@@ -101,7 +102,9 @@ class StatelessHttp:
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
         """Return the error of a request whose envelope or headers are not valid."""
-        params = message.get("params")
+        params, version = message.get("params"), headers.get(VERSION_HEADER)
+        if version not in MODERN_VERSIONS and not has_envelope(params):
+            return unsupported_version_error(version)
         try:
             compare_headers(headers, message)
             read_envelope(params)

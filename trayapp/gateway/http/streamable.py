@@ -15,13 +15,11 @@ from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
 from trayapp.wire.mirror_headers import VERSION_HEADER
-from trayapp.wire.revisions import HANDSHAKE_VERSIONS
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, WITH_BATCHES, WITH_EMPTY_EVENTS
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # a longer answer should be resumable, and only events are
 LISTED_S = 1.0  # no message precedes a list; the first lists wait for servers that are being asked
-PRIMED = "2025-11-25"  # from this revision on, clients accept an event without data
-BATCHED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]  # later revisions have no batches
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
@@ -120,12 +118,12 @@ class StreamableHttp:
         if reply is not None:
             await request.answer(message["id"], reply)
         else:
-            await stream.carry(request, priming(stream, session))
+            await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
         """Process the messages in order. All answers go out on one stream, each when it is ready."""
         version = request.headers.get(VERSION_HEADER) or session.protocol
-        if not messages or session.protocol not in BATCHED or version not in BATCHED:
+        if not messages or not WITH_BATCHES.issuperset((session.protocol, version)):
             await request.refuse(400, NO_BATCH)
             return
         if len(messages) > MOST:
@@ -167,7 +165,7 @@ class StreamableHttp:
         stream, number = event_in(last)
         if (going_on := peer.stream(stream)) is not None:
             session.has_listened = session.has_listened or going_on is session.standing
-            await going_on.carry(request, priming(going_on, session), number)
+            await going_on.carry(request, priming(going_on, session, resumed=True), number)
         elif events := session.kept(stream, number):
             await request.respond(b"".join(events), kind=STREAM)
         else:
@@ -209,9 +207,9 @@ def event_in(event_id: str) -> tuple[int, int]:
     return (int(stream), int(number)) if known else (0, 0)
 
 
-def priming(stream: EventStream, session: HttpSession) -> bytes:
+def priming(stream: EventStream, session: HttpSession, *, resumed: bool) -> bytes:
     """Return the priming event if the client's revision has one."""
-    return stream.priming() if session.protocol >= PRIMED else b""
+    return stream.priming(resumed=resumed) if session.protocol in WITH_EMPTY_EVENTS else b""
 
 
 def session_line(session_id: str) -> Line:

@@ -165,15 +165,19 @@ class EventStream:
             self._events = True
         return self._reply
 
-    def priming(self) -> bytes:
-        """Return the priming event: an id to resume from, and when to reconnect."""
+    def priming(self, *, resumed: bool) -> bytes:
+        """Return the priming event: an id to resume from, and when to reconnect. Its number is below those of all
+        events of the stream; of a resumed one, above those of the events so far.
+        """
         assert self._store is not None
-        return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, self._store.number(), RETRY_MS)
+        number = self._store.number() if resumed else self.number
+        return b"id: %d-%d\r\nretry: %d\r\ndata: \r\n\r\n" % (self.number, number, RETRY_MS)
 
     async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
         """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
 
-        `first`: bytes before all others. `after`: the number of the last event that the client has got.
+        `after`: the number of the last event that the client has got. `first`: bytes before all others; with `after`,
+        behind the events since then.
         """
         with anyio.CancelScope() as mine:
             if self._carrier is not None:
@@ -182,7 +186,7 @@ class EventStream:
             if self._store is not None and not (self._is_direct and after is None):
                 self._waiting = self._store.after(self._owner, self.number, self._last if after is None else after)
                 self._last = self._store.number()
-            self._waiting.insert(0, first)
+            self._waiting.insert(0 if after is None else len(self._waiting), first)
             self._size = sum(map(len, self._waiting))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(until_gone, request.receive, mine)

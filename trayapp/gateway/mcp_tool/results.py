@@ -12,7 +12,7 @@ from trayapp.gateway.mcp_tool.paging import LINES_MOST, CutResults, paged
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply
-from trayapp.wire.revisions import KNOWN_PARTS
+from trayapp.wire.revisions import ALL_PARTS, KNOWN_PARTS
 
 Result = dict[str, Any]
 NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # errors by which servers answer a call of a missing tool
@@ -52,10 +52,8 @@ class ResultFitter:
 
     def _can_pass_unread(self, frame: bytes) -> bool:
         """Return True if a large answer may be passed on unread."""
-        if self._reads or self._protocol not in KNOWN_PARTS:
-            return False
-        if len(KNOWN_PARTS[self._protocol]) < len(KNOWN_PARTS["2025-11-25"]):
-            return False  # an older client: some parts may need a substitute
+        if self._reads or KNOWN_PARTS.get(self._protocol) != ALL_PARTS:
+            return False  # for an older client, some parts may need a substitute
         return not self._limit or self._is_short(frame)
 
     def _is_short(self, frame: bytes) -> bool:
