@@ -171,18 +171,18 @@ def _why_not(asked: Asked, index: SearchIndex) -> str:
         own, every = {*chain.from_iterable(t.own for t in terms)}, {*chain.from_iterable(t.stems for t in terms)}
         most = max((len(own & stems[key]) for key in right), default=0)
         if most > 1:
-            shared["two or more words with it, and other tools for the same task as many or more"] += 1
+            shared["two or more words with it, but so do other tools for the same task"] += 1
         elif most:
             shared["one word with it"] += 1
         else:
             by_synonym = any(every & stems[key] for key in right)
-            shared["no word but by a synonym" if by_synonym else "no word, not even by a synonym"] += 1
+            shared["a word only through a synonym" if by_synonym else "no word, not even through a synonym"] += 1
     parts = "; ".join(f"{number} share {what}" for what, number in shared.most_common())
     first = sum(_rank(index, words, right) == 1 for words, right in asked.rows)
     return (
         f"{asked.name}: why not {WANTED[0]:g} and {WANTED[1]:g}: of {len(asked.rows)} queries over "
         f"{len(stems):,} tools, {first} find a right tool first and {len(missed)} not among the first {FIRST}. Of "
-        f"those, {parts}. Words tell no more than that; meaning would, and that wants a model."
+        f"those, {parts}. Words alone go no further; meaning would need a model."
     )
 
 

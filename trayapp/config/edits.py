@@ -1,7 +1,7 @@
 """Edits of servers.yaml, each a pure function from text to text that preserves every byte that it need not change.
 
-Every edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage, and
-ServerNotFoundError for a server that is not in the file. yaml/splices makes the splices.
+Every edit raises UnparsableError if the text cannot be read, and EditRefusedError if the change could do damage. It
+raises ServerNotFoundError for a server that is not in the file. yaml/splices makes the splices.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def placeholders_in(text: str) -> list[str]:
 
 
 def placeholder_in(text: str) -> str | None:
-    """Return the part of a text that is a placeholder; "" for an empty text; None if the text is a value."""
+    """Return the part of a text that is a placeholder. Return "" for an empty text, and None if the text is a value."""
     if not text.strip():
         return text
     if _PLACEHOLDER.fullmatch(text):

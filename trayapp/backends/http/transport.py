@@ -278,8 +278,10 @@ def session_is_lost(response: httpx2.Response) -> bool:
 def _kind(request: httpx2.Request) -> str:
     """Return the kind of message that a request carries.
 
-    `request` has an answer; `initialized` must come before everything else; `answer` goes to the server's request;
-    `notice` is any other notification.
+    - `request`: it gets an answer.
+    - `initialized`: it must precede everything else.
+    - `answer`: to a request of the server.
+    - `notice`: any other notification.
     """
     if request.method != "POST" or len(request.content) > LARGE:
         return "request"

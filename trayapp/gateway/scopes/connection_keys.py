@@ -109,7 +109,7 @@ class ConnectionKeys:
     def of_call(self, session: KeyedSession, server: str, state: Callable[[str], str]) -> str | None:
         """Return the key of a connection that serves that single request alone; None while there is none.
 
-        `state` returns for a key: "free"; "parked" if all its open calls wait for clients; else "busy".
+        `state` returns "free", "parked" (all open calls of that key wait for clients), or "busy".
         """
         parked = 0
         keys = [key for key, (of, _) in self._calls.items() if of == server]

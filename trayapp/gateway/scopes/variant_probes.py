@@ -1,9 +1,13 @@
 """Read servers' lists for kinds of clients other than that of the first reading.
 
-The first reading uses the newest era that the server speaks, and announces a client that can do everything. A server
-that speaks both eras is read in the older one, too; one that asked while it was read, or changed its lists, is read for
-a client that can do nothing, and if that differs for each kind of client that comes. Any other server costs no second
-reading. What differs is kept in the catalog's cache.
+The first reading uses the newest era that the server speaks, and announces a client that can do everything. Two kinds
+of servers are read again:
+
+- A server that speaks both eras is also read in the older one.
+- A server that asked a question or changed its lists during the first reading is read for a client that can do nothing.
+  If the result differs, it is also read for each kind of client that connects.
+
+Differences are kept in the catalog's cache.
 
 This happens in the background, with one exception: a client's first list waits for the reading for its kind, since many
 clients list once and ignore list_changed. A server that may be out of reach delays it by REACHED_S only.

@@ -154,8 +154,8 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS.
 
-        On the very first run, wait until there is something to list; for the first client of a kind, until the servers'
-        lists for that kind are known.
+        On the very first run, wait until there is something to list. For the first client of a kind, wait until the
+        servers' lists for that kind are known.
 
         Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
         """
