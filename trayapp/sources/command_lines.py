@@ -494,7 +494,8 @@ class _AddOptions:
         return [value for name in names for value in self._given.get(name, ())]
 
     def pairs(self, mark: str, *names: str) -> dict[str, str]:
-        split = [value.partition(mark if mark in value else "=") for value in self.every(*names)]
+        """Return names and values, split at the mark or at `=`, whichever comes first."""
+        split = [value.partition((re.search(f"[{mark}=]", value) or mark)[0]) for value in self.every(*names)]
         return {name.strip(): value.strip() for name, found, value in split if found}
 
 

@@ -38,8 +38,9 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\$\{(?:workspaceFolder|workspaceRoot|PWD)\}"
     r"|(?<![\w./~-])/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
-    r"|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
+    r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
+_NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
@@ -235,7 +236,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
-        for mark in placeholders_in(text) or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
+        marks = [text] if _NOUN.fullmatch(text) and _NOUN.search(name.upper()) else placeholders_in(text)
+        for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it stands
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
@@ -320,11 +322,17 @@ def placeholder_in(text: str) -> str | None:
         if part and (re.fullmatch(r"<[^<>]{1,80}>|\{\{[^{}]{1,80}\}\}|[A-Z_]*YOUR_[A-Z_]+|YOUR-[A-Z-]+", part)):
             return part
     head, _, rest = text.partition(" ")
-    if rest and head.lower() in ("bearer", "basic", "token") and _PLACEHOLDER.fullmatch(rest):
+    if (
+        rest
+        and head.lower() in ("bearer", "basic", "token")
+        and (_PLACEHOLDER.fullmatch(rest) or _NOUN.fullmatch(rest))
+    ):
         return rest
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
         if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value):
             return str(value)
+    if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
+        return text
     name, mark, value = text.partition("=")
     if (
         mark
