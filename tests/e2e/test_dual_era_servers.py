@@ -44,6 +44,7 @@ CALLS = {
     "typescript": ("echo", "who"),
 }  # fmt: skip
 Outcomes = dict[str, Any]
+Expected = dict[tuple[str, str], Outcomes]  # by the client's SDK and era
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,21 @@ def quick() -> Iterator[list[str]]:
     """Yield what starts the reference server over stdio."""
     with quick_reference() as argv:
         yield argv
+
+
+@pytest.fixture(scope="module")
+def expected_of() -> dict[tuple[str, str], Expected]:
+    """Return the outcomes of direct clients by SDK and transport, so that they are collected once."""
+    return {}
+
+
+async def _expected(direct: Way, calls: tuple[str, ...]) -> Expected:
+    found: Expected = {}
+    for mode in (OLDER, MODERN):
+        for client in ("python", "typescript"):
+            async with AsyncExitStack() as stack:
+                found[client, mode] = await direct.outcomes(client, mode, calls, stack)
+    return found
 
 
 @contextmanager
@@ -135,7 +151,13 @@ async def _roots(context: Any) -> types.ListRootsResult:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("sdk", ["python", "typescript"])
 async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_direct(
-    gateway: Gateway, quick: list[str], sdk: str, transport: str, first: str, gone: bool
+    gateway: Gateway,
+    quick: list[str],
+    expected_of: dict[tuple[str, str], Expected],
+    sdk: str,
+    transport: str,
+    first: str,
+    gone: bool,
 ) -> None:
     """The first one has used the server, and is idle or gone; then come the other era's, then its own again."""
     second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
@@ -146,11 +168,9 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
         direct = Way(gateway, entry, "", {})
         by_shim = Way(gateway, {"command": [*own_command(), "stdio"]}, "s_", {})
         by_http = Way(gateway, {"url": url_of(gateway)}, "s_", headers_of(gateway))
-        expected = {}
-        for mode in (first, second):
-            for client in ("python", "typescript"):
-                async with AsyncExitStack() as stack:
-                    expected[client, mode] = await direct.outcomes(client, mode, calls, stack)
+        if (sdk, transport) not in expected_of:
+            expected_of[sdk, transport] = await _expected(direct, calls)
+        expected = expected_of[sdk, transport]
         async with AsyncExitStack() as idle:
             async with AsyncExitStack() as stack:
                 found = await by_shim.outcomes("python", first, calls, stack if gone else idle)

@@ -323,7 +323,7 @@ def _put(records: Records, key: str, text: str | None) -> None:
 
 def _no_answer() -> KeyringUnavailableError:
     return KeyringUnavailableError(
-        "The keyring does not answer", "Look for its dialog, or restart the keyring", "locked"
+        "The keyring does not answer", "Look for its dialog, or restart the keyring service", "locked"
     )
 
 
@@ -336,4 +336,4 @@ def check_secret(name: str, value: str = "x") -> None:
     if FORBIDDEN & set(name):
         raise UsageError("A secret's name cannot contain : { } $", "For example: github")
     if not value or len(value) > SECRET_MAX:
-        raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Give it on stdin")
+        raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Pass it on stdin")

@@ -46,7 +46,7 @@ class AmbiguousResourceError(MultiMcpError):
     code = "ambiguous_resource"
 
     def __init__(self, uri: str, candidates: list[str]) -> None:
-        super().__init__(f"{uri} is a resource of more than one server", f"Say which: {', '.join(candidates)}")
+        super().__init__(f"{uri} is a resource of more than one server", f"Specify one of: {', '.join(candidates)}")
         self.candidates = candidates
 
 

@@ -76,9 +76,9 @@ def allow_verb(
 ) -> None:
     """Allow the call with this ID once, or answer a server's question by filling in its fields."""
     if session and always:
-        raise UsageError("--session and --always cannot be combined", "Give one of them")
+        raise UsageError("--session and --always cannot be combined", "Pass only one of them")
     if pairs and args_json is not None:
-        raise UsageError("FIELD=VALUE and --args cannot be combined", "Give one of them")
+        raise UsageError("FIELD=VALUE and --args cannot be combined", "Pass only one of them")
     require_person("allow a call")
     content = from_json(args_json) if args_json is not None else from_pairs(pairs) if pairs else None
     answer = "session" if session else "always" if always else "once"

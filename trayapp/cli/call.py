@@ -135,7 +135,7 @@ def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Pa
     A WORD fills the next argument that no KEY=VALUE names.
     """
     if words and line is not None:
-        raise UsageError("WORDs and --line cannot be combined", "Give one of them")
+        raise UsageError("WORDs and --line cannot be combined", "Pass only one of them")
     params = {"prompt": name, "words": list(words) if line is None else line, **of_project(project)}
     with waiting(f"Asking for {one_line(name)}", quiet=as_json):
         result = ask(PROMPT, params, timeout=None)["result"]
@@ -175,7 +175,7 @@ def from_pairs(words: Sequence[str]) -> dict[str, Any]:
         if not equals or not key:
             raise UsageError(f"{_shown(word)} is not KEY=VALUE", HOW)
         if key in arguments:
-            raise UsageError(f"{_shown(key)} is given twice", "Give it once; a list is KEY=[1,2]")
+            raise UsageError(f"{_shown(key)} is given twice", "Pass it once; a list is KEY=[1,2]")
         arguments[key] = value_of(value)
     return arguments
 

@@ -34,7 +34,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """
     text = " ".join(words)
     if not text.strip():
-        raise UsageError("Give words to search for", "For example: multi-mcp find github")
+        raise UsageError("No words to search for", "For example: multi-mcp find github")
     with waiting("Asking the registry", quiet=as_json):
         found = own_registry().find(text)
     shown = found.entries[:limit]

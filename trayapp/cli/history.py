@@ -177,7 +177,7 @@ def _follow(rows: list[Row], asked: dict[str, Any], as_json: bool) -> None:
 
 def _call_id(words: tuple[str, ...]) -> int:
     if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 15:
-        raise UsageError("Which call?", "Give its number: multi-mcp history show 12")
+        raise UsageError("Which call?", "Pass its number: multi-mcp history show 12")
     return int(words[0])
 
 

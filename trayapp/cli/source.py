@@ -107,7 +107,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
     if answers.pick is not None:
         found = found[answers.pick : answers.pick + 1]
         if not found or found[0].mark() != answers.seen:
-            raise UsageError("This is not what was shown", "Look at it again, then add it")
+            raise UsageError("This is not what was shown", "Review it again, then add it")
     elif are_ways:
         found = [_chosen(found, answers)]
     elif answers.way is not None:
@@ -129,7 +129,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):
-        raise UsageError(f"There are {count(len(found), 'way')} to run it", "Give one of their numbers: --way")
+        raise UsageError(f"There are {count(len(found), 'way')} to run it", "Choose one with --way NUMBER")
     return found[(way or 1) - 1]
 
 
@@ -235,7 +235,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
-        raise UsageError(f"{name} needs {names}", f"Give each value: --set {missing[0].name}=...")
+        raise UsageError(f"{name} needs {names}", f"Pass each value: --set {missing[0].name}=...")
     if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
         (note if answers.as_json else say)(f"Not added: {one_line(name)}")
         return

@@ -41,7 +41,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     """
     if tokens:
         if watch:
-            raise UsageError("--tokens and --watch cannot be combined", "Give one of them")
+            raise UsageError("--tokens and --watch cannot be combined", "Pass only one of them")
         show_costs(as_json)
         return
     if not watch:

@@ -115,7 +115,7 @@ def search_verb(
     asked: dict[str, Any] = {"server": server, "limit": limit, "regex": regex, **of_project(project)}
     if batch is not None:
         if words:
-            raise UsageError("WORDS and --batch cannot be combined", "Give one of them")
+            raise UsageError("WORDS and --batch cannot be combined", "Pass only one of them")
         for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
             print_json(rows, compact=True)
         return

@@ -40,7 +40,7 @@ Signature = tuple[int, int, int]
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again",
     errno.EDQUOT: "Your disk quota is used up: free some space and try again",
-    errno.EROFS: "It lies on a read-only file system",
+    errno.EROFS: "It is on a read-only file system",
     errno.EACCES: "Check who owns the file and its folder, and their permissions",
     errno.EPERM: "Check who owns the file and its folder, and their permissions",
     errno.ELOOP: "It is a link that leads back to itself",

@@ -1,6 +1,6 @@
 """Every error that a person may see: what happened, what to do, and the exit code of the command.
 
-A problem in a file of the user is one, too. It is a value, because it is shown as long as it lasts.
+A problem in a file of the user is not raised but kept as a value: it is shown until it is solved.
 
 gateway/calls/errors turns these into JSON-RPC errors.
 """
@@ -254,7 +254,7 @@ class AmbiguousToolError(MultiMcpError):
     code = "ambiguous_tool"
 
     def __init__(self, asked: str, candidates: list[str]) -> None:
-        super().__init__(f"{asked} means more than one tool", f"Say which server: {', '.join(candidates)}")
+        super().__init__(f"{asked} means more than one tool", f"Specify the server: {', '.join(candidates)}")
         self.candidates = candidates
 
 

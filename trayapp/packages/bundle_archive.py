@@ -98,7 +98,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
         return  # its name holds the hash: the same content
     with _opened(bundle.path) as (file, archive):
         if _sha256(file) != bundle.sha256:
-            raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Look at it again, then add it")
+            raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Review it again, then add it")
         try:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix="mcpb-new-") as made:

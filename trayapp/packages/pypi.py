@@ -167,7 +167,7 @@ def _explained(error: ToolError, wanted: str) -> PackageError:
     if "no wheels" in output or "no usable wheels" in output or "no compatible wheel" in output:
         return PackageError(f"{wanted} has to be built, which cannot be locked", "To start it unlocked: lock: false")
     if "No solution found" in output or "not found in the package registry" in output:
-        return WithdrawnReleaseError(f"The package index does not have {wanted}", "Look at its versions")
+        return WithdrawnReleaseError(f"The package index does not have {wanted}", "Check its versions")
     if "Failed to fetch" in output or "error sending request" in output or "Could not connect" in output:
         return PackageError(f"The package index cannot be reached for {wanted}", "Go online, then try again")
     return PackageError(error.title, error.hint)

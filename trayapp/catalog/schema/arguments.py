@@ -47,7 +47,7 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     if args is None:
         return {}
     if not isinstance(args, dict):
-        raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Give the parameters by name")
+        raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Pass the parameters by name")
     return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}
 
 
@@ -74,7 +74,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentsError(f"args is not JSON: {error}", "Give an object, or its JSON text") from None
+        raise InvalidArgumentsError(f"args is not JSON: {error}", "Pass an object or its JSON text") from None
 
 
 def _property(schema: Any, name: str) -> Any:

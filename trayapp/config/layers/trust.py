@@ -140,6 +140,6 @@ def untrusted_problem(file: ProjectFile) -> Problem:
         str(file.path),
         0,
         "The project's servers are ignored: this content of the file, or of the programs that it runs, is not approved",
-        f"Look at it, then: multi-mcp trust {quoted}",
+        f"Review it, then: multi-mcp trust {quoted}",
         fatal=False,
     )

@@ -217,7 +217,7 @@ def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, An
         editor.assign(holder, [item])
         return
     last = items[-1]
-    assert isinstance(holder.value, Sequence)  # it has items
+    assert isinstance(holder.value, Sequence)  # it has at least one item
     if holder.value.flow:
         editor.note(last.end, last.end, ", " + rendering.flow(item))
     else:
@@ -268,7 +268,7 @@ def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
 
 
 def _drop_item(editor: _Editor, holder: Slot, items: list[Node], index: int) -> None:
-    assert isinstance(holder.value, Sequence)  # it has items
+    assert isinstance(holder.value, Sequence)  # it has at least one item
     item = items[index]
     if holder.value.flow:
         following = items[index + 1].start if index + 1 < len(items) else item.end

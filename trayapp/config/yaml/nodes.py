@@ -215,7 +215,7 @@ def _marked_problem(file: str, error: yaml.MarkedYAMLError, text: str) -> Proble
     if mark and text[mark.index : mark.index + 1] == "\t":
         return Problem(file, line, "The file is not YAML: it has a tab here", "Indent with spaces", column)
     words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
-    return Problem(file, line, f"The file is not YAML: {words}", "Look at this line and the one above", column)
+    return Problem(file, line, f"The file is not YAML: {words}", "Check this line and the one above", column)
 
 
 class _Composer:
