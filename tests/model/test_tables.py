@@ -25,7 +25,8 @@ KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # they are found, wh
 
 def defines(path: Path, name: str) -> bool:
     """Return True if the module assigns that name at its top."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    source = path.read_text(encoding="utf-8")
+    for node in ast.parse(source).body if f"\n{name}" in source else ():  # parsing every module takes a second
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             return True
