@@ -10,7 +10,7 @@ STEAL = 7  # the column of /proc/stat
 
 
 def stretched(limit_s: float) -> float:
-    """`limit_s` on a machine with a processor to spare; more where several processes share one.
+    """Return `limit_s` if the machine has a spare processor, more if several processes share one.
 
     A promise is made for a machine that has time for it. So a test need neither be generous on a quiet machine, nor
     fail on a busy one. A virtual machine is busy, too, when its host gives its processors to others.

@@ -99,7 +99,7 @@ def desk(home: Path) -> dict[str, dict[str, Any]]:
 
 
 async def work(gateway: Gateway, notes: Path) -> None:
-    """What AI tools do in a morning."""
+    """Do what AI tools do in a morning."""
     found = {"Claude Code": ["files_list_directory", "git_git_status", "files_read_text_file"], "Codex": [
         "memory_create_entities", "memory_read_graph", "time_get_current_time"]}  # fmt: skip
     arguments: dict[str, dict[str, Any]] = {
@@ -115,7 +115,7 @@ async def work(gateway: Gateway, notes: Path) -> None:
 
 
 async def introduce(session: RawClient, client: str) -> None:
-    """The handshake, under that name."""
+    """Perform the handshake under that name."""
     about = {"name": client, "version": "1"}
     await session.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about})
     session.send({"method": "notifications/initialized"})
@@ -125,7 +125,7 @@ async def introduce(session: RawClient, client: str) -> None:
 
 
 async def of_gateway(home: Path) -> None:
-    """The panel, light and dark, and `status` on a terminal."""
+    """Draw the panel, light and dark, and `status` on a terminal."""
     port = free_port()
     with gateway_in(home) as gateway:
         gateway.write(desk(home), http={"enabled": True, "port": port})
@@ -144,7 +144,7 @@ async def of_gateway(home: Path) -> None:
 
 
 def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
-    """What a command shows on a terminal, as SVG."""
+    """Draw a command's output on a terminal, as SVG."""
     ours, theirs = pty.openpty()
     shown = b""
     size = {"COLUMNS": str(COLUMNS), "LINES": "40", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -164,7 +164,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
 
 
 def of_tray() -> None:
-    """The menu on XFCE's panel."""
+    """Draw the menu on XFCE's panel."""
     with seen_on("xfce4-panel") as seen:
         seen.icon(IconKind.HEALTHY)
         seen.choose("Down", "Down")

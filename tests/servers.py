@@ -12,17 +12,17 @@ REMEDY = "`python3 packaging/dev.py test` installs it"
 
 
 def everything() -> list[str]:
-    """server-everything (npm): every feature of the protocol, over stdio."""
+    """Return server-everything (npm) over stdio, which has every feature of the protocol."""
     return _npm_server("server-everything")
 
 
 def everything_http() -> list[str]:
-    """server-everything over Streamable HTTP; it listens on the port in the environment variable PORT."""
+    """Return server-everything over Streamable HTTP. It listens on the port in the environment variable PORT."""
     return [*_npm_server("server-everything"), "streamableHttp"]
 
 
 def everything_sse() -> list[str]:
-    """server-everything over legacy SSE; it listens on the port in the environment variable PORT."""
+    """Return server-everything over legacy SSE. It listens on the port in the environment variable PORT."""
     return [*_npm_server("server-everything"), "sse"]
 
 
@@ -37,7 +37,7 @@ def memory() -> list[str]:
 
 
 def sequential_thinking() -> list[str]:
-    """server-sequential-thinking (npm)."""
+    """Return server-sequential-thinking (npm)."""
     return _npm_server("server-sequential-thinking")
 
 

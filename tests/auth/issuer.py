@@ -100,7 +100,7 @@ class Issuer:
         self.refresh.clear()
 
     def forget_clients(self) -> None:
-        """As after a loss of its database."""
+        """Forget all clients, as after the loss of a database."""
         self.clients.clear()
 
     # -- the SDK's provider ------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ class Guarded(HttpServer):
         return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
 
     def refuse(self, seen: SupervisorView) -> Response | None:
-        """See HttpServer."""
+        """Return the refusal of a request, or None (HttpServer)."""
         if seen.path.startswith(RESOURCE):
             return self.issuer.instead.get(RESOURCE) or self._metadata(seen.path)
         if self.redirect_to is not None:

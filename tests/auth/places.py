@@ -86,7 +86,7 @@ class Desk:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_bus(self, runtime: Path | None = None) -> None:
-        """A bus that nothing is on; `runtime` is the session's runtime folder."""
+        """Start a bus without any service. `runtime` is the session's runtime folder."""
         runtime = runtime or self.folder / "run"
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
@@ -112,7 +112,7 @@ class Desk:
         self._await_name("org.freedesktop.secrets")
 
     def stop_keyring(self) -> None:
-        """As a crash of it; what it keeps lies in its files."""
+        """Stop the keyring as a crash does. Its files keep its contents."""
         self._end(self.processes.pop())
 
     def lock(self) -> None:
@@ -180,7 +180,7 @@ def desk(*, keyring: bool = True) -> Iterator[Desk]:
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """This process as one of that session."""
+    """Give this process the session's environment."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(values)

@@ -99,7 +99,7 @@ async def test_a_token_that_no_header_can_hold_is_none(place: str, token: str) -
 
 
 async def to_the_end(made: Person, url: str) -> None:
-    """A sign-in and a renewal. Raises SignInError; where none of that failed, one that says so."""
+    """Sign in and renew. Raise SignInError in any case, even if nothing failed."""
     await made.sign_in(url)
     await made.clock.pass_(4000)
     assert await made.accounts.of(url).authorization(url) is None

@@ -31,7 +31,7 @@ class Person:
         self._start()
 
     def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
-        """A new gateway, whose tasks those may be: what is known is what the keyring holds."""
+        """Start a new gateway with these tasks. It knows only what the keyring holds."""
         self.accounts.vault.close()
         self.tasks, before = tasks or self.tasks, self.tasks
         self._start()

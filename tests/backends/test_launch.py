@@ -142,7 +142,7 @@ class TestNpx:
 
     @staticmethod
     async def argv(environ: dict[str, str], *args: str, command: str = "npx") -> list[str]:
-        """With paths below the home written from there."""
+        """Return the arguments, with paths below the home folder relative to it."""
         server = ServerConfig("x", command=command, args=args, cwd=environ["HOME"])
         launch = await prepare_start(server, environ, no_secrets, 1.0)
         assert isinstance(launch, StdioLaunch)

@@ -153,7 +153,7 @@ async def test_one_that_hangs_holds_up_nobody_s_discovery() -> None:
 
 
 def bare(waits: list[float]) -> list[float]:
-    """Waits without their jitter."""
+    """Return the waits without their jitter."""
     series = (30.0, 60.0, 120.0, 240.0, 300.0)
     return [next(s for s in series if abs(s - wait) <= s * 0.1 + 1e-6) for wait in waits]
 

@@ -23,7 +23,7 @@ REMOTE = "https://mcp.example.test/mcp"
 
 
 def silent(made: Bench, name: str, method: str = "ping") -> None:
-    """From now on that server does not answer in time."""
+    """Stop that server from answering in time."""
 
     async def nothing(params: dict[str, Any]) -> dict[str, Any]:
         raise RpcError(REQUEST_TIMEOUT, f"No answer to {method} within 10 s")
@@ -185,7 +185,7 @@ async def test_a_connection_that_is_closed_while_it_is_asked_is_not_failed() -> 
 
 
 def offline(made: Bench) -> anyio.Event:
-    """No route until the event is set."""
+    """Report no route until the returned event is set."""
     made.routed = anyio.Event()
     return made.routed
 

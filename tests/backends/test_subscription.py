@@ -19,7 +19,7 @@ LISTEN = "subscriptions/listen"
 
 
 async def listened(made: Bench, *ends: int | None, calls: int = 1, takes: bool = False) -> None:
-    """One newer server whose listen requests end with these errors, one after the other; the last one stays open.
+    """Run a newer server whose listen requests end with these errors, one after the other. The last request stays open.
 
     `takes`: it acknowledges each of them before.
     """

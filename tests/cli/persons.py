@@ -25,7 +25,7 @@ class Person:
         self.env = kept | {"HOME": str(mine), "USERPROFILE": str(mine), "APPDATA": str(mine / "AppData" / "Roaming")}
 
     def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """`multi-mcp ARGV...` to its end. What is added is tried only where a gateway runs."""
+        """Run `multi-mcp ARGV...` to its end. Options that need a gateway are added only if one runs."""
         argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
         return subprocess.run(
             [*PROGRAM, *argv],

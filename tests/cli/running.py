@@ -53,7 +53,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def run_cli(
     home: Path, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`multi-mcp ARGV...` to its end, in a working folder that has nothing to do with it."""
+    """Run `multi-mcp ARGV...` to its end, in an unrelated working folder."""
     return subprocess.run(
         [*PROGRAM, *argv],
         cwd=home,
@@ -67,7 +67,7 @@ def run_cli(
 
 
 def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
-    """`multi-mcp ARGV...`, running, with pipes in unbuffered text mode."""
+    """Start `multi-mcp ARGV...`, with pipes in unbuffered text mode."""
     return launch_with(home, environment(home), *argv)
 
 

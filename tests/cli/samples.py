@@ -25,7 +25,7 @@ def snapshot(*servers: ServerStatus, problems: tuple[Problem, ...] = (), revisio
 
 
 def full_snapshot() -> Snapshot:
-    """Servers in many states, and a problem."""
+    """Return servers in many states, and a problem."""
     return snapshot(
         server("github", State.CONNECTED, ToolCounts(26, 24), pid=4712, calls=5, protocol="2025-11-25"),
         server("files", State.IDLE),

@@ -27,7 +27,7 @@ def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsCont
 
 
 def at_once(path: Path) -> None:
-    """No file is waited for: these tests save it themselves."""
+    """Do not wait for a file: these tests save it themselves."""
 
 
 def file_of(client: Client, world: ClientsContext) -> Path:
@@ -116,7 +116,7 @@ def kind_of(client: Client) -> str:
 
 
 def samples(client: Client) -> dict[str, str]:
-    """Files of that client, by what is special about them; those with content for servers hold one named other."""
+    """Return files of that client by their special feature. If they have servers, one is named other."""
     kind = kind_of(client)
     plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
     commented = {

@@ -36,7 +36,7 @@ def documents(filled: bool) -> st.SearchStrategy[tuple[dict[str, Any], dict[str,
 
 @st.composite
 def jsonc(draw: st.DrawFn, filled: bool = False) -> str:
-    """Any blanks, comments and trailing commas that may be."""
+    """Draw JSON with any allowed blanks, comments and trailing commas."""
     rest, below, has = draw(documents(filled))
     items = list(rest.items())
     if has:
@@ -73,7 +73,7 @@ def jsonc(draw: st.DrawFn, filled: bool = False) -> str:
 
 @st.composite
 def toml(draw: st.DrawFn, filled: bool = False) -> str:
-    """Statements in any order that TOML takes, with comments, blank lines, arrays over lines, long texts."""
+    """Draw statements in any order that TOML allows, with comments, blank lines, multi-line arrays and long texts."""
     newline = draw(NEWLINES)
     lines: list[str] = []
 
@@ -113,7 +113,7 @@ def toml(draw: st.DrawFn, filled: bool = False) -> str:
 
 @st.composite
 def yaml(draw: st.DrawFn, listed: bool = False, filled: bool = False) -> str:
-    """Mappings in lines or in braces, with comments between."""
+    """Draw mappings in lines or in braces, with comments between them."""
     newline = draw(NEWLINES)
     rest, below, has = draw(documents(filled))
     lines: list[str] = []

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def nobody(folder: Path) -> Iterator[None]:
-    """A user with that folder and no more rights than other users, which root is not."""
+    """Become a user who has that folder and, unlike root, only ordinary permissions."""
     if os.geteuid() != 0:
         yield
         return

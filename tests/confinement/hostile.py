@@ -56,7 +56,7 @@ def spoil(path: str) -> None:
 
 
 def reads(name: str) -> None:
-    """A way for each file of the user's that only they should read."""
+    """Return a way for each file of the user's that only they should read."""
 
     def read(facts: Facts) -> None:
         secret(facts["secrets"][name])
@@ -96,7 +96,7 @@ def list_processes(facts: Facts) -> None:
 
 
 def writes(name: str) -> None:
-    """A way for each file by which a program would come back, or change what others run."""
+    """Return a way for each file by which a program would come back, or change what others run."""
 
     def write(facts: Facts) -> None:
         spoil(facts["targets"][name])
@@ -186,7 +186,7 @@ def connect_by_ipv6(facts: Facts) -> None:
 
 @way
 def connect_by_fast_open(facts: Facts) -> None:
-    """The first data connects: no call of that name is made."""
+    """Connect with the first data, without a call of that name."""
     with socket.socket() as made:
         made.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", facts["gateway_port"]))
         assert made.recv(4) == b"hush"
@@ -194,7 +194,7 @@ def connect_by_fast_open(facts: Facts) -> None:
 
 @way
 def listen_without_a_name(facts: Facts) -> None:
-    """The kernel chooses the port."""
+    """Listen on a port that the kernel chooses."""
     with socket.socket() as made:
         made.listen()
 
@@ -224,7 +224,7 @@ def _udp(facts: Facts, words: bytes) -> None:
 
 
 def connects(name: str) -> None:
-    """A way for each Unix socket of the desktop and of ours."""
+    """Return a way for each Unix socket of the desktop and of ours."""
 
     def connect(facts: Facts) -> None:
         with socket.socket(socket.AF_UNIX) as made:
@@ -437,7 +437,7 @@ def by_an_orphan(facts: Facts) -> None:
 
 @way
 def executable_memory_file(facts: Facts) -> None:
-    """A program that lies in memory alone, out of every folder."""
+    """Run a program that exists in memory only, outside every folder."""
     made = os.memfd_create("x")
     os.write(made, Path("/bin/cat").read_bytes())
     with mmap.mmap(made, 0, prot=mmap.PROT_READ):

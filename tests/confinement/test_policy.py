@@ -39,7 +39,7 @@ def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> 
 
 
 def may(policy: Policy, path: Path | str) -> str:
-    """`write`, `read` or nothing."""
+    """Return `write`, `read` or nothing."""
     where = os.path.realpath(path)
     return "write" if policy.allows(where, write=True) else "read" if policy.allows(where, write=False) else ""
 

@@ -81,7 +81,7 @@ def own_cgroup() -> Iterator[Path]:
 
 @contextmanager
 def service(gateway: Gateway, *properties: str) -> Iterator[None]:
-    """The gateway as a service with these properties; at the end systemd stops it."""
+    """Run the gateway as a service with these properties. systemd stops it at the end."""
     with ExitStack() as stack:
         systemd = require_file(Path("/usr/lib/systemd/systemd"), "install systemd")
         cgroup = stack.enter_context(own_cgroup())

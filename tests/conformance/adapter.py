@@ -55,7 +55,7 @@ class Line:
                 await self._way().notify(message["method"], message.get("params"))
 
     def _way(self) -> Any:
-        """To the client: with the answer of its newest request, else the standing one."""
+        """Choose the stream to the client: the answer of its newest request, else the standing one."""
         return next((channel for _, channel in reversed(self._open.values())), self._standing)
 
     async def _ask(self, question: Message) -> None:
@@ -67,7 +67,7 @@ class Line:
         self.send(answer)
 
     def send(self, message: Message) -> None:
-        """One frame."""
+        """Send one frame."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
@@ -118,7 +118,7 @@ class Adapter:
                 await line.close()
 
     async def learn(self) -> None:
-        """What the tools take."""
+        """Note the parameters of the tools."""
         meta = {META + "protocolVersion": MODERN_PROTOCOL_VERSIONS[-1], META + "clientCapabilities": {}}
         async with self.one_line() as line:
             tools = (await line.request("tools/list", {"_meta": meta}))["tools"]

@@ -37,7 +37,7 @@ class Person:
         self._manage("POST", "", {"name": self._server, "url": address, "type": "http", **own})
 
     def remove(self) -> None:
-        """The suite waits for the end of every connection."""
+        """Remove the server: the suite waits for the end of every connection."""
         self._manage("DELETE", f"/{self._server}")
 
     def use(self) -> bool:
@@ -66,7 +66,7 @@ class Person:
         return True
 
     def _sign_in(self) -> None:
-        """As a person whose browser follows where it is sent. Raises ControlError when it ends badly."""
+        """Sign in as a user whose browser follows redirects. Raises ControlError if it fails."""
         begun = self._control.call(LOGIN, {"server": self._server})
         with suppress(urllib.error.HTTPError):
             urllib.request.urlopen(begun["url"], timeout=PATIENCE_S).close()
@@ -82,7 +82,7 @@ class Person:
 
 
 def main() -> int:
-    """1 when the scenario's server could not be used."""
+    """Run the client. Return 1 if the scenario's server could not be used."""
     if os.environ["MCP_CONFORMANCE_SCENARIO"].removeprefix("auth/") not in sys.argv[1].split(","):
         return 0
     with ControlClient(run_dir(os.environ), PATIENCE_S) as control:

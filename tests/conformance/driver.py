@@ -49,7 +49,7 @@ class Client:
         return self.revision == MODERN
 
     async def introduce(self) -> None:
-        """The handshake, or what is in its place."""
+        """Perform the handshake of the client's era."""
         if self.modern:
             await self.request("server/discover", {})
         else:
@@ -71,7 +71,7 @@ class Client:
         return {tool["name"].removeprefix(start): tool for tool in listed if tool["name"].startswith(start)}
 
     async def listed(self) -> None:
-        """A client of the newer era asks for lists again when their time is over; ours is in no hurry."""
+        """Have the lists read again, as a client of the newer era does once their time is over."""
         outcome = (await control(REFRESH, server=self.server))["servers"][self.server]
         if outcome.get("error"):
             raise RpcFailure(outcome["error"])
@@ -185,7 +185,7 @@ async def configure(server: str, address: str) -> None:
 
 
 async def manage(verb: str, path: str, body: Message | None = None) -> None:
-    """A management request over HTTP."""
+    """Send a management request over HTTP."""
     base = str((await control(SNAPSHOT))["gateway"]["http_url"]).removesuffix("/mcp")
     request = urllib.request.Request(f"{base}/mcp_servers{path}", method=verb)
     if body is not None:
@@ -204,7 +204,7 @@ async def wants_sign_in(failure: RpcFailure | ControlError, server: str) -> bool
 
 
 async def sign_in(server: str) -> None:
-    """As a person whose browser follows where it is sent. Raises ControlError when it ends badly."""
+    """Sign in as a user whose browser follows redirects. Raises ControlError if it fails."""
     begun = await control(LOGIN, server=server)
 
     def browse() -> None:
@@ -227,7 +227,7 @@ async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None
 
 
 async def main(address: str, *, cold: bool) -> None:
-    """One scenario."""
+    """Run one scenario."""
     scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     server = f"s{os.getpid()}"  # short: tools' names have their full length
     with anyio.fail_after(ALL_S):
@@ -242,7 +242,7 @@ async def main(address: str, *, cold: bool) -> None:
 
 
 async def carry_out(scenario: str, revision: str, server: str, address: str | None) -> None:
-    """A client of its own for it. `address`: of a server that the gateway does not know yet."""
+    """Run the scenario with its own client. `address`: of a server that the gateway does not know yet."""
     async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
         client = Client(raw, revision, server)
         async with anyio.create_task_group() as tasks:

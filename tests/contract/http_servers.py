@@ -76,7 +76,7 @@ class HttpServer(Behaviour):
         return f"http://{self.host}:{self.port}{path}"
 
     async def tell(self, method: str, params: Params = None) -> None:
-        """A notification to every session, by no request of theirs."""
+        """Send a notification to every session, outside of any request."""
         for dispatcher in self.dispatchers:
             await dispatcher.notify(method, params)
 
@@ -89,7 +89,7 @@ class HttpServer(Behaviour):
             connection.transport.abort()
 
     def forget_sessions(self) -> None:
-        """What a restart behind the same address does."""
+        """Forget all sessions, as a restart at the same address does."""
         self.sessions.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -176,7 +176,7 @@ class HttpServer(Behaviour):
         await dispatcher.run(on_request, on_notify)
 
     async def _modern(self, seen: SupervisorView, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        """One POST of 2026-07-28, answered as JSON; a subscription as an event stream that stays open."""
+        """Answer one POST of 2026-07-28 as JSON; a subscription as an event stream that stays open."""
         if seen.headers.get("mcp-method") != message.get("method"):
             await Response("Mcp-Method does not fit", 400)(scope, receive, send)
             return
@@ -247,7 +247,7 @@ class Nobody:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """`receive` that first gives the body that was read already."""
+    """Return a `receive` that first yields the body that was already read."""
     given = False
 
     async def replay() -> Mapping[str, Any]:

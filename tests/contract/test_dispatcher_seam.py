@@ -191,7 +191,7 @@ def text_of(result: Any) -> str:
 
 
 async def use(session: ClientSession, server: Server, error: type[Exception]) -> None:
-    """What a client does: initialize, list, call, an error, a call that is given up, and on."""
+    """Do what a client does: initialize, list, call, get an error, give up a call, and continue."""
     assert (await session.initialize()).server_info.name == "seam"
     assert [tool.name for tool in (await session.list_tools()).tools][:2] == ["echo", "steps"]
     assert text_of(await session.call_tool("echo", {"text": "ünï\u2028"})) == "ünï\u2028"

@@ -645,7 +645,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
 
 
 def rough(seen: SupervisorView) -> bytes:
-    """How a server answers that is not careful: in a batch, or with nothing."""
+    """Answer as a careless server does: in a batch, or with nothing."""
     if seen.method in ("tools/call", "server/discover"):
         return json.dumps({"jsonrpc": "2.0", "id": seen.id, "result": None}).encode()
     result = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "rough", "version": "1"}}

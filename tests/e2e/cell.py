@@ -56,7 +56,7 @@ class Cell:
         return self.server.endswith("2026-07-28")
 
     def params(self, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """Params as the client's revision sends them."""
+        """Return the params in the form of the client's revision."""
         stamps: dict[str, Any] = dict(meta)
         if self.modern:
             stamps[META + "protocolVersion"] = MODERN
@@ -107,7 +107,7 @@ class Cell:
         return result
 
     def look_at(self, came: dict[str, Any], asked: dict[str, Any]) -> None:
-        """What a question became on its way: nothing else."""
+        """Check that the question arrived unchanged."""
         assert {k: v for k, v in came.items() if k != "elicitationId"} == asked
 
     async def question(self, before: asyncio.Future[Message]) -> dict[str, Any]:

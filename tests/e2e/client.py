@@ -60,12 +60,12 @@ class Conversation:
         self._news = anyio.Event()
 
     def ended(self) -> None:
-        """Nothing comes any more."""
+        """Note that nothing more will arrive."""
         for _, request_id in list(self._open):
             self.broke_off(request_id)
 
     def broke_off(self, request_id: Any) -> None:
-        """No answer to that can come any more, if it has not."""
+        """Note that no further answer to that request can arrive."""
         waiting = self._open.get(_key(request_id))
         if waiting is not None and not waiting.done():
             waiting.set_exception(EOFError("the other end is gone"))

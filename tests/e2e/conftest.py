@@ -12,6 +12,6 @@ from tests.e2e.gateway import Gateway, gateway_in
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    """Not started yet."""
+    """Return a gateway that is not started yet."""
     with gateway_in(home) as made:
         yield made

@@ -117,11 +117,11 @@ class Gateway:
             return client.call(method, params)
 
     async def ask(self, method: str, **params: Any) -> Any:
-        """`control` without holding up the event loop."""
+        """Call `control` without blocking the event loop."""
         return await anyio.to_thread.run_sync(lambda: self.control(method, **params))
 
     def snapshot(self) -> dict[str, Any]:
-        """`status --json`."""
+        """Return `status --json`."""
         result: dict[str, Any] = self.control("snapshot")
         return result
 

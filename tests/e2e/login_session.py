@@ -63,7 +63,7 @@ class LoginSession:
         file.write_text(text)
 
     def argv(self, *words: str) -> list[str]:
-        """Runs multi-mcp inside."""
+        """Return the command that runs multi-mcp inside the session."""
         return [*_unshare(), "sh", "-c", INSIDE, str(self.run), *own_command(), *words]
 
     def client(self) -> AbstractAsyncContextManager[RawClient]:
@@ -77,7 +77,7 @@ class LoginSession:
         )
 
     def kill_gateway(self) -> None:
-        """As a crash of it."""
+        """Kill the gateway, as a crash does."""
         process = psutil.Process(self.gateway_pid())
         process.kill()
         psutil.wait_procs([process], RUN_TIMEOUT_S)

@@ -105,7 +105,7 @@ class Doors:
         self.way: dict[int, str] = {}  # of each mark: the door, and how the tool was named there
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Sessions of four kinds, two of them through shims."""
+        """Open sessions of four kinds, two of them through shims."""
         search = [*own_command(), "stdio", "--expose", "search"]
         env, home = self.gateway.env, self.gateway.home
         for door in (
@@ -147,7 +147,7 @@ class Doors:
                 await modern(f"{self.base}/mcp", spelling, mark, beside)
 
     async def happen(self) -> None:
-        """Something that could open a way round, while calls wait and run."""
+        """Do something that might open a way around the asks, while calls wait and run."""
         match self.rng.choice(EVENTS):
             case "killed":
                 pid = self.gateway.server(self.name)["pid"]
@@ -205,7 +205,7 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
 
 
 async def batch(url: str, name: str, mark: int) -> None:
-    """A call among others in one POST."""
+    """Make a call among others in one POST."""
     about = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
     async with httpx2.AsyncClient(timeout=60, trust_env=False, headers={"Accept": STREAMS}) as http:
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
@@ -220,7 +220,7 @@ async def batch(url: str, name: str, mark: int) -> None:
 
 
 async def modern(url: str, name: str, mark: int, beside: dict[str, Any]) -> None:
-    """A request of 2026-07-28: a session of its own."""
+    """Make a call as a request of 2026-07-28, which is its own session."""
     meta = "io.modelcontextprotocol/"
     envelope = {f"{meta}protocolVersion": MODERN, f"{meta}clientInfo": {"name": "new", "version": "1"}}
     envelope |= {f"{meta}clientCapabilities": {}, **beside.get("_meta", {})}

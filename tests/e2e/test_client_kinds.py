@@ -30,7 +30,7 @@ async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
 
 
 async def definitions(gateway: Gateway, revision: str) -> set[str]:
-    """How the server describes its tools to a client of that revision."""
+    """Return how the server describes its tools to a client of that revision."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         if revision != MODERN:
@@ -176,7 +176,7 @@ async def lists(person: Person) -> list[str]:
 
 
 async def call_at_random(person: Person, some: random.Random, tools: tuple[str, ...]) -> None:
-    """A call by name or by the one tool, a question, a search, a read, a prompt; right or wrong."""
+    """Make a random request: a call by name or by the one tool, a search, a read, a prompt; right or wrong."""
     given = {"arguments": {"who": "you"}}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("tools/call", params(person.modern, some.choice(tools), message="x")),

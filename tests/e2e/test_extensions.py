@@ -38,7 +38,7 @@ def argv(revision: str, folder: Path, name: str) -> list[str]:
 
 @contextmanager
 def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str) -> Iterator[dict[str, dict[str, Any]]]:
-    """Entries of servers.yaml for these servers; the ones over HTTP run meanwhile."""
+    """Yield entries of servers.yaml for these servers. Those over HTTP run meanwhile."""
     if transport == "stdio":
         yield {name: {"command": argv(revision, folder, name)} for name in names}
         return

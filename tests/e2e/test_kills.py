@@ -72,7 +72,7 @@ def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: 
 
 
 def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """Shims of sessions that are being asked; all others may go on."""
+    """Kill the shims of sessions that are being asked. All others may continue."""
     victims = _victims(everybody)
     for person in victims:
         assert isinstance(person.client, RawClient)

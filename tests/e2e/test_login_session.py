@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
 
 def configure(session: LoginSession, server: Guarded) -> None:
-    """The user has the server `web`."""
+    """Configure the server `web`."""
     settings = {"expose": "tools", "http": {"enabled": False}}
     session.write(json.dumps({"settings": settings, "servers": {"web": {"url": server.url()}}}))
 

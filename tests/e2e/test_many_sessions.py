@@ -44,7 +44,7 @@ class Member:
         return {"name": tool, "arguments": arguments, "_meta": meta}
 
     async def one(self, chance: random.Random) -> None:
-        """One call of some kind."""
+        """Make one call of some kind."""
         self.calls += 1
         mine = f"{self.number}/{self.calls}"
         kind = chance.choice(("echo", "echo", "progress", "log", "ask"))
@@ -94,7 +94,7 @@ class Member:
         return {"roots": [], "mine": mine}
 
     async def answer_questions(self) -> None:
-        """An older client answers what it is asked, all of which must be its own."""
+        """Answer an older client's questions, which must all be its own."""
         while True:
             while self.client.requests:
                 question = self.client.requests.pop(0)
@@ -104,7 +104,7 @@ class Member:
             await self.client.something()
 
     def check(self) -> None:
-        """Nothing that was heard was another's."""
+        """Check that the client heard nothing of another's."""
         for told in self.client.told:
             if told["method"] == "notifications/progress":
                 assert str(told["params"]["progressToken"]).startswith(f"{self.number}-")

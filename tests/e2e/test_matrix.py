@@ -204,7 +204,7 @@ async def test_cell(site: Gateway, tmp_path: Path, client: str, server: str, fea
 
 
 async def feature_refused(cell: Cell, feature: Feature) -> None:
-    """The question is asked of a client that has no such thing."""
+    """Ask a client that lacks the feature, and see the refusal."""
     mode = {"mode": "url", "url": "https://example.test"} if feature is elicitation_url else {}
     arguments = {"method": "elicitation/create", "params": {"message": "?", **mode}}
     result = await cell.call("ask", arguments)

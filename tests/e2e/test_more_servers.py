@@ -133,7 +133,7 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def catalog(folder: Path) -> Path:
 
 
 def configure(gateway: Gateway, folder: Path, **settings: Any) -> None:
-    """All of the catalog's servers, each a process that replays its tools."""
+    """Configure all of the catalog's servers, each as a process that replays its tools."""
     path = catalog(folder)
     names = [one["server"] for one in json.loads(path.read_text(encoding="utf-8"))]
     script = str(replay_server.__file__)

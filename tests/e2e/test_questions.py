@@ -41,7 +41,7 @@ class Person:
         self.gone = anyio.Event()
 
     async def answer_questions(self) -> None:
-        """What an older client is asked comes as requests."""
+        """Answer the questions of an older client, which arrive as requests."""
         while True:
             while self.client.requests:
                 asked = self.client.requests.pop(0)
@@ -94,7 +94,7 @@ class Person:
 async def people(
     gateway: Gateway, ways: list[tuple[str, str]], sessions: int = SESSIONS
 ) -> AsyncIterator[list[Person]]:
-    """Sessions in turn by these ways: shim, http or sse, and a revision."""
+    """Yield sessions, taking turns among these ways (shim, http or sse) and revisions."""
     url, headers = url_of(gateway), headers_of(gateway)
     async with AsyncExitStack() as stack:
         found: list[Person] = []
@@ -113,7 +113,7 @@ async def people(
 
 
 async def all_at_once(everybody: list[Person], server: str) -> None:
-    """Each makes the server ask so many times, all at the same moment."""
+    """Let each client make the server ask so many times, all at the same moment."""
     async with task_group() as tasks:
         async with task_group() as calls:
             for person in everybody:

@@ -37,7 +37,7 @@ class Real:
         self.memory = folder / "memory.json"
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """For servers.yaml."""
+        """Return entries for servers.yaml."""
         return {
             "everything": {"command": servers.everything()},
             "filesystem": {"command": servers.filesystem(self.files)},
@@ -57,7 +57,7 @@ class Real:
 
 
 def git(folder: Path) -> None:
-    """A repository with one commit."""
+    """Make a repository with one commit."""
     program = require("git")
     who = ("-c", "user.name=tester", "-c", "user.email=tester@example.test")
     for words in (("init", "-q", "."), (*who, "commit", "-q", "--allow-empty", "-m", "the first")):

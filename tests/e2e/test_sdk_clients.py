@@ -55,7 +55,7 @@ def url_of(site: Gateway) -> str:
 
 
 def headers_of(site: Gateway) -> dict[str, str]:
-    """With which they are let in."""
+    """Return the headers that let clients in."""
     return {"Authorization": "Bearer " + (site.home / "http-token").read_text().strip()}
 
 

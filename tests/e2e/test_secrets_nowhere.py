@@ -42,7 +42,7 @@ class Watcher:
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
-        """In a thread, until the end of the block."""
+        """Watch in a thread until the end of the block."""
         self._thread.start()
         try:
             yield self
@@ -73,7 +73,7 @@ class Scene:
         return done.returncode
 
     async def sign_in(self) -> None:
-        """`multi-mcp auth web`, with a browser somewhere else."""
+        """Run `multi-mcp auth web`, with a browser elsewhere."""
         process = launch_with(self.gateway.home, self.gateway.env, "auth", "web", "--no-browser")
         with process:
             assert process.stderr is not None

@@ -26,7 +26,9 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    """Not started yet. At the end no process of that home may be left, whoever started it."""
+    """Yield a gateway that is not started yet. At the end no process of that home may be left, no matter who started
+    it.
+    """
     made = Gateway(home)
     yield made
     stop_all(made)

@@ -52,7 +52,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def executed(n: Any) -> None:
-    """One system call: whole lines, whoever else writes."""
+    """Note a call in one system call: lines stay whole, whoever else writes."""
     if LOG:
         file = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(file, f"{n}\n".encode())
@@ -138,7 +138,7 @@ def ask(request_id: Any) -> None:
 
 
 def shout(request_id: Any) -> None:
-    """A storm of list changes and log messages before the answer."""
+    """Send a storm of list changes and log messages before the answer."""
     for number in range(2000):
         method, params = "notifications/tools/list_changed", {}
         if number % 2:

@@ -50,7 +50,7 @@ def wall(gateway: Gateway, tmp_path: Path) -> Path:
 
 
 def set_to(wall: Path, offset: str) -> None:
-    """At once for everybody: a reader sees the old file or the new one."""
+    """Set the clock atomically: a reader sees the old file or the new one."""
     fresh = wall.with_suffix(".new")
     fresh.write_text(f"{offset}\n")
     fresh.replace(wall)

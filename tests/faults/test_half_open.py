@@ -42,7 +42,7 @@ class Cable:
     theirs: str
 
     def lay(self) -> None:
-        """Raises CalledProcessError where we may not."""
+        """Set up the network. Raises CalledProcessError without permission."""
         self.ip("netns", "add", self.name)
         self.ip("link", "add", f"{self.name}a", "type", "veth", "peer", "name", f"{self.name}b", "netns", self.name)
         self.ip("addr", "add", f"{self.ours}/30", "dev", f"{self.name}a")
@@ -51,11 +51,11 @@ class Cable:
         self.ip("-n", self.name, "link", "set", f"{self.name}b", "up")
 
     def cut(self) -> None:
-        """At their end: here nothing tells of it."""
+        """Cut the connections at their far end: nothing here is notified."""
         self.ip("-n", self.name, "addr", "flush", "dev", f"{self.name}b")
 
     def put_back(self) -> None:
-        """As if nothing had been."""
+        """Restore the connections."""
         self.ip("-n", self.name, "addr", "add", f"{self.theirs}/30", "dev", f"{self.name}b")
 
     def move_out(self) -> None:
@@ -96,7 +96,7 @@ def entry(cable: Cable) -> dict[str, str]:
 
 
 async def in_flight(made: Trial) -> None:
-    """A call under way, which the server holds, and one that has been answered."""
+    """Yield a call in flight, which the server holds, and one that has been answered."""
     assert await made.tries("bad_echo", text="before") == "answer"
     made.begin_call("bad_hold", key="k")
     assert await made.tries("bad_echo", text="after it") == "answer"

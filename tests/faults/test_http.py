@@ -62,7 +62,7 @@ class Site:
         self.server.sessions.clear()
 
     def answer_with(self, make: Callable[[SupervisorView], Response]) -> None:
-        """The answer to every POST from now on."""
+        """Answer every POST like this from now on."""
         self.server.refusal = lambda seen: make(seen) if seen.verb == "POST" else None
 
 
@@ -119,7 +119,7 @@ async def mute(site: Site, made: Trial) -> None:
 
 
 async def cut_calls(site: Site, made: Trial) -> None:
-    """Every connection is reset; the server itself is well."""
+    """Reset every connection while the server stays healthy."""
     assert site.server._uvicorn is not None
     for connection in list(site.server._uvicorn.server_state.connections):
         connection.transport.abort()
@@ -142,7 +142,7 @@ async def back(site: Site, made: Trial) -> None:
 
 
 async def reconnected_by_hand(site: Site, made: Trial) -> None:
-    """A sign-in is not tried again by itself (PRODUCT 5)."""
+    """Reconnect by hand: a sign-in is never retried automatically (PRODUCT 5)."""
     await site.up()
     await made.gateway.ask("reconnect", server="bad")
 

@@ -58,7 +58,7 @@ async def test_an_idle_gateway_wakes_less_than_once_a_second(gateway: Gateway, t
 
 
 async def quiet(gateway: Gateway) -> list[float]:
-    """Wake-ups a second over one window, if no process came or went meanwhile: what a start set off takes its time."""
+    """Return the wake-ups per second of a window without new or ended processes: a start has effects for a while."""
     before, meter = sorted(gateway.children()), Meter(gateway.pid)
     await anyio.sleep(WINDOW_S)
     return [meter.wake_ups() if sorted(gateway.children()) == before else WAKE_UPS_MOST]

@@ -36,12 +36,12 @@ class Crowd:
         self.servers = [Counting(folder, f"s{n}", hangs if n % 2 else dies) for n in range(MANY)]
 
     def spoil(self) -> None:
-        """From now on none of them starts."""
+        """Make every server fail to start from now on."""
         self.hang.write_text("")
         self.mood.write_text("dies_at_start")
 
     def configure(self, gateway: Gateway) -> None:
-        """All of them, with short limits."""
+        """Configure all servers, with short limits."""
         limit_s = stretched(LIMIT_S)
         entries = {server.name: server.entry(connect_timeout=limit_s) for server in self.servers}
         gateway.write(entries, failure_backoff=600)
@@ -52,7 +52,7 @@ class Crowd:
 
 
 async def is_quiet(gateway: Gateway) -> None:
-    """Nothing goes on any more: the gateway's processor time says so."""
+    """Return True if the gateway uses no processor time."""
     shares: list[float] = []
     while not shares or (min(shares) >= QUIET_PERCENT and len(shares) < QUIET_WINDOWS):
         meter = Meter(gateway.pid)

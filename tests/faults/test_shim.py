@@ -171,7 +171,7 @@ def test_gateways_killed_one_after_the_other_cost_no_session(gateway: Gateway, t
 
 
 def exit_code_of_a_server(gateway: Gateway, client: ShimClient, counting: Counting) -> str:
-    """How a gateway that a shim started again and again tells of a killed server: it must not have lost exit codes."""
+    """Return how a gateway that a shim started reports a killed server: it must not have lost exit codes."""
     waiting = client.send("tools/call", {"name": "counting_count", "arguments": {"n": "size", "size": 1}})
     client.answer(waiting)
     (row,) = gateway.snapshot()["servers"]

@@ -50,7 +50,7 @@ class Soak:
         return time.monotonic() < self.ends
 
     async def be_clients(self) -> None:
-        """One session after the other, each with calls of all sizes to all servers."""
+        """Run one session after the other, each with calls of all sizes to all servers."""
         while self.goes_on():
             self.sessions += 1
             async with self.gateway.client() as client:
@@ -69,7 +69,7 @@ class Soak:
         await anyio.sleep(self.chance.random() * 0.02)
 
     async def disturb(self) -> None:
-        """Servers are killed, or reconnected by the user."""
+        """Kill or reconnect servers."""
         while self.goes_on():
             await anyio.sleep(self.chance.random() * 0.6)
             server = self.chance.choice(self.servers).name
@@ -89,7 +89,7 @@ class Soak:
 
 
 def growth(samples: list[int]) -> float:
-    """By how much the last quarter is above the third one, in the median."""
+    """Return by how much the last quarter's median exceeds that of the third quarter."""
     quarter = len(samples) // 4
     third, last = statistics.median(samples[2 * quarter : 3 * quarter]), statistics.median(samples[3 * quarter :])
     return last / third - 1

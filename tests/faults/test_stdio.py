@@ -49,7 +49,7 @@ def pid_of(made: Trial) -> int:
 
 
 def in_mood(mood: str) -> Act:
-    """From the next call on."""
+    """Change the server's behavior from the next call on."""
 
     async def begin(program: Program, made: Trial) -> None:
         program.mood.write_text(mood)
@@ -66,7 +66,7 @@ def sent(number: int) -> Act:
 
 
 async def deleted(program: Program, made: Trial) -> None:
-    """Its program is taken away, as by an update, and what runs dies."""
+    """Remove the server's program, as an update does, and let the running one die."""
     program.script.rename(program.script.with_suffix(".away"))
     await sent(signal.SIGKILL)(program, made)
 
@@ -98,13 +98,13 @@ async def goes_on(program: Program, made: Trial) -> None:
 
 
 async def killed_by_hand(program: Program, made: Trial) -> None:
-    """It would never come back by itself: somebody ends it."""
+    """Kill the server, which would never recover."""
     await good_again(program, made)
     await made.gateway.ask("reconnect", server="bad")
 
 
 async def nothing(program: Program, made: Trial) -> None:
-    """The fault is over by itself."""
+    """Do nothing: the fault ends by itself."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ PER_S = 50
 
 @contextmanager
 def tiny_disk(folder: Path) -> Iterator[None]:
-    """A file system of 256 KiB at `folder`."""
+    """Mount a file system of 256 KiB at `folder`."""
     folder.mkdir(exist_ok=True)
     mount("-t", "tmpfs", "-o", f"size={SMALL},mode=700", "tmpfs", str(folder))
     try:
@@ -192,7 +192,7 @@ def ending(gateway: Gateway) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """`folder` as a file system that cannot be written; rights alone would not stop root."""
+    """Mount `folder` read-only: permissions alone would not stop root."""
     mount("--bind", str(folder), str(folder))
     mount("-o", "remount,ro,bind", str(folder))
     try:

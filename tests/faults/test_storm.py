@@ -91,7 +91,7 @@ class Storm:
         return guest
 
     def kill_guest(self) -> None:
-        """Its shim dies, and the client with it sees both pipes end."""
+        """Kill the shim; its client sees both pipes end."""
         self.guest.process.kill()
         self.guest.kill()
 
@@ -115,7 +115,7 @@ class Storm:
         return {"gateway": [gateway_pid(self.gateway)], "server": [row["pid"] for row in rows if row["pid"]]}
 
     def check(self) -> None:
-        """Each call had one answer, and was executed once at most; what succeeded was executed."""
+        """Check that each call had one answer and was executed at most once, and exactly once if it succeeded."""
         executed: Counter[str] = Counter()
         for server in self.servers:
             executed += server.executed()

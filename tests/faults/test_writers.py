@@ -193,7 +193,7 @@ def moved_away(path: Path, data: bytes) -> None:
 
 
 def appended(path: Path, data: bytes) -> None:
-    """As a shell's `>>`: without a look at the file, which may have grown since the editor read it."""
+    """Append as a shell's `>>` does, without reading the file, which may have grown meanwhile."""
     in_place(path, data.splitlines(keepends=True)[-1], 1, 0.03, os.O_APPEND)
 
 

@@ -39,27 +39,27 @@ class Trial:
     open: list[asyncio.Future[Message]] = field(default_factory=list)
 
     def begin_call(self, tool: str, **arguments: Any) -> None:
-        """A call that is under way when the fault begins."""
+        """Begin a call that is in flight when the fault begins."""
         self.open.append(self.client.ask("tools/call", calls(tool, **arguments)))
 
     async def ended(self) -> list[str]:
-        """How each call under way ended; an error says whose it is."""
+        """Return how each call in flight ended. An error names the server."""
         answers = [await outcome(answer) for answer in self.open]
         return [kind_of(answer) for answer in answers]
 
     async def tries(self, tool: str, **arguments: Any) -> str:
-        """How a call ends that is made now."""
+        """Make a call now and return how it ends."""
         return kind_of(await outcome(self.client.ask("tools/call", calls(tool, **arguments))))
 
     async def recovers(self, tool: str, **arguments: Any) -> float:
-        """The fault has ended: a call succeeds within RECOVERY_S; the seconds until then."""
+        """Make calls until one succeeds, within RECOVERY_S after the fault. Return the seconds until then."""
         began = time.monotonic()
         await recovers(self.client, tool, **arguments)
         return time.monotonic() - began
 
 
 def kind_of(answer: Message) -> str:
-    """`error` or `answer`; an error names the server and says something."""
+    """Return `error` or `answer`. An error names the server and has a text."""
     if "result" in answer:
         return ANSWER
     words = answer["error"]["message"]

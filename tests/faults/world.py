@@ -68,7 +68,7 @@ class Counting:
 
 
 def takes_long() -> None:
-    """Of a test that may take longer than any other: pytest's limit for the whole run is not for it."""
+    """Mark a test that may take longer than pytest's limit for the whole run."""
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -186,7 +186,7 @@ class ShimClient:
         self.asked: list[Any] = []
 
     def write(self, data: bytes) -> None:
-        """Bytes as they are."""
+        """Write bytes unchanged."""
         view = memoryview(data)
         while view:
             view = view[self._in.write(view) or 0 :]
@@ -268,7 +268,7 @@ class ShimClient:
         return code
 
     def kill(self) -> None:
-        """As if the client was killed: both ends are gone at once."""
+        """Close both ends at once, as if the client was killed."""
         self._in.close()
         self._out.close()
         self.process.wait(stretched(PATIENCE_S))
@@ -332,7 +332,7 @@ async def outcome(answer: asyncio.Future[Message]) -> Message:
 
 
 async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
-    """A call succeeds, soon; one that was sent to a process in its last moment fails, with words."""
+    """Make calls until one succeeds, soon. A call to a process in its last moment fails, with a text."""
     end = anyio.current_time() + stretched(RECOVERY_S)
     while "error" in (answer := await outcome(client.ask("tools/call", calls(tool, **arguments)))):
         assert anyio.current_time() < end, answer

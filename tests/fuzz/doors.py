@@ -31,7 +31,7 @@ ENTRY = {"command": "multi-mcp", "args": ["stdio"]}
 
 
 def frames(data: bytes) -> None:
-    """What a peer writes, in two pieces: whole frames come out of it as they went in, and answers are JSON."""
+    """Feed a peer's data in two pieces: whole frames arrive unchanged, and answers are JSON."""
     middle = len(data) // 2
     splitter = FrameSplitter()
     found = [frame for part in (data[:middle], data[middle:]) for frame in splitter.feed(part)]
@@ -44,7 +44,7 @@ def frames(data: bytes) -> None:
 
 
 async def _spoken(data: bytes) -> None:
-    """A peer says that to a dispatcher, which answers what can be answered, and goes on."""
+    """Feed the data to a dispatcher, which answers what can be answered and continues."""
     out: list[bytes] = []
     junk: list[bytes] = []
     dispatcher = FrameDispatcher(out.append, on_junk=junk.append)
@@ -69,7 +69,7 @@ async def _spoken(data: bytes) -> None:
 
 
 def servers_yaml(data: bytes) -> None:
-    """A servers.yaml: a configuration, with problems that have lines, or what is wrong with the whole."""
+    """Read a servers.yaml: a configuration, with problems that have lines, or a problem of the whole file."""
     text = data.decode("utf-8", "replace")
     try:
         config = parse(text, "servers.yaml")
@@ -79,7 +79,7 @@ def servers_yaml(data: bytes) -> None:
 
 
 def client_file(data: bytes) -> None:
-    """An AI tool's configuration in any of the formats: read, edited and undone, or refused with a reason."""
+    """Read, edit and undo an AI tool's configuration in any format, unless it is refused with a reason."""
     text = data.decode("utf-8", "replace")
     for family in FAMILIES:
         with suppress(MultiMcpError):
@@ -90,12 +90,12 @@ def client_file(data: bytes) -> None:
 
 
 def cache_file(data: bytes) -> None:
-    """A cache file: used, or not used."""
+    """Read a cache file, which may be unusable."""
     _in_a_folder(cache.file_name("s"), data, lambda folder: cache.load(folder, "s"))
 
 
 def pin_file(data: bytes) -> None:
-    """A file of approved definitions: used, or first sight again; what is used can be written again."""
+    """Read a file of approved definitions. If it is usable, it can be written again."""
 
     def look(folder: Path) -> None:
         known = approval_store.load(folder, "s")
@@ -106,7 +106,7 @@ def pin_file(data: bytes) -> None:
 
 
 def endpoint(data: bytes) -> None:
-    """The endpoint file: an endpoint, or none."""
+    """Read the endpoint file, which may be unusable."""
 
     def look(folder: Path) -> None:
         found = read_endpoint(str(folder))
@@ -122,7 +122,7 @@ def _in_a_folder(name: str, data: bytes, look: Callable[[Path], object]) -> None
 
 
 def json_text(data: bytes) -> None:
-    """Any JSON text: what is read can be written again, equal."""
+    """Read any JSON text. What is read can be written again, equal."""
     try:
         value = loads(data)
     except JsonError:

@@ -91,7 +91,7 @@ async def test_no_control_request_gets_more_than_an_error(tmp_path: Path) -> Non
 
 
 def collect(seen: list[tuple[str, Any]]) -> None:
-    """What hypothesis thinks of."""
+    """Collect hypothesis's examples."""
 
     @settings(max_examples=250, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(SAFE) | st.text(max_size=8), asked)

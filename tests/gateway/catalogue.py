@@ -63,7 +63,7 @@ def offer_of(name: str, **more: Any) -> Offer:
 
 
 def stocked(made: House, *entries: ServerConfig, settings: Settings = ONLY_SEARCH, names: tuple[str, ...] = ()) -> None:
-    """Servers of the catalogue (all, or `names`) in the cache, `entries` beside them or in their place, and serving."""
+    """Yield a serving gateway with servers of the catalogue (all, or `names`) in the cache, and `entries` besides."""
     chosen = names or tuple(CATALOGUE)
     servers = {name: server(name) for name in chosen} | {entry.name: entry for entry in entries}
     for name in chosen:

@@ -92,22 +92,22 @@ class Wire:
     closed: bool = False
 
     def write(self, data: bytes) -> None:
-        """The sink of the dispatcher."""
+        """Collect what the dispatcher writes."""
         for line in data.splitlines():
             self.frames.append(line)
             self.heard.append(loads(line))
 
     def close(self) -> None:
-        """As wire.endpoint.Link's."""
+        """Close (as wire.endpoint.Link)."""
         self.closed = True
 
     def send(self, message: Message) -> None:
-        """A frame of the other end's."""
+        """Receive a frame from the other end."""
         assert self.dispatcher is not None
         self.dispatcher.feed(dumps({"jsonrpc": "2.0", **message}) + b"\n")
 
     def ask_only(self, number: int | str, method: str, params: Any = None) -> None:
-        """A request whose answer nobody waits for here."""
+        """Send a request without waiting for its answer."""
         self.send({"id": number, "method": method, **({} if params is None else {"params": params})})
 
     def tell(self, method: str, params: Message | None = None) -> None:
@@ -174,7 +174,7 @@ class Client(Wire):
         return await self.ask("tools/call", {"name": name, "arguments": arguments}, number)
 
     def call_only(self, name: str, number: int | str, **arguments: Any) -> None:
-        """A tool's call."""
+        """Call a tool without waiting for its answer."""
         self.ask_only(number, "tools/call", {"name": name, "arguments": arguments})
 
     async def names(self) -> list[str]:
@@ -244,7 +244,7 @@ class House:
         self.gateway.take_config(self.config)
 
     def cache(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
-        """What an earlier run has left in the cache folder; call it before `apply`."""
+        """Fill the cache folder as an earlier run did. Call it before `apply`."""
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.clock.time() - age_s, known))
 
     def start(self) -> None:

@@ -36,7 +36,7 @@ def bits(text: str) -> str:
 
 
 def coded(text: str) -> str:
-    """In base64."""
+    """Return a text in base64."""
     return base64.b64encode(text.encode()).decode()
 
 

@@ -71,7 +71,7 @@ class CleanRoot:
         return done
 
     def dpkg(self, *argv: str) -> None:
-        """As root; an installation fails whose dependencies are not there."""
+        """Run dpkg as root. An installation fails if dependencies are missing."""
         self.run("/usr/bin/dpkg", *argv, user=False)
 
     def add(self, name: str) -> None:
@@ -115,7 +115,7 @@ def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoo
 
 
 def build(root: Path) -> None:
-    """The files of the essential packages, one user, and places for what is mounted."""
+    """Unpack the essential packages, and create a user and the mount points."""
     for name in MERGED:
         if (link := Path("/") / name).is_symlink():
             (root / "usr" / name).mkdir(parents=True)
@@ -132,7 +132,7 @@ def build(root: Path) -> None:
 
 
 def lay(root: Path, packages: list[str]) -> None:
-    """Their files and what dpkg knows of them. Nothing is configured: the essential ones work without."""
+    """Copy their files and dpkg's records. Nothing is configured: the essential packages work without."""
     listed = asked("dpkg-query", "-L", *packages).splitlines()
     names = sorted({name.lstrip("/") for name in listed if os.path.lexists(name) and not NOT_COPIED.search(f"{name}/")})
     there = [name for name in names if name and name not in MERGED]
@@ -171,13 +171,13 @@ def closure(names: list[str]) -> list[str]:
 
 
 def _chosen(group: str, needs: Mapping[str, str], provides: Mapping[str, str]) -> list[str]:
-    """Of `a (>= 1) | b` the first that is there, as itself or as what provides it."""
+    """Return the first alternative of `a (>= 1) | b` that is installed or provided."""
     choices = NAMES.findall(group)
     return [one if one in needs else provides[one] for one in choices if one in needs or one in provides][:1]
 
 
 def rows() -> list[list[str]]:
-    """Name, whether essential, what it depends on, what it stands in for, of every package that is installed here."""
+    """Return name, essential flag, dependencies and provided names of every installed package."""
     return [line.split("\t") for line in asked("dpkg-query", "-W", "-f", QUERY).splitlines()]
 
 

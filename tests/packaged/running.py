@@ -34,7 +34,7 @@ class Packaged:
         return str(self.bundle / "-".join(filter(None, ["multi-mcp", name])))
 
     def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """`multi-mcp ARGV ...` to its end."""
+        """Run `multi-mcp ARGV ...` to its end."""
         return subprocess.run(
             [self.program(), *argv],
             cwd=self.home,
@@ -109,7 +109,7 @@ class PackagedTray(TrayApp):
         del self.env["PYTHONIOENCODING"]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """See TrayApp."""
+        """Start a process (TrayApp)."""
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         argv = [str(self.bundle / "multi-mcp-tray"), *words]
         process = subprocess.Popen(

@@ -57,7 +57,7 @@ def healthy() -> tuple[int, int, int]:
 
 
 def open_menu(desktop: Desktop) -> None:
-    """By a click of the right button on the icon."""
+    """Open the menu with a right click on the icon."""
     before = desktop.calm()
     desktop.click(*middle(desktop.until_seen(healthy(), PANEL, TOLERANCE)), 3)
 
@@ -69,7 +69,7 @@ def open_menu(desktop: Desktop) -> None:
 
 
 def quit_by_menu(desktop: Desktop) -> None:
-    """Its last item, with the keyboard."""
+    """Choose the menu's last item with the keyboard."""
     open_menu(desktop)
     desktop.screenshot("packaged-menu")
     desktop.run("xdotool", "key", "--delay", "60", "Up", "Return")

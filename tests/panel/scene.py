@@ -92,7 +92,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Debian's Chromium."""
+    """Yield Debian's Chromium."""
     async with async_playwright() as made:
         found = await made.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox", ONLY_HERE])
         try:

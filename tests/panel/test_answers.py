@@ -245,7 +245,7 @@ async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromi
         page = await made.open(chromium, "tools?q=echo")
 
         async def hold(route: Any) -> None:
-            """No news until the test is over."""
+            """Hold back news until the test is over."""
 
         await page.route("**/panel/tools?*", hold)
         for words in ("Switched off: odd/echo", "Switched on: odd/echo"):

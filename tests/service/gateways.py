@@ -42,7 +42,7 @@ class FakeProcess:
         self._gone = threading.Event()
 
     def end(self, code: int) -> None:
-        """It ends by itself."""
+        """End by itself."""
         self.returncode = code
         self._gone.set()
 
@@ -88,12 +88,12 @@ class FakeStream:
         self._theirs.close()
 
     def say(self, snapshot: dict[str, Any] | None = None) -> None:
-        """A snapshot; None = a sign of life."""
+        """Send a snapshot; None = a sign of life."""
         self._said.append(snapshot)
         self._theirs.send(b"!")
 
     def hang_up(self, stopping: bool = False) -> None:
-        """The stream's end."""
+        """End the stream."""
         self.stopping = stopping
         self._theirs.shutdown(socket.SHUT_WR)
 
@@ -188,7 +188,7 @@ class FakePlace:
         return self.left
 
     def die(self, code: int = KILLED) -> None:
-        """The gateway that runs ends unasked."""
+        """End the running gateway unasked."""
         self._end_left(code)
         self.answering = False
         if self.ours and self.processes:

@@ -103,7 +103,7 @@ def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str
 
 @contextmanager
 def gateway(home: Path, first_that_answers: int) -> Iterator[Gateway]:
-    """It has the socket."""
+    """Yield a gateway that has the socket."""
     made = Gateway(run_dir(environment(home)), first_that_answers)
     try:
         yield made

@@ -87,7 +87,7 @@ def shim(env: dict[str, str], *options: str, python: tuple[str, ...] = (), cwd: 
 
 @asynccontextmanager
 async def gateway(run: str) -> AsyncIterator[list[Hello]]:
-    """Answers every request with its method; gives the first lines that came."""
+    """Answer every request with its method. Yield the first lines that arrived."""
     hellos: list[Hello] = []
 
     async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def test_neither_shim_nor_gateway_load_the_sdk_before_a_cached_list_is_served(ho
 
 
 def fill_cache(env: dict[str, str]) -> None:
-    """A first run with the sample server: afterwards its tools are known."""
+    """Run once with the sample server, so that its tools are cached."""
     with shim(env) as client:
         client.initialize()
         with ControlClient(run_dir(env), LIMIT_S) as control:

@@ -194,11 +194,11 @@ class Item:
         return self.call(self.property("Menu"), MENU, member, signature, body)
 
     def layout(self) -> Any:
-        """(number, properties, children in variants), without end."""
+        """Return (number, properties, children in variants), to any depth."""
         return self.menu("GetLayout", "iias", (0, -1, []))[1]
 
     def lines(self) -> list[tuple[str, int, dict[str, Any]]]:
-        """(text with those above it, number, properties) of each line of the menu, "---" for a separator."""
+        """Return (text below those above it, number, properties) of each line of the menu, "---" for a separator."""
         return list(_lines(self.layout(), ()))
 
     def texts(self) -> list[str]:
@@ -218,7 +218,7 @@ class Item:
         self.menu("Event", "isvu", (number, "clicked", ("i", 0), 0))
 
     def activate(self) -> None:
-        """A left click on the icon itself."""
+        """Click the icon itself."""
         self.call(self.path, ITEM, "Activate", "ii", (0, 0))
 
     def pixel(self) -> tuple[int, int, int, int]:
@@ -238,7 +238,7 @@ def _lines(node: Any, above: tuple[str, ...]) -> Iterator[tuple[str, int, dict[s
 
 
 def without_mnemonics(label: str) -> str:
-    """As a panel draws it: "__" is a line, "_" marks the next letter (dbus-menu.xml)."""
+    """Return a label as a panel draws it: "__" is a line, "_" marks the next letter (dbus-menu.xml)."""
     return label.replace("__", "\0").replace("_", "").replace("\0", "_")
 
 
@@ -273,5 +273,5 @@ class NotificationServer(Service):
         return new_method_return(message, "u", (number,))
 
     def choose(self, number: int, action: str) -> None:
-        """What a click on a button does."""
+        """Click a button."""
         self.signal("ActionInvoked", "us", (number, action))

@@ -97,7 +97,7 @@ def tree(menu: Iterable[Entry], depth: int, indent: str = "") -> Iterator[str]:
 
 
 def sheet(path: Path) -> None:
-    """All kinds in all sizes on dark and light, for the eye."""
+    """Draw all kinds in all sizes on dark and light, to look at."""
     from PIL import Image
 
     from trayapp.tray.icons import icon

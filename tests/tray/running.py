@@ -50,7 +50,7 @@ class TrayApp:
     # -- around it -------------------------------------------------------------------------------------------------
 
     def program(self, name: str, script: str) -> None:
-        """A program of the user's, before all others."""
+        """Put a user's program before all others on the PATH."""
         folder = self.user / "bin"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
@@ -136,7 +136,7 @@ class TrayApp:
         return self.gateway()
 
     def end(self) -> None:
-        """Everything of this home that still runs."""
+        """End everything of this home that still runs."""
         for process in self.processes:
             if process.poll() is None:
                 process.terminate()

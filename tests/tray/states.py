@@ -68,7 +68,7 @@ def snapshot(
 def problem(
     message: str, line: int = 0, server: str | None = None, *, fatal: bool = True, file: str = FILE, hint: str = ""
 ) -> Problem:
-    """Something wrong in a file."""
+    """Return a problem in a file."""
     return Problem(file, line, message, hint, server=server, fatal=fatal)
 
 

@@ -56,7 +56,7 @@ class Steps:
         self._end.release()
 
     def one_more(self, redraws: Redraws) -> None:
-        """What is wanted is drawn, and then no more."""
+        """Check that the wanted picture is drawn, and no further one."""
         self.go_on()
         self.drawn()
         redraws.close(0.0)

@@ -43,7 +43,7 @@ def ink(picture: Image.Image) -> float:
 
 
 def difference(one: Image.Image, other: Image.Image) -> float:
-    """0: the same; 1: nothing in common."""
+    """Return 0 for the same picture, 1 for pictures with nothing in common."""
     return ink(ImageChops.difference(one, other)) / ink(ImageChops.lighter(one, other))
 
 
@@ -76,7 +76,7 @@ def on_panel(kind: IconKind, panel: str, size: int = 16) -> Image.Image:
 
 
 def deuteranopia(seen: Image.Image) -> Image.Image:
-    """As somebody without the green cones sees it (Machado, Oliveira and Fernandes 2009, severity 1.0)."""
+    """Return a picture as seen without green cones (Machado, Oliveira and Fernandes 2009, severity 1.0)."""
     matrix = (0.367, 0.861, -0.228, 0, 0.280, 0.673, 0.047, 0, -0.012, 0.043, 0.969, 0)
     return seen.convert("RGB", matrix)
 

@@ -33,7 +33,7 @@ ENTRY = "! Use the 2 servers of Cursor"
 
 
 def with_cursor(made: TrayApp) -> None:
-    """Two servers; one names itself on the disk whenever it is started."""
+    """Configure two servers in Cursor. One leaves its name on the disk whenever it starts."""
     program, *args = sample_command()
     marked = {"command": "/bin/sh", "args": ["-c", f"touch {made.user}/started; exec {program} {' '.join(args)}"]}
     path = made.user / ".cursor" / "mcp.json"
@@ -44,7 +44,7 @@ def with_cursor(made: TrayApp) -> None:
 
 
 def at_first(made: TrayApp) -> None:
-    """The same, and no servers.yaml yet."""
+    """Do the same without a servers.yaml."""
     with_cursor(made)
     made.file.unlink()
 

@@ -57,7 +57,7 @@ class Peer:
         return [json.loads(frame) for frame in self.frames]
 
     def feed(self, *messages: Any) -> None:
-        """As if the other end had sent these in one piece: bytes as they are, anything else as JSON."""
+        """Receive these in one piece: bytes unchanged, anything else as JSON."""
         frames = [m if isinstance(m, bytes) else json.dumps(m, separators=(",", ":")).encode() for m in messages]
         self.dispatcher.feed(b"".join(frame + b"\n" for frame in frames))
 

@@ -71,7 +71,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def impostor(run: str, talk: Talk) -> AsyncIterator[None]:
-    """Something else that listens where the gateway should; `talk` is what it does after the first line."""
+    """Listen where the gateway should. `talk` follows the first line."""
     Path(run).mkdir(parents=True, exist_ok=True)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -199,7 +199,7 @@ async def test_a_large_answer_can_be_read_too() -> None:
 
 
 def feed_large(peer: Peer, start: bytes, end: bytes, filler: bytes = b"x") -> None:
-    """A frame just over the limit, in pieces."""
+    """Feed a frame just over the limit, in pieces."""
     peer.dispatcher.feed(start)
     for _ in range(MAX_FRAME_BYTES // MIB):
         peer.dispatcher.feed(filler * MIB)

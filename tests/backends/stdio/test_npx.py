@@ -80,7 +80,7 @@ class Npm:
 
 
 def write(path: Path, text: str) -> None:
-    """A file, executable as npm leaves bins."""
+    """Write a file that is executable, as npm leaves bins."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     path.chmod(0o755)

@@ -69,7 +69,7 @@ def environ_of(home: Path, shell: str) -> dict[str, str]:
 
 
 def write_rc(home: Path, shell: str, more: str = "") -> None:
-    """The shell's rc file: noise, a folder on PATH, a toolchain's variable, a secret, and `more`."""
+    """Write the shell's rc file: noise, a folder on PATH, a toolchain's variable, a secret, and `more`."""
     name, text = SHELLS[shell]
     path = home / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -90,12 +90,12 @@ class Asking:
         return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     async def log(self, words: str) -> None:
-        """A log message of this request; a client of the newer era gets it where it asked for it."""
+        """Send a log message of this request. A client of the newer era gets it if it asked for it."""
         related = self.context.request_id
         await self.context.session.send_log_message("info", words, "reference", related_request_id=related)
 
     async def progress(self, done: float, total: float) -> None:
-        """How far this request is, where its client wants to know."""
+        """Report the progress of this request if the client wants it."""
         token = (self.params.get("_meta") or {}).get("progressToken")
         if token is not None:
             params = types.ProgressNotificationParams(progress_token=token, progress=done, total=total)
@@ -105,5 +105,5 @@ class Asking:
 
 
 def signed(words: str) -> str:
-    """With a mark that nobody else can make."""
+    """Return the state with a signature."""
     return f"{words}.{hmac.new(_KEY, words.encode(), hashlib.sha256).hexdigest()}"

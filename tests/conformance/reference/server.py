@@ -46,12 +46,12 @@ class Events(EventStore):
         self._events: list[tuple[StreamId, types.JSONRPCMessage | None]] = []
 
     async def store_event(self, stream_id: StreamId, message: types.JSONRPCMessage | None) -> EventId:
-        """See EventStore."""
+        """Store an event (EventStore)."""
         self._events.append((stream_id, message))
         return str(len(self._events))
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """See EventStore."""
+        """Replay events (EventStore)."""
         number = int(last_event_id)
         stream_id = self._events[number - 1][0]
         for later, (stream, message) in enumerate(self._events[number:], number + 1):
@@ -87,7 +87,7 @@ class Reference(Server[Any]):
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **more: Any
     ) -> InitializationOptions:
-        """With list_changed of all kinds."""
+        """Announce list_changed of all kinds."""
         return super().create_initialization_options(NotificationOptions(True, True, True), *args, **more)
 
     async def change(self, kind: str, asking: Asking) -> None:
@@ -121,7 +121,7 @@ class Reference(Server[Any]):
 
 
 def complete(result: Json) -> Json:
-    """As the newer era wants it; for the older one the SDK takes it off again."""
+    """Complete in the form of the newer era; the SDK converts it for the older one."""
     return {"resultType": "complete", **result}
 
 
@@ -173,7 +173,7 @@ async def _over_stdio(server: Reference) -> None:
 
 
 async def _over_stdio_as_of_2025(server: Reference) -> None:
-    """The newer era is nothing that it has heard of."""
+    """Serve over stdio without any knowledge of the newer era."""
     async with stdio_server() as (read_stream, write_stream):
         await serve_loop(server, read_stream, write_stream, lifespan_state={})
 
@@ -212,7 +212,7 @@ def serve(way: str) -> None:
 
 
 def main() -> None:
-    """See the module's docstring."""
+    """Run the server (see the module's docstring)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("way", choices=("--stdio", "--older", "--http", "--forks"))
     parser.add_argument("socket", nargs="?")

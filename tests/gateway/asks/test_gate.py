@@ -28,7 +28,7 @@ CLASSES = {"get_note": "read", "write_note": "write", "delete_note": "destructiv
 
 @contextmanager
 def somebody_there(made: House) -> Iterator[None]:
-    """As while a tray watches."""
+    """Act as a watching tray."""
     with made.gateway.asks.watched():
         yield
 

@@ -87,7 +87,7 @@ class Trial:
         self.servers: list[ServerConfig] = []
 
     async def begin(self) -> None:
-        """Three servers, one of them for each session, and clients of all eras."""
+        """Start three servers, one of them per session, and clients of all eras."""
         for name in ("a", "b-mcp", "c", "renamed"):
             self.net[name].tools = definitions(0)
             self.serve(name)
@@ -214,7 +214,7 @@ class Trial:
             self.made.gateway.asks.answer(ask.id, answer, "a test")
 
     async def happen(self) -> None:
-        """Something that could open a way round."""
+        """Do something that might open a way around the asks."""
         match self.rng.randrange(9):
             case 0:
                 self.there.close()  # nobody is there
@@ -257,7 +257,7 @@ class Trial:
             fake.executed.clear()
 
     def judge(self, server_name: str, name: str, mark: int, hashes: set[str]) -> None:
-        """A write that had no yes of its own."""
+        """Find writes without an approval of their own."""
         if any(
             (whose, server_name, name, one) in self.granted for whose in (None, self.callers[mark]) for one in hashes
         ):

@@ -406,14 +406,14 @@ def asked_of(client: Client) -> list[str]:
 
 
 async def holding(made: House, client: Client, number: int = 1) -> None:
-    """A call of `a` is under way for that client."""
+    """Begin a call of `a` for that client."""
     heard = made.net["a"].methods().count("held")
     client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
     await made.net["a"].heard_of("held", heard + 1)
 
 
 async def known_to_hold(made: House) -> None:
-    """The tool `a_hold` has answered without asking: sessions share the connection while it runs."""
+    """Let the tool `a_hold` answer without asking: sessions share the connection while it runs."""
     client = await older(made, name="first")
     client.ask_only(1, "tools/call", tool_call("a_hold", key="first"))
     await made.net["a"].heard_of("held")
@@ -423,7 +423,7 @@ async def known_to_hold(made: House) -> None:
 
 
 async def ask_itself(client: Client, number: int = 1) -> None:
-    """A call of `a_ask` by that client asks that client, and answers with what it said."""
+    """Call `a_ask` as that client, which is asked, and check the answer."""
     client.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
     asked = await question(client, "roots/list")
     client.send({"id": asked["id"], "result": {"roots": [id(client)]}})

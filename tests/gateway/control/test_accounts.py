@@ -53,7 +53,7 @@ class Town:
         self.start()
 
     def start(self) -> None:
-        """A gateway, with what the keyring holds."""
+        """Start a gateway with the keyring's contents."""
         vault = Vault(FixedPlace(ChunkedRecords(self.entries)), changed=self._keyring_changed)
         self.accounts = Accounts(
             vault, self.tasks, self.clock.time, self.clock.sleep, lambda: self.gateway.services.changes.changed()
@@ -78,7 +78,7 @@ class Town:
             self.gateway.services.spawn(self.gateway.sign_ins.keyring_is_back)
 
     def apply(self, *servers: ServerConfig) -> None:
-        """What a saved servers.yaml does."""
+        """Apply a saved servers.yaml."""
         self.gateway.take_config(Config(self.settings, {server.name: server for server in servers}))
 
     async def known(self, *servers: ServerConfig) -> None:
@@ -110,7 +110,7 @@ class Town:
         return client
 
     async def sign_in(self, server: str = "web") -> dict[str, Any]:
-        """As `multi-mcp auth` does, with a browser; what it is told at the end."""
+        """Sign in as `multi-mcp auth` does, with a browser. Return the final answer."""
         control = self.control()
         begun = await control.result("login", {"server": server})
         await browse(begun["url"])

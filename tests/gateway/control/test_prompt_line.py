@@ -13,7 +13,7 @@ from trayapp.model.errors import UsageError
 
 
 def declared(*names: str) -> list[dict[str, Any]]:
-    """`topic!` is required, `date?` is not."""
+    """Return declared arguments: `topic!` is required, `date?` is not."""
     return [{"name": name[:-1], "required": name.endswith("!")} for name in names]
 
 

@@ -61,7 +61,7 @@ async def asked(made: House, method: str, **params: Any) -> Any:
 
 
 async def relisted(made: House, name: str, *tools: Item) -> None:
-    """The server lists other tools from now on, and is asked."""
+    """Let the server list other tools from now on, and read them."""
     made.net[name].tools = [*tools]
     await asked(made, control.REFRESH, server=name)
     await made.told()

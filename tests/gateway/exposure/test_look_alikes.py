@@ -38,7 +38,7 @@ def settings(mode: PrefixMode, **more: Any) -> Settings:
 
 
 async def came(made: House, names: tuple[str, ...], chosen: Settings, **tools: list[Item]) -> None:
-    """The servers are configured in that order, and asked."""
+    """Configure the servers in that order, and read their lists."""
     for name, items in tools.items():
         made.net[name].tools = items
     await made.known(*(server(name) for name in names), settings=chosen)

@@ -34,7 +34,7 @@ def texts_of(result: Any) -> list[str]:
 
 
 async def known(at: Place, **more: Any) -> None:
-    """One server whose tools are listed."""
+    """Configure a server, and wait until its tools are listed."""
     serve(at.made.net["a"])
     await at.made.known(server("a", **more))
 

@@ -158,7 +158,7 @@ def first_of(error: BaseException) -> BaseException:
 
 
 async def _never(*given: Any) -> Any:
-    """No sign-in begins."""
+    """Fail the test if a sign-in begins."""
     raise AssertionError(given)
 
 

@@ -91,7 +91,7 @@ async def test_ten_thousand_hostile_requests_and_frames_harm_nobody(tmp_path: Pa
 
 
 def hostile_requests(there: Place, dice: random.Random, number: int) -> None:
-    """Of many kinds, all refused: without the token, or no HTTP at all."""
+    """Send requests of many kinds that are all refused: without the token, or not HTTP at all."""
     for _ in range(number):
         noise = dice.randbytes(dice.randrange(1, 300))
         raw(
@@ -115,7 +115,7 @@ def hostile_requests(there: Place, dice: random.Random, number: int) -> None:
 
 
 async def hostile_frames(there: Place, dice: random.Random, number: int) -> None:
-    """To a session of their own, which is then gone."""
+    """Send frames to their own session, which then ends."""
     evil = there.made.client()
     assert evil.dispatcher is not None
     for step in range(number):
@@ -182,7 +182,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.page.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

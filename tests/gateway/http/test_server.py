@@ -47,7 +47,7 @@ async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
 
 
 async def untouched(scope: Any, receive: Any, send: Any) -> None:
-    """Nothing of the request was read."""
+    """Leave the request unread."""
 
 
 async def read(scope: Any, receive: Any, send: Any) -> None:

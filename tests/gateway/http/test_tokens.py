@@ -73,7 +73,7 @@ def port_of(at: Place) -> int:
 
 
 async def moved(at: Place, settings: HttpSettings) -> int:
-    """The port after the settings were followed, opened again."""
+    """Apply the settings and return the port, opened again."""
     at.port.follow(HttpSettings(enabled=False))
     await until(lambda: at.urls[-1] is None)
     at.port.follow(settings)

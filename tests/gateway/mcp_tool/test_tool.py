@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def is_refused(client: Client, arguments: dict[str, Any], code: str, words: list[str]) -> None:
-    """With that code, and all of these words in its text."""
+    """Check that the call fails with that code, and with all of these words in its text."""
     found, message = await refused(client, **arguments)
     assert found == code
     assert [word for word in words if word not in message] == []

@@ -60,11 +60,11 @@ class Shops:
         await self.made.told()
 
     def save(self, user: str) -> None:
-        """As a saved servers.yaml."""
+        """Save servers.yaml."""
         self.made.gateway.take_config(parse(user, "servers.yaml"))
 
     async def look_again(self) -> None:
-        """As a reload asked for by a verb."""
+        """Reload as a verb requests it."""
         await self.made.gateway.projects.refresh()
         await self.made.gateway.services.pool.settled()
         await self.made.told()

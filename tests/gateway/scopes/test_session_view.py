@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def nothing_known(made: House, *servers: ServerConfig) -> None:
-    """A gateway that has asked nobody: discovery is over, and failed, as after a start without network."""
+    """Return a gateway whose discovery is over and failed, as after a start without a network."""
     for entry in servers:
         made.net[entry.name].before = refused
     made.apply(*servers)

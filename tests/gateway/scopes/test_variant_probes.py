@@ -25,7 +25,7 @@ REMOTE = ServerConfig("a", url="http://127.0.0.1:9/mcp", type="http")
 
 
 def read_by_a_newer_client(made: House, entry: ServerConfig) -> None:
-    """An earlier run has read its lists, of the newer era alone; whether it speaks the older one is unknown."""
+    """Cache lists of the newer era alone, as an earlier run did. Whether the server speaks the older one is unknown."""
     known = replace(offer("echo"), protocol=MODERN_VERSIONS[-1])
     at = made.clock.time()
     save(made.folder, CacheEntry(entry.name, launch_hash(entry), at, known, traits=ServerTraits(newer=True)))

@@ -33,14 +33,14 @@ def with_resources(made: House, name: str, *, modern: bool = False) -> None:
 
 
 def update(made: House, name: str, **more: Any) -> None:
-    """The server says that its resource changed."""
+    """Let the server report that its resource changed."""
     channel = made.net[name].channel
     assert channel is not None
     channel.tell(0, None, UPDATED, {"uri": "res://x", **more})
 
 
 def listening(client: Client, number: int | str = 1, **wanted: Any) -> None:
-    """A subscriptions/listen of the client's."""
+    """Send a client's subscriptions/listen."""
     client.ask_only(number, "subscriptions/listen", enveloped({"notifications": wanted}))
 
 

@@ -257,7 +257,7 @@ class Desktop:
         )
 
     def _start_kde_watcher(self) -> None:
-        """KDE's watcher is a module of kded5, which loads it when a whole session has started, or when it is asked."""
+        """Start KDE's watcher, a module of kded5 that is otherwise loaded only by a whole session."""
         self.start([require("kded5")])
         until(lambda: self.owns(KDED), "kded5 is on the bus")
         call = new_method_call(DBusAddress("/kded", KDED, KDED), "loadModule", "s", ("statusnotifierwatcher",))

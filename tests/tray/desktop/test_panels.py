@@ -260,7 +260,7 @@ def wide(box: Box | None) -> Box | None:
 
 @pytest.fixture(scope="module")
 def tint2() -> Iterator[Tray]:
-    """The app is there before the tray is."""
+    """Start the app before the tray."""
     with desktop_session(None) as desktop:
         tray = Tray(desktop, panel_wait_s=0.2)
         until(lambda: tray.log.exists() and tray.said("nobody shows icons"))

@@ -50,7 +50,7 @@ class SupervisorView:
         desktop.start([*own_command(), "tray"], **self.app.env)
 
     def _fake_editor(self) -> None:
-        """The desktop's own opener, with a program for YAML that notes what it is given."""
+        """Install a program for YAML that notes its arguments, for the desktop's own opener."""
         require("xdg-open")
         (self.app.user / "bin" / "xdg-open").unlink()
         self.app.program("fake-editor", f'echo "$1" >> {self.app.user}/opened')
@@ -75,7 +75,7 @@ class SupervisorView:
         self.desktop.click(*middle(self.icon(IconKind.HEALTHY)), 3)
 
         def is_open() -> bool:
-            """Not the tooltip, which is there first if the machine is busy."""
+            """Return True if the menu is open. A busy machine shows the tooltip first."""
             box = ImageChops.difference(before.crop(MENU), self.desktop.picture().crop(MENU)).getbbox()
             return bool(box and box[3] - box[1] > TOOLTIP_PX)
 
