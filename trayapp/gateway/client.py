@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.history.ended_call import EndedCall
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
@@ -59,7 +60,7 @@ class Questioner(Protocol):
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
         """Return True if the client can answer no part of the question, and the user all of it."""
 
-    def give_up(self, live: Live, session: ClientSession) -> None:
+    def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it."""
 
 
@@ -80,6 +81,10 @@ class ClientSession(Protocol):
     @property
     def client(self) -> ClientInfo:
         """Return the known facts about its client."""
+
+    @property
+    def lasting(self) -> bool:
+        """Return False for a session that is a single request."""
 
     @property
     def open_calls(self) -> dict[RequestId, Any]:

@@ -714,6 +714,32 @@ async def test_what_is_asked_after_the_only_call_was_given_up_reaches_nobody(tmp
 
 
 @pytest.mark.requirement("bridge-who")
+async def test_a_server_that_ignores_the_cancel_of_a_single_request_does_not_ask_the_client_of_the_next(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await ask_itself(await older(made))
+        of_requests = made.net["a#call-1"]
+        gate = of_requests.hold("tools/call", {"content": []})
+        one, two = made.client(lasting=False), made.client(lasting=False)
+        call = enveloped(tool_call("a_ask", method="roots/list"))
+        one.ask_only(1, "tools/call", call)
+        await of_requests.heard_of("tools/call")
+        its_own = of_requests.channel
+        assert its_own is not None
+        one.end()
+        await settle()
+        del of_requests.replies["tools/call"]
+        asked = await two.result("tools/call", call, 1)
+        assert (of_requests.opened, of_requests.open_now, its_own.gone.is_set()) == (2, 1, True)
+        answers: dict[str, Any] = {key: {"roots": []} for key in asked["inputRequests"]}
+        again = {**call, "inputResponses": answers, "requestState": asked["requestState"]}
+        assert said(await made.client(lasting=False).ask("tools/call", again, 1)) == {"roots": []}
+        gate.set()
+
+
+@pytest.mark.requirement("bridge-who")
 async def test_a_call_of_the_command_line_is_no_sessions(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

@@ -42,10 +42,6 @@ class AskingSession(ClientSession, Protocol):
     def capabilities(self) -> dict[str, Any]:
         """Return what client and user can do for servers."""
 
-    @property
-    def lasting(self) -> bool:
-        """Return False for a session that is a single request."""
-
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
         """Return the subject of the consent that the request needs, None if it needs none.
 

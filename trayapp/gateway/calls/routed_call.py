@@ -361,7 +361,7 @@ class RoutedCall:
     def _tell_server(self, reason: str) -> None:
         if self._live is not None:
             self._live.channel.cancel(self._number, reason)
-            self.session.questioner.give_up(self._live, self.session)
+            self.session.questioner.give_up(self.connection, self._live, self.session)
 
     def _close(self) -> bool:
         """Remove the call from its session and its connection. Return True the first time."""

@@ -193,9 +193,17 @@ class ServerRequests:
         self._forget_given_up()
         return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
 
-    def give_up(self, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call before the server answered it. Only older servers may still ask."""
+    def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
+        """Note that a session gave up a call before the server answered it. Only older servers may still ask.
+
+        A connection for one request at a time ends with it, as a client's own server ends with its client: a server
+        that ignores the cancel would ask the client of the next request.
+        """
         if live.peer.modern:
+            return
+        if not session.lasting and self._purpose(connection.key).alone:
+            if connection.live is live:
+                connection.begin_close()
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
