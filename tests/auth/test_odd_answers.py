@@ -180,7 +180,7 @@ def test_a_record_nested_without_end_is_none() -> None:
 @pytest.mark.parametrize("until", [1e18, -1e18, float("nan"), float("inf"), "x"])
 def test_status_shows_a_sign_in_whatever_its_end(until: Any) -> None:
     auth = {"signed_in": True, "until": until, "renews": True, "kept": True}
-    assert signed_in_words(auth) == "signed in, renewed by itself"
+    assert signed_in_words(auth) == "signed in, renewed automatically"
 
 
 # -- a clock that is set back ------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def browser(home: Path) -> dict[str, str]:
 def test_a_browser_opens_and_the_end_is_told(home: Path) -> None:
     with FakeGateway(home, {LOGIN: BEGUN, LOGIN_WAIT: DONE}) as gateway:
         ran = run_cli(home, "auth", "web", env=browser(home))
-    assert (ran.returncode, ran.stdout) == (0, "web: signed in, renewed by itself\n")
+    assert (ran.returncode, ran.stdout) == (0, "web: signed in, renewed automatically\n")
     assert URL in ran.stderr.splitlines()
     assert (home / "opened").read_text(encoding="utf-8") == URL
     assert [method for method, _ in gateway.requests] == [LOGIN, LOGIN_WAIT]
@@ -61,7 +61,7 @@ def test_the_address_is_pasted_until_it_is_the_right_one(home: Path) -> None:
     with FakeGateway(home, {LOGIN: BEGUN, LOGIN_ANSWER: answer, LOGIN_WAIT: DONE}) as gateway:
         typed = "nonsense\n http://127.0.0.1:1/callback?code=good \nnever read\n"
         ran = run_cli(home, "auth", "web", "--paste", stdin=typed)
-    assert (ran.returncode, ran.stdout) == (0, "web: signed in, renewed by itself\n")
+    assert (ran.returncode, ran.stdout) == (0, "web: signed in, renewed automatically\n")
     assert "not the address" in ran.stderr
     assert [params.get("url") for method, params in gateway.requests if method == LOGIN_ANSWER] == [
         "nonsense",
@@ -150,7 +150,7 @@ def test_without_a_server_it_shows_where_one_is_signed_in(home: Path) -> None:
         shown = run_cli(home, "auth", "--json")
     assert ran.stdout.splitlines() == [
         "SERVER  SIGN-IN",
-        "web     signed in until 2027-01-15 08:00, renewed by itself",
+        "web     signed in until 2027-01-15 08:00, renewed automatically",
         "new     not signed in",
     ]
     assert [row["server"] for row in json.loads(shown.stdout)] == ["web", "new"]

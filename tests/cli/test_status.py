@@ -201,7 +201,7 @@ def test_no_servers_at_all_says_what_to_do() -> None:
         (None, ""),
         (SignInStatus(False), ""),
         (SignInStatus(True), "signed in"),
-        (SignInStatus(True, renews=True), "signed in, renewed by itself"),
+        (SignInStatus(True, renews=True), "signed in, renewed automatically"),
         (SignInStatus(True, kept=False), "signed in, lost when the gateway ends"),
     ],
 )

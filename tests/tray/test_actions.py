@@ -423,7 +423,7 @@ def test_a_client_that_was_connected_already_is_said_so(world: World) -> None:
     ("on", "row", "text"),
     [
         (True, {}, "Restart Codex to see it"),
-        (True, {"needs": ""}, "It reads the new entry by itself."),
+        (True, {"needs": ""}, "It reads the new entry automatically."),
         (False, {}, "Its configuration is as it was before."),
         (False, {"restores": False}, "Other changes in its file are kept."),
     ],

@@ -243,7 +243,7 @@ class Account:
         renewal = self._renewal
         if renewal is None:
             renewal = self._renewal = _Renewal()
-            # A task of its own: the caller may be cancelled, and a rotated token must not get lost with it.
+            # A separate task: the caller may be cancelled, and a rotated token must not get lost with it.
             self._tasks.start_soon(self._run_renewal, renewal, grant)
         await renewal.done.wait()
         if renewal.error is not None:

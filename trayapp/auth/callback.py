@@ -307,7 +307,7 @@ def _words(page: CallbackPage) -> tuple[str, str]:
     texts: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
-            "Your AI tools can use the server now. multi-mcp renews the sign-in by itself if the service allows it.",
+            "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows.",
         ),
         "denied": (f"Not signed in to {page.server}", "The request was declined. Nothing was changed."),
         "error": (f"The sign-in to {page.server} failed", ""),

@@ -29,7 +29,7 @@ def linked_definition(item: dict[str, Any], exposed: Exposed) -> dict[str, Any]:
 
 
 def has_ui(item: dict[str, Any]) -> bool:
-    """Return True if a tool has a user interface of its own (MCP Apps)."""
+    """Return True if a tool has its own user interface (MCP Apps)."""
     meta = item.get("_meta")
     if not isinstance(meta, dict):
         return False

@@ -113,7 +113,7 @@ def left_out(server: str, glob: str) -> list[str]:
 def switch_server(text: str, config: Config, server: str, enabled: bool) -> tuple[str, list[str]]:
     """Switch the whole server. Return the new text and what changed.
 
-    A server that comes only from an import gets an entry of our own over it.
+    A server that comes only from an import gets an entry in servers.yaml above it.
     """
     if server not in config.foreign:
         after = edits.set_server_enabled(text, server, enabled)

@@ -134,14 +134,14 @@ def _row(server: dict[str, Any]) -> tuple[str, ...]:
 
 
 def signed_in_words(auth: dict[str, Any] | None) -> str:
-    """Return `signed in until 2026-01-31 14:05, renewed by itself`; "" if not signed in."""
+    """Return `signed in until 2026-01-31 14:05, renewed automatically`; "" if not signed in."""
     if not auth or not auth["signed_in"]:
         return ""
     until = ""
     with suppress(TypeError, ValueError, OverflowError, OSError):  # None, or a time out of range
         until = time.strftime(" until %Y-%m-%d %H:%M", time.localtime(float(auth["until"])))
     kept = "" if auth["kept"] else ", lost when the gateway ends"
-    return f"signed in{until}{', renewed by itself' if auth['renews'] else ''}{kept}"
+    return f"signed in{until}{', renewed automatically' if auth['renews'] else ''}{kept}"
 
 
 def keyring_lines(snapshot: Snapshot) -> list[str]:

@@ -35,7 +35,7 @@ class Secret:
 
 
 def secrets_of(server: str, entry: Entry, taken: Collection[str] = ()) -> list[Secret]:
-    """Return the clear-text secrets in an entry, each under a name of its own that is not in `taken`."""
+    """Return the clear-text secrets in an entry, each under a separate name that is not in `taken`."""
     found: list[Secret] = []
 
     def keep(secret: Secret) -> str:

@@ -108,7 +108,7 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
 
 
 def _vscode(name: str, title: str, edition: str, command: str, *project: tuple[str, Keys]) -> Client:
-    """Return the client of one edition. Users may have several editions, so each is a client of its own.
+    """Return the client of one edition. Users may have several editions, so each is its own client.
 
     Only one of them reads the project file.
     """

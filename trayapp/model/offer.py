@@ -79,7 +79,7 @@ def _joined(names: list[str]) -> str:
 class ServerTraits:
     """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
 
-    `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or a method of its own.
+    `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or its own method.
     """
 
     older: bool | None = None

@@ -60,7 +60,7 @@ class LockedPackage:
 
     @property
     def folder_name(self) -> str:
-        """Return the name of its folder. Each content has a folder of its own."""
+        """Return the name of its folder. Each content has its own folder."""
         content = orjson.dumps([self.kind, self.package, self.version, self.content], option=orjson.OPT_SORT_KEYS)
         digest = hashlib.sha256(content).hexdigest()[:24]
         plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.package)

@@ -37,7 +37,7 @@ def source_of(text: str) -> str:
 
 FOLDER = Path(__file__).with_name("static")
 FILES = read_files(FOLDER)
-# Part of each page: a browser paints nothing before it has the style sheet, and a request of its own takes 10 to 20 ms.
+# Part of each page: a browser paints nothing before it has the style sheet, and a separate request takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
 # Inlined as well: a click as soon as the page is visible must not get lost.
 SCRIPT = (FOLDER / "panel.js").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""MCP servers that ship with multi-mcp, each a program of its own.
+"""MCP servers that ship with multi-mcp, each its own program.
 
 Never here: imports of the rest of multi-mcp.
 """

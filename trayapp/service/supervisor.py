@@ -220,7 +220,7 @@ class Commands:
 
 
 class Supervisor:
-    """Supervises the gateway in a thread of its own.
+    """Supervises the gateway in its own thread.
 
     `on_change` is called in that thread with every new state. It must be quick and must not raise.
     The class is broad: each of its methods is a step of one loop, which no other class shares.

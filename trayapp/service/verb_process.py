@@ -1,4 +1,4 @@
-"""Run a verb of our own command line as a separate process, for the tray, which holds no configuration itself."""
+"""Run our own verb command line as a separate process, for the tray, which holds no configuration itself."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
     program = _program(words[0])
     if program in SHELLS:
-        raise UnclearSourceError(f"{words[0]} runs a script of its own, not one server", "Paste the command inside it")
+        raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     if program == "docker" and words[1:2] not in (["run"], ["mcp"]):
@@ -332,7 +332,7 @@ def _setup_verb(behind: Sequence[str]) -> str:
 
 
 def _without_terminal(words: Sequence[str]) -> list[str]:
-    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError for a service of its own."""
+    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError if it serves elsewhere."""
     image = package_of(list(words))
     end = words.index(image) if image in words else len(words)
     if {"-d", "--detach"} & {*words[:end]}:

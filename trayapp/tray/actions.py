@@ -35,7 +35,7 @@ from trayapp.wire.control import (
 log = logging.getLogger(__name__)
 
 CHANGES_FOLDER = "changes"  # in the cache folder
-LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without a log of their own
+LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without their own log
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of the gateway's log that are searched
 BY = "the tray"  # named as the answerer in the error for a later answer

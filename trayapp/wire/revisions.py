@@ -122,7 +122,7 @@ def unsupported_version_error(protocol: Any) -> RpcError:
 
 def mixed_eras_error() -> RpcError:
     """Return the error for a request with an envelope in an initialized session."""
-    return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need a session of their own")
+    return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need their own session")
 
 
 def with_cache_members(

@@ -86,7 +86,7 @@ class Environment(dict[str, str]):
 def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
     """Merge the shell's variables into our own: its PATH before ours, and of its other variables the listed ones.
 
-    Pure. Except for PATH, a variable of our own never changes.
+    Pure. Except for PATH, our own variables never change.
     """
     taken = {name: value for name, value in shell.items() if name not in own and _TAKEN.fullmatch(name)}
     both = [*shell.get("PATH", "").split(os.pathsep), *own.get("PATH", "").split(os.pathsep)]

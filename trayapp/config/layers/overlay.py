@@ -126,7 +126,7 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
-    """Return True if it needs a connection of its own, apart from the user's server.
+    """Return True if it needs its own connection, apart from the user's server.
 
     A different lifecycle, idle_timeout or connect_timeout does not justify a second process. They apply to the existing
     one, so the user's values hold. Tools and request_timeout come from the project, for its sessions.

@@ -288,7 +288,7 @@ class Editor:
         if comma is None:
             self._note(last, last, ",")
         elif comma > end:
-            self.refuse(node.line, "a comma is on a line of its own")
+            self.refuse(node.line, "a comma is on its own line")
         start = self.layout.newline(end) + " " * node.pairs[-1][0].column
         words = [rendering.flow({name: value}, json_like=_json_like(node))[1:-1] for name, value in new.items()]
         self._note(end, end, start + f",{start}".join(words) + ("," if comma is not None else ""))

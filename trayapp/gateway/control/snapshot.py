@@ -25,7 +25,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         version=__version__,
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
-        # A request of 2026-07-28 over HTTP is a session of its own. It ends before anybody could read about it.
+        # A request of 2026-07-28 over HTTP is its own session. It ends before anybody could read about it.
         sessions=tuple(_session(session) for session in gateway.sessions if session.lasting),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,

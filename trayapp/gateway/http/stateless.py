@@ -1,4 +1,4 @@
-"""Streamable HTTP of MCP 2026-07-28: each POST is a session of its own. The client cancels it by closing the response.
+"""Streamable HTTP of MCP 2026-07-28: each POST is its own session. The client cancels it by closing the response.
 
 Headers repeat parts of the message for intermediaries. A message that differs from its headers is refused.
 """

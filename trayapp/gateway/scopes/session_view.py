@@ -49,7 +49,7 @@ class Route(NamedTuple):
 class SessionView:
     """View with one set of options: what its sessions see now, and which server gets each request.
 
-    It is broad because each kind of request has a route of its own.
+    It is broad because each kind of request has its own route.
     """
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:

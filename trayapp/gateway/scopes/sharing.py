@@ -15,14 +15,14 @@ A server has one connection for all sessions unless one of these rules splits it
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
 - Before a server has asked, it is unknown whether it will. A tool that has answered without asking counts as quiet,
   and all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
-  `PROVE_S`. Then a session that has not used the server yet gets a connection of its own, and keeps it, because its
+  `PROVE_S`. Then a session that has not used the server yet gets its own connection, and keeps it, because its
   calls leave state there. A session that has used the shared connection joins it, and so does a single request. A
   process of its own would not have the state of the client's earlier calls, such as an open page or a changed folder,
   and a call that works directly would fail. So a server's first question nearly always belongs to one session for
   certain. One case remains: a tool that was quiet before, or for `PROVE_S`, and asks while others are in progress. Its
   question is held until one session is left (calls/server_requests).
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
-  that gets a connection of its own, or the connection is made again if it has not been used.
+  that gets its own connection, or the connection is made again if it has not been used.
 
 Never here: making connections, passing on questions.
 """

@@ -41,7 +41,7 @@ class AutostartEntry(Protocol):
 
 
 class FileEntry:
-    """An entry that is a file of its own."""
+    """An entry that is its own file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

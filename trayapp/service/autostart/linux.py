@@ -17,7 +17,7 @@ class XdgEntry(FileEntry):
     def is_on(self) -> bool:
         """Return True if the desktop starts the entry (AutostartEntry).
 
-        Desktops disable an entry by Hidden, GNOME by a key of its own.
+        Desktops disable an entry by Hidden, GNOME by its own key.
         """
         keys = self._keys()
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"

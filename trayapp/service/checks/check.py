@@ -70,7 +70,7 @@ def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 
 
 
 class _Run:
-    """One check in a thread of its own. A hung thread is abandoned, because a blocked mount or socket has no cancel."""
+    """One check in its own thread. A hung thread is abandoned, because a blocked mount or socket has no cancel."""
 
     def __init__(self, check: Check, context: CheckContext) -> None:
         self._check = check

@@ -307,7 +307,7 @@ def _nodes(
     seen: dict[str, int] = {}
     nodes = []
     for entry in menu:
-        seen[entry.key] = seen.get(entry.key, 0) + 1  # tells separators apart, and siblings without a key of their own
+        seen[entry.key] = seen.get(entry.key, 0) + 1  # tells separators apart, and siblings without their own key
         key = (*parent, entry.key, seen[entry.key], entry.kind)
         number = numbers[key]
         shown[number] = entry

@@ -40,7 +40,7 @@ def own_selection(text: str, environ: Mapping[str, str]) -> bool:
 
 
 class _Owner:
-    """One text on one display, on a connection of its own. Raises the exceptions of python-xlib."""
+    """One text on one display, on its own connection. Raises the exceptions of python-xlib."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self._data = data

@@ -170,7 +170,7 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
     if not done["changed"]:
         return outcome_notice(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
     if on:
-        return outcome_notice(f"{title} is connected", str(done["needs"]) or "It reads the new entry by itself.")
+        return outcome_notice(f"{title} is connected", str(done["needs"]) or "It reads the new entry automatically.")
     after = "Its configuration is as it was before." if done["restores"] else "Other changes in its file are kept."
     return outcome_notice(f"{title} is disconnected", after)
 
