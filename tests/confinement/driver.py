@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from trayapp.confinement.attributes import AttributeChanges
 from trayapp.confinement.places import make_scratch
 from trayapp.confinement.policy import Program, make_policy
-from trayapp.confinement.seccomp_requests import SocketRequests
+from trayapp.confinement.seccomp_requests import Requests
 from trayapp.confinement.spawn import spawn_confined
 from trayapp.model.settings import Confine
 
@@ -35,7 +36,8 @@ async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
         policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
         options = {"args": argv, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": env, "text": True}
         process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
-        requests = SocketRequests(listener, None, lambda unix: None)
+        changes = AttributeChanges(policy, lambda path: None)
+        requests = Requests(listener, None, lambda unix: None, changes=changes)
         said, _ = await asyncio.to_thread(process.communicate)
         requests.close()
         found[name] = [free.stdout.strip(), str(said).strip()]

@@ -67,7 +67,7 @@ def reads(name: str) -> None:
 
 for _name in (
     "ssh_key", "keyring", "browser_profile", "our_token", "servers_yaml", "our_secrets", "shell_history", "cloud_key",
-    "other_project", "other_server_cache", "foreign_temporary_file", "claude_settings",
+    "package_token", "other_project", "other_server_cache", "foreign_temporary_file", "claude_settings",
 ):  # fmt: skip
     reads(_name)
 
@@ -127,6 +127,38 @@ def move_a_file_out(facts: Facts) -> None:
     inside = Path(facts["cwd"], "mine")
     inside.write_text("x")
     inside.rename(facts["targets"]["moved"])
+
+
+# name -> the call, by path or by descriptor, that changes an attribute of a file that the program may not write
+ATTRIBUTES: dict[str, Callable[[Any], None]] = {
+    "mode": lambda file: os.chmod(file, 0o644),
+    "owner": lambda file: os.chown(file, os.geteuid(), os.getegid()),
+    "times": lambda file: os.utime(file, (1, 1)),
+    "extended_attribute": lambda file: os.setxattr(file, "user.hostile", b"x"),
+}
+
+
+def changes(name: str) -> None:
+    """Two ways for each attribute: of a file that it may not read, and by a descriptor of one that it may."""
+
+    def change(facts: Facts) -> None:
+        ATTRIBUTES[name](facts["secrets"]["other_project"])
+
+    def change_by_descriptor(facts: Facts) -> None:
+        descriptor = os.open(facts["targets"]["toolchain"], os.O_RDONLY)
+        try:
+            ATTRIBUTES[name](descriptor)
+        finally:
+            os.close(descriptor)
+
+    change.__name__ = f"change_{name}"
+    change_by_descriptor.__name__ = f"change_{name}_by_descriptor"
+    way(change)
+    way(change_by_descriptor)
+
+
+for _name in ATTRIBUTES:
+    changes(_name)
 
 
 @way
@@ -339,6 +371,29 @@ def limits_of_another(facts: Facts) -> None:
 @way
 def priority_of_another(facts: Facts) -> None:
     os.setpriority(os.PRIO_PROCESS, facts["victim"], os.getpriority(os.PRIO_PROCESS, facts["victim"]))
+
+
+@way
+def processors_of_another(facts: Facts) -> None:
+    os.sched_setaffinity(facts["victim"], os.sched_getaffinity(facts["victim"]))
+
+
+@way
+def scheduling_of_another(facts: Facts) -> None:
+    os.sched_setscheduler(facts["victim"], os.SCHED_BATCH, os.sched_param(0))
+
+
+@way
+def disk_priority_of_another(facts: Facts) -> None:
+    system_call(251, 30, 1, facts["victim"], 2 << 13 | 7)  # one process, best effort, the last
+
+
+@way
+def child_of_the_gateway(facts: Facts) -> None:
+    """Make a process whose end nobody would notice but the gateway."""
+    made = system_call(56, 220, 0x8000 | signal.SIGCHLD, None, None, None, None)
+    if made == 0:
+        os._exit(0)
 
 
 @way

@@ -108,12 +108,12 @@ def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
         for path in (x86, arm)
     ]
     single = ("clone", "unshare", "socket", "socketpair", "connect", "listen", "sendto", "sendmsg", "sendmmsg", "ioctl")
-    ours: dict[str, tuple[int, ...]] = {**seccomp.REFUSED, **seccomp.UNKNOWN, **seccomp.TRACED}
+    ours: dict[str, tuple[int, ...]] = {**seccomp.REFUSED, **seccomp.UNKNOWN, **seccomp.TRACED, **seccomp.SCHEDULING}
+    ours |= seccomp.ATTRIBUTES | seccomp.UNSUPPORTED
     ours |= {name: getattr(seccomp, name.upper()) for name in single}
-    ours |= {"prlimit64": seccomp.PRLIMIT, "setpriority": seccomp.SETPRIORITY}
     ours |= {"seccomp": tuple(seccomp.SECCOMP.values())}
     newest = {name for name in ours if all(name not in table for table in known)}  # newer than these headers
-    assert newest <= {"open_tree_attr"}
+    assert newest <= {"open_tree_attr", "fchmodat2", "setxattrat", "removexattrat", "file_setattr"}
     wrong = {
         (name, at): number
         for name, numbers in ours.items()

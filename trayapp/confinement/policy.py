@@ -151,7 +151,8 @@ class _Grants:
         home, program = self._program.home, self._program
         folders = [os.path.join(home, name) for name in TOOLCHAINS]
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
-        real = [path for path in _real(folders) if not self._is_secret(path) and not is_inside(home, path)]
+        named = [path for path in _real(folders) if not self._is_secret(path) and not is_inside(home, path)]
+        real = [piece for path in named for piece in self._pieces(path, [MOST_ENTRIES])]
         real += _real(os.path.join(home, name) for name in READ_ALONE)
         starts = [program.argv[0]]
         if not any(map(self._can_write, (program.argv[0], os.path.realpath(program.argv[0])))):
@@ -161,7 +162,7 @@ class _Grants:
             runs = os.path.realpath(path)
             for start in {path} if self._leads_out(path, runs) else {path, runs}:
                 root = root_of(start, home)
-                real += [] if self._is_secret(root) else [root]
+                real += [] if self._is_secret(root) else self._pieces(root, [MOST_ENTRIES])
         return real
 
     def _is_secret(self, real: str) -> bool:

@@ -48,10 +48,28 @@ UNKNOWN = {  # as if the kernel had none: programs then use an older call
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
+# Changes of files' attributes, for which Landlock has no right: those that programs need are decided one by one, and
+# the others are not supported, as on many file systems.
+ATTRIBUTES = {
+    "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
+    "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88),
+}  # fmt: skip
+UNSUPPORTED = {
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}  # fmt: skip
+# Scheduling of processes. The first argument is the process, but in those of KINDS it is the second.
+SCHEDULING = {
+    "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),
+}  # fmt: skip
+KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # the first argument for one process, and for all of a user
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 CONNECT, LISTEN = (42, 203), (50, 201)
 SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
-PRLIMIT, SETPRIORITY, IOCTL = (302, 261), (141, 140), (16, 29)
+IOCTL = (16, 29)
 TRACED = {  # calls that open or change files by name
     "open": (2, -1), "creat": (85, -1), "openat": (257, 56), "mkdir": (83, -1), "mkdirat": (258, 34),
     "unlink": (87, -1), "unlinkat": (263, 35), "rmdir": (84, -1), "rename": (82, -1), "renameat": (264, 38),
@@ -59,7 +77,9 @@ TRACED = {  # calls that open or change files by name
 }  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # has another meaning in clone
-TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing keys into a terminal
+OF_PARENT = 0x8000  # CLONE_PARENT: the gateway would be the parent, and would never learn of the end
+# TIOCSTI, TIOCLINUX: typing keys into a terminal. FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR: attributes of files.
+REFUSED_REQUESTS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
 FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not cover
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
 STREAM, SEQPACKET, TYPE_MASK, NONBLOCK = 1, 5, 0xF, 0o4000
@@ -79,11 +99,19 @@ def machine() -> str:
 
 
 def filter_program(
-    name: str, internet: Sockets, *, unix: bool = False, tell: bool = False, trace: bool = False
+    name: str,
+    internet: Sockets,
+    *,
+    unix: bool = False,
+    tell: bool = False,
+    trace: bool = False,
+    namespaces: bool = False,
 ) -> bytes:
     """Return the filter for an architecture. `unix`: Unix sockets may be made.
 
-    `tell`: refused Unix sockets are reported to the gateway; `trace`: every file that is opened or changed, too.
+    `tell`: the gateway decides on files' attributes and on threads, and hears of refused Unix sockets; without it, they
+    are refused. `trace`: every file that is opened or changed is reported, too. `namespaces`: the program sees no files
+    and processes but its own.
     """
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM
@@ -92,13 +120,13 @@ def filter_program(
     for numbers, answer in ((REFUSED.values(), refuse), (UNKNOWN.values(), ERROR | errno.ENOSYS)):
         for number in (pair[at] for pair in numbers if pair[at] >= 0):
             program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
-    program += _call(CLONE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES), (_RETURN, 0, 0, refuse)])
+    program += _call(CLONE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES | OF_PARENT), (_RETURN, 0, 0, refuse)])
     program += _call(
         UNSHARE[at], [*_argument(0), (_JUMP_SET, 0, 1, NEW_NAMESPACES | NEW_TIME), (_RETURN, 0, 0, refuse)]
     )
-    for call, argument in ((PRLIMIT[at], 0), (SETPRIORITY[at], 1)):  # for another process
-        program += _call(call, [*_argument(argument), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, refuse)])
-    keys = [step for key in TERMINAL_INPUT for step in ((_JUMP_EQUAL, 0, 1, key), (_RETURN, 0, 0, refuse))]
+    if not namespaces:
+        program += _outside(at, NOTIFY if tell else refuse, refuse)
+    keys = [step for key in REFUSED_REQUESTS for step in ((_JUMP_EQUAL, 0, 1, key), (_RETURN, 0, 0, refuse))]
     program += _call(IOCTL[at], [*_argument(1), *keys])
     program += _call(SOCKET[at], _socket_rules(internet, unix, tell, no_socket))
     for number in (pair[at] for pair in TRACED.values() if trace and pair[at] >= 0):
@@ -132,6 +160,21 @@ def _numbers_of(name: str) -> list[_Instruction]:
     ]
     if name == "x86_64":
         program += [(_JUMP_ABOVE, 0, 1, X32_BIT), (_RETURN, 0, 0, ERROR | errno.ENOSYS)]
+    return program
+
+
+def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
+    """Return the steps for calls that would change others' files or processes; `answer` to those to be decided."""
+    program: list[_Instruction] = []
+    for numbers, end in ((ATTRIBUTES, answer), (UNSUPPORTED, ERROR | errno.EOPNOTSUPP)):
+        for number in (pair[at] for pair in numbers.values() if pair[at] >= 0):
+            program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, end)]
+    for name, pair in SCHEDULING.items():
+        steps: list[_Instruction] = []
+        if name in KINDS:
+            steps += [*_argument(0), (_JUMP_EQUAL, 0, 1, KINDS[name][1]), (_RETURN, 0, 0, refuse)]
+        steps += [*_argument(1 if name in KINDS else 0), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, answer)]
+        program += _call(pair[at], steps)
     return program
 
 

@@ -6,6 +6,9 @@ Landlock allows only the proxy's. Without Landlock, the program has its own netw
 is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
 cannot change between check and answer. Without the gateway every request fails.
 
+Changes of files' attributes are made by the gateway (attributes), in a thread, since a network folder may never answer.
+Scheduling is allowed for the threads of the process that asks.
+
 Files, in a trial: every call that opens or changes one by name is recorded and allowed. The name is read from the
 program's memory, which could change meanwhile: good enough for a proposal, not for a limit.
 """
@@ -18,10 +21,14 @@ import os
 import select
 import socket
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import SimpleQueue
 
-from trayapp.confinement.seccomp import CONNECT, SOCKET, TRACED, machine
+from trayapp.confinement.attributes import AttributeChanges
+from trayapp.confinement.processes import WORKING_FOLDER, folder_of, read_text
+from trayapp.confinement.seccomp import ARCHITECTURES, CONNECT, KINDS, SCHEDULING, SOCKET, TRACED, machine
 
 # linux/seccomp.h
 _RECEIVE, _ANSWER, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40182103
@@ -32,13 +39,17 @@ _RESPONSE = struct.Struct("=QqiI")
 _DESCRIPTOR = struct.Struct("=QIIII")
 _NONBLOCK, _CLOEXEC, _TYPE = 0o4000, 0o2000000, 0xF
 _BIND_TO_DEVICE = 25
+_AT = list(ARCHITECTURES).index(machine()) if machine() else 0
+_SCHEDULED = {numbers[_AT]: name for name, numbers in SCHEDULING.items()}
+_Request = tuple[int, int, int, list[int]]  # the request's number, the thread that asks, the call, its arguments
 
 
-class SocketRequests:
+class Requests:
     """Answers requests from one program's `listener` on the running event loop until its last process has ended.
 
     `port`: the proxy's, if there is one. TCP sockets for it are handed out, already connected if `connected`. `refused`
-    is called for other sockets, with True for a Unix socket. `trace` records files, in a trial.
+    is called for other sockets, with True for a Unix socket. `changes` makes changes of files' attributes. `trace`
+    records files, in a trial.
     """
 
     def __init__(
@@ -48,12 +59,15 @@ class SocketRequests:
         refused: Callable[[bool], None],
         *,
         connected: bool = False,
+        changes: AttributeChanges | None = None,
         trace: Trace | None = None,
     ) -> None:
         self._listener = listener
         self._port = port
         self._connected = connected
         self._refused = refused
+        self._changes = changes
+        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread, once there is one
         self._trace = trace
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -66,6 +80,8 @@ class SocketRequests:
             self._loop.remove_reader(self._listener)
             os.close(self._listener)
             self._listener = -1
+            if self._wanted is not None:
+                self._wanted.put(None)
 
     def _serve(self) -> None:
         events = self._poll.poll(0)
@@ -82,22 +98,38 @@ class SocketRequests:
         except OSError:
             return  # the program was killed meanwhile
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
+        if self._changes is not None and call in self._changes.calls:
+            self._change((number, pid, call, arguments))
+            return
+        if call in _SCHEDULED:
+            self._answer(number, *_scheduling(pid, call, arguments))
+            return
         if self._trace is not None and call not in SOCKET:
             self._trace.note(pid, call, arguments)
-            with suppress(OSError):
-                fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, 0, _GO_ON))
+            self._answer(number, 0, _GO_ON)
             return
         if self._connected and call in CONNECT:
-            with suppress(OSError):
-                fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, 0, 0))
+            self._answer(number, 0)
             return
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
         tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
         with suppress(OSError):  # the program was killed meanwhile
             if not (self._port and tcp and self._hand_out(number, family, kind)):
-                fcntl.ioctl(self._listener, _ANSWER, _RESPONSE.pack(number, 0, -errno.EACCES, 0))
+                self._answer(number, -errno.EACCES)
                 if family == socket.AF_UNIX or not self._port:
                     self._refused(family == socket.AF_UNIX)
+
+    def _answer(self, number: int, error: int, flags: int = 0) -> None:
+        _answer(self._listener, number, error, flags)
+
+    def _change(self, request: _Request) -> None:
+        """Hand a change of a file's attributes to the thread; start it if this is the first."""
+        if self._wanted is None:
+            assert self._changes is not None
+            self._wanted = SimpleQueue()
+            work = (self._wanted, os.dup(self._listener), self._changes)
+            threading.Thread(target=_make_changes, args=work, name="file attributes", daemon=True).start()
+        self._wanted.put(request)
 
     def _hand_out(self, number: int, family: int, kind: int) -> bool:
         import fcntl
@@ -118,11 +150,34 @@ class SocketRequests:
         return True
 
 
+def _answer(listener: int, number: int, error: int, flags: int = 0) -> None:
+    import fcntl
+
+    with suppress(OSError):  # the program was killed meanwhile
+        fcntl.ioctl(listener, _ANSWER, _RESPONSE.pack(number, 0, error, flags))
+
+
+def _make_changes(wanted: SimpleQueue[_Request | None], listener: int, changes: AttributeChanges) -> None:
+    """Make the changes that are wanted, one after the other, until there is a None. Closes the listener."""
+    while (request := wanted.get()) is not None:
+        number, pid, call, arguments = request
+        _answer(listener, number, changes.make(pid, call, arguments))
+    os.close(listener)
+
+
+def _scheduling(pid: int, call: int, arguments: Sequence[int]) -> tuple[int, int]:
+    """Return the error and the flags of the answer: a program may schedule the threads of its own process."""
+    kinds = KINDS.get(_SCHEDULED[call])
+    target = arguments[1 if kinds else 0] & 0xFFFFFFFF
+    is_process = kinds is None or arguments[0] & 0xFFFFFFFF == kinds[0]
+    if is_process and os.path.exists(f"/proc/{pid}/task/{target}"):
+        return 0, _GO_ON
+    return -errno.EPERM, 0
+
+
 # --- the files that a program opens or changes by name, for a trial
 
-PATH_BYTES = 4096
 MOST = 5000  # files that are kept
-_WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
 _OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program opens these, and works without them
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # name -> the arguments with the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
@@ -138,15 +193,18 @@ class Trace:
 
     def __init__(self) -> None:
         self.files: dict[str, bool] = {}
-        at = ("x86_64", "aarch64").index(machine())
-        self._calls = {numbers[at]: _ARGUMENTS[name] for name, numbers in TRACED.items() if numbers[at] >= 0}
+        self._calls = {numbers[_AT]: _ARGUMENTS[name] for name, numbers in TRACED.items() if numbers[_AT] >= 0}
 
     def note(self, pid: int, number: int, arguments: Sequence[int]) -> None:
         """Record the file of a call. A call that cannot be read is skipped: its process may have ended."""
         folder, path, flags = self._calls[number]
         try:
-            name = _text(pid, arguments[path])
-            base = "/" if name.startswith("/") else _folder(pid, arguments[folder] if folder >= 0 else _WORKING_FOLDER)
+            name = read_text(pid, arguments[path])
+            base = (
+                "/"
+                if name.startswith("/")
+                else os.readlink(folder_of(pid, arguments[folder] if folder >= 0 else WORKING_FOLDER))
+            )
         except OSError:
             return
         if name.startswith(_OF_ITSELF):
@@ -155,19 +213,6 @@ class Trace:
         writes = flags < 0 or bool(arguments[flags] & _WRITING)
         if len(self.files) < MOST or real in self.files:
             self.files[real] = self.files.get(real, False) or writes
-
-
-def _text(pid: int, address: int) -> str:
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
-    try:
-        return os.fsdecode(os.pread(memory, PATH_BYTES, address).partition(b"\0")[0])
-    finally:
-        os.close(memory)
-
-
-def _folder(pid: int, descriptor: int) -> str:
-    number = descriptor & 0xFFFFFFFF
-    return os.readlink(f"/proc/{pid}/cwd" if number == _WORKING_FOLDER else f"/proc/{pid}/fd/{number}")
 
 
 def new_trace() -> Trace | None:

@@ -10,7 +10,7 @@ import errno
 import os
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,7 +111,8 @@ class ConfinedStart:
         env: dict[str, str],
         options: dict[str, Any],
     ) -> None:
-        from trayapp.confinement.seccomp_requests import SocketRequests
+        from trayapp.confinement.attributes import AttributeChanges
+        from trayapp.confinement.seccomp_requests import Requests
         from trayapp.confinement.spawn import (
             ConfinementFailedError,
             open_confined,
@@ -122,6 +123,11 @@ class ConfinedStart:
         policy, in_namespaces = self._policy, self._mechanism == "bubblewrap"
         assert policy is not None
         trace = None if in_namespaces else self._record.trace
+        loop = asyncio.get_running_loop()
+
+        def note_change(path: str) -> None:
+            with suppress(RuntimeError):  # the gateway ends
+                loop.call_soon_threadsafe(self._record.add, Refusal("write", path))
 
         def spawn(wanted: dict[str, Any]) -> subprocess.Popen[bytes]:
             if in_namespaces:
@@ -129,8 +135,10 @@ class ConfinedStart:
             else:
                 process, listener = spawn_confined(policy, self._port, wanted, trace=trace is not None)
             if listener >= 0:
-                connected = in_namespaces
-                requests = SocketRequests(listener, self._port, self._note_socket, connected=connected, trace=trace)
+                changes = None if in_namespaces else AttributeChanges(policy, note_change)
+                requests = Requests(
+                    listener, self._port, self._note_socket, connected=in_namespaces, changes=changes, trace=trace
+                )
                 self._stack.callback(requests.close)
             return process
 
@@ -162,7 +170,7 @@ class ConfinedStart:
 def _filter_pipe(policy: Policy) -> int:
     internet: seccomp.Sockets = "none" if policy.network is False else "all"  # with a list, the filter around it asks
     reader, writer = os.pipe()
-    os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets))
+    os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets, namespaces=True))
     os.close(writer)
     return reader
 
