@@ -486,7 +486,7 @@ async def test_all_who_wait_for_a_list_that_fails_are_told_so_by_one_request() -
             await settle()
             answer.set()
         assert made.net["a"].methods().count("tools/list") == 1
-        await fetch()  # who comes later asks anew
+        await fetch()  # a later caller asks again
         assert made.net["a"].methods().count("tools/list") == 2
 
 

@@ -59,7 +59,7 @@ async def read_again_at_acknowledgement(made: Bench) -> None:
 
 @pytest.mark.parametrize("end", [CONNECTION_CLOSED, None], ids=["broke off", "was answered"])
 async def test_what_ends_while_the_server_lives_is_asked_again_and_the_lists_are_read_again(end: int | None) -> None:
-    """Over HTTP a server that is started anew ends its streams; nothing else says so."""
+    """Over HTTP, a restarted server ends its streams; nothing else shows the restart."""
     async with bench() as made:
         await listened(made, end)
         assert times(made, LISTEN) == 1

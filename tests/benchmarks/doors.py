@@ -81,7 +81,7 @@ class Place(Protocol):
         """Return what is still there of clients that have gone, in words."""
 
     def renew(self, backend: Backend) -> None:
-        """A row of that server was red: start what is in front of it anew, where that could not help itself."""
+        """Restart what is in front of a server whose row was red, unless it recovers by itself."""
 
 
 class Stage(Protocol):

@@ -98,7 +98,7 @@ class Home:
         return {**environment(), "MULTI_MCP_HOME": str(self.path)}
 
     def configure(self, idle_minutes: float = 0) -> None:
-        """Write a servers.yaml with the null server, connected until idle for so long; 0 is for ever."""
+        """Write a servers.yaml with the null server, connected until idle for so long; 0 is forever."""
         argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
         text = f"settings: {{expose: tools, idle_timeout: {idle_minutes:g}}}\nservers:\n  null: {{command: [{argv}]}}\n"
         self.write("servers.yaml", text)

@@ -1,4 +1,4 @@
-"""A peer that breaks has a reason and the others go on; one that cannot be started is not tried for ever."""
+"""A peer that breaks has a reason and the others continue. One that cannot start is not retried forever."""
 
 from __future__ import annotations
 

@@ -342,8 +342,8 @@ def test_an_imported_server_is_switched_by_an_entry_of_ours_above_it(person: Per
     assert person.servers.read_text().endswith("  imported:\n    disabled: true\n")
     assert person.says("enable", "imported").stdout == "Enabled imported\n"
     removed = person.says("remove", "imported").stdout
-    assert f"that of {cursor} counts again, hide it with: multi-mcp disable imported" in removed
-    assert "counts again" not in person.says("remove", "a").stdout
+    assert f"the one in {cursor} applies again. To hide it: multi-mcp disable imported" in removed
+    assert "applies again" not in person.says("remove", "a").stdout
     assert cursor.read_text() == '{"mcpServers": {"imported": {"command": "x"}}}'
 
 

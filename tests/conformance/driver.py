@@ -29,7 +29,7 @@ from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, C
 from trayapp.wire.rundir import run_dir
 
 SIGN_INS = 3  # of one person who is asked again and again
-ALL_S = 50.0  # the suite waits for ever for a client that it gave up itself
+ALL_S = 50.0  # the suite waits forever for a client that it gave up itself
 PATIENCE_S = 40.0  # dozens of scenarios share a small machine
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"

@@ -63,7 +63,7 @@ def keys_in(text: str) -> Counter[str]:
 
 def test_pages_that_the_program_writes_are_as_it_would_write_them_now() -> None:
     for name, text in guide.pages().items():
-        assert text_of(guide.GUIDE / name) == text, f"{name}: packaging/dev.py guide writes it anew"
+        assert text_of(guide.GUIDE / name) == text, f"{name}: packaging/dev.py guide writes it again"
 
 
 def test_every_key_of_a_server_and_every_setting_is_explained_once() -> None:
@@ -228,7 +228,7 @@ def test_the_readme_compares_what_was_measured(start: str, stdio: str, http: str
 
 
 def test_no_picture_is_older_than_what_it_shows() -> None:
-    assert pictures.stale() == [], "packaging/dev.py pictures makes them anew"
+    assert pictures.stale() == [], "packaging/dev.py pictures makes them again"
 
 
 def test_no_picture_loads_anything() -> None:

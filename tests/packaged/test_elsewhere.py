@@ -1,4 +1,4 @@
-"""What is made for Windows and macOS, as far as it can be looked at here; packaging/VERIFY.md has the rest."""
+"""The packages for Windows and macOS, where Linux can check them. packaging/VERIFY.md has the rest."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: P
     finally:
         os.close(reader)
         os.close(writer)
-    assert codes == "4 0"  # of the second the system lost the code, which is no reason to wait for ever
+    assert codes == "4 0"  # the system lost the second one's exit code, which is no reason to wait forever
     expected = {"folder": "/", "leads": True, "said": "hello", "null": [True, True, True], "open": []}
     assert json.loads(facts.read_text(encoding="utf-8")) == expected
 

@@ -96,7 +96,7 @@ def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str
     assert process.stdout is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")
     process.stdin.flush()
-    assert select.select([process.stdout], [], [], LIMIT_S)[0], "the shim waits for ever"
+    assert select.select([process.stdout], [], [], LIMIT_S)[0], "the shim waits forever"
     answer: dict[str, Any] = json.loads(process.stdout.readline())
     return answer
 

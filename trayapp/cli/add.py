@@ -398,7 +398,7 @@ def _unlock(name: str) -> None:
 def _what_is_left(name: str, scope: Scope, store: ConfigStore) -> str:
     """Return a note if the removed server still exists because an imported file has it; "" otherwise."""
     file = own_config(store).foreign.get(name) if scope == "global" else None
-    return f"; that of {file} counts again, hide it with: multi-mcp disable {name}" if file else ""
+    return f"; the one in {file} applies again. To hide it: multi-mcp disable {name}" if file else ""
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:

@@ -55,7 +55,7 @@ def runs_package(argv: tuple[str, ...]) -> bool:
 class Locks:
     """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
 
-    `configured`: names of the present servers. A lock of another name is that of a server that was renamed.
+    `configured`: names of the current servers. A lock with another name belongs to a server that was renamed.
     """
 
     file: LockFile

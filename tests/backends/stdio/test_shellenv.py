@@ -41,7 +41,7 @@ pytestmark = [
 ]
 
 GENEROUS_S = 30.0  # for a shell that answers in 20 ms on a quiet machine
-CLEANS_UP_S = 3.0  # until a busy machine has come as far as the rc file
+CLEANS_UP_S = 3.0  # until a busy machine has reached the rc file
 SHORT_S = 0.5  # for one that never does
 NOISE = "MOTD: multi-mcp = fun; PATH=/wrong"
 

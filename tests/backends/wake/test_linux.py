@@ -1,4 +1,4 @@
-"""What the kernel and the system bus tell, told on: by datagrams and messages made here, by a real kernel and bus."""
+"""Reports of the kernel and the system bus are passed on: with made datagrams and messages, and with the real ones."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_a_change_of_this_machine_is_awaited_without_an_error() -> None:
 
 LOGIND = ("/org/freedesktop/login1", "org.freedesktop.login1.Manager", "org.freedesktop.login1")
 NETWORK = ("/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager", "org.freedesktop.NetworkManager")
-# path and interface, member, D-Bus type, value, what is told on
+# path and interface, member, D-Bus type, value, what is passed on
 SIGNALS: list[tuple[tuple[str, str, str], str, str, Any, str | None]] = [
     (LOGIND, "PrepareForSleep", "b", False, "the machine woke up"),
     (LOGIND, "PrepareForSleep", "b", True, None),
@@ -204,7 +204,7 @@ async def speaking_as(name: str) -> AsyncIterator[Any]:
 @pytest.mark.anyio
 @pytest.mark.requirement("wake-noticed")
 async def test_a_real_bus_brings_the_signals_of_their_owners_only(bus: subprocess.Popen[bytes]) -> None:
-    """A stranger's signal that looks the same is not told on: what comes after it is the first to be heard."""
+    """A stranger's identical signal is not passed on: the next one is the first to be heard."""
     send, receive = anyio.create_memory_object_stream[str](100)
     async with anyio.create_task_group() as tasks, send, receive:
         tasks.start_soon(bus_signals, send.send_nowait, 0.0)

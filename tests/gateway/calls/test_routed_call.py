@@ -591,7 +591,7 @@ async def test_a_call_that_was_not_executed_is_sent_once_more_and_no_third_time(
 TAKEN_AWAY: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
     "disabled": ((server("a", disabled=True),), "a was disabled during the call. The call was not repeated"),
     "removed": ((server("b"),), "a was stopped during the call: its entry in servers.yaml changed"),
-    "launched anew": ((server("a", args=("x",)),), "a was stopped during the call: its entry in servers.yaml changed"),
+    "launched again": ((server("a", args=("x",)),), "a was stopped during the call: its entry in servers.yaml changed"),
 }
 
 

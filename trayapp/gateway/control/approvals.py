@@ -82,7 +82,7 @@ class ApprovalRequests:
         await self._gateway.intake.read_words_now()
 
     def _server(self, asked: Asked) -> str | None:
-        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the named server, or None if no server is named. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         name = text_of(asked, "server", "the request")
