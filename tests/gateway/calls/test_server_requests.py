@@ -807,6 +807,23 @@ async def test_a_session_hears_nothing_of_a_server_that_its_filter_leaves_out(tm
         assert "notifications/roots/list_changed" not in made.net["a"].methods()
 
 
+@pytest.mark.requirement("many-sessions")
+async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_of_them(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        clients = [await older(made, name="one"), await older(made, name="two")]
+        for client in clients:
+            await holding(made, client)
+        channel = made.net["a"].channel
+        assert channel is not None
+        channel.tell(0, None, "notifications/message", {"level": "error", "data": "of one of them"})
+        clients[0].tell("notifications/cancelled", {"requestId": 1})
+        await settle()
+        channel.tell(0, None, "notifications/message", {"level": "error", "data": "of two"})
+        assert [[m["data"] for m in client.told("notifications/message")] for client in clients] == [[], ["of two"]]
+
+
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_that_is_switched_off_asks_tells_and_logs_nothing_more(tmp_path: Path) -> None:
     """Its call gets one error, the question that the client was asked is withdrawn; what comes late is not passed."""

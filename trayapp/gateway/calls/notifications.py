@@ -32,7 +32,7 @@ class Notifications:
 
         Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to the sessions that
         have called that server. No other session gets it, and no session that may no longer use the server or the tool
-        of its call.
+        of its call. A log message may quote its call: while calls of several sessions are in progress, nobody gets it.
         """
         if method in OF_ONE_REQUEST:
             return
@@ -41,6 +41,8 @@ class Notifications:
             if not about.is_under_way or about.parked:
                 return
             busy = {about.session: about}
+        if method == LOG and len(busy) > 1:
+            return
         if busy and not (busy := _allowed(connection, busy)):
             return
         if method == LOG:
@@ -60,10 +62,10 @@ class Notifications:
 
     def _log(self, connection: Connection, params: Params, busy: dict[ClientSession, RoutedCall]) -> None:
         level = (params or {}).get("level")
+        for session, call in busy.items():
+            if wants(session, call, level):
+                session.notify(LOG, params, call.request_id)
         if busy:
-            for session, call in busy.items():
-                if wants(session, call, level):
-                    session.notify(LOG, params, call.request_id)
             return
         for session in self._listening(connection):
             if not session.client.modern and session.wants_log(level):
@@ -144,7 +146,7 @@ def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
 
 
 def at_least(level: Any, wanted: str | None) -> bool:
-    """Return True if `level` is at least `wanted`; None wants nothing."""
+    """Return True if `level` is at least `wanted`, or either is unknown."""
     if wanted not in LEVELS or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wanted)
