@@ -9,7 +9,7 @@ import pytest
 
 from trayapp.config.paths import find_paths
 from trayapp.confinement import policy as making
-from trayapp.confinement.places import cache_environment, own_folders
+from trayapp.confinement.places import cache_environment, own_folders, scratch_folder
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.model.settings import Confine
 
@@ -156,6 +156,40 @@ def test_an_interpreter_that_the_server_put_into_its_path_grants_nothing(home: P
     env = {"HOME": str(home), "PATH": str(home / "src/mine")}
     program = Program("s", (str(home / "tools/server"),), str(home / "src/mine"), env, (), ())
     assert may(make_policy(Confine(), program), home / "src/other/x") == ""
+
+
+@pytest.mark.requirement("confine-links", "confine-policy")
+def test_a_program_in_the_servers_own_cache_grants_nothing_besides_itself(home: Path, tmp_path: Path) -> None:
+    cache, base = tmp_path / "cache", tmp_path / "project"
+    for folder in (cache / "bin", base / "bin", base / "lib"):
+        folder.mkdir(parents=True)
+    (base / "bin/python3").write_text("")
+    program = Program("s", (f"{cache}/bin/s",), str(home / "src/mine"), {"HOME": str(home)}, (), (str(cache),))
+    (cache / "bin/s").write_text(f"#!{base}/bin/python3\n")
+    assert may(make_policy(Confine(), program), base / "lib/x") == ""
+    (cache / "bin/s").unlink()
+    (cache / "bin/s").symlink_to(base / "bin/python3")
+    assert may(make_policy(Confine(), program), base / "lib/x") == ""
+
+
+@pytest.mark.requirement("confine-policy")
+def test_servers_yaml_is_ours_also_where_a_link_leads_to_it(home: Path, tmp_path: Path) -> None:
+    environ = {"MULTI_MCP_HOME": str(tmp_path / "ours")}
+    (tmp_path / "ours").mkdir()
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles/servers.yaml").write_text("")
+    (home / "dotfiles/other").write_text("")
+    (tmp_path / "ours/servers.yaml").symlink_to(home / "dotfiles/servers.yaml")
+    program = Program("s", ("/usr/bin/env",), str(home / "src/mine"), {"HOME": str(home)}, own_folders(environ), ())
+    made = make_policy(Confine(write=("~/dotfiles",)), program)
+    assert [may(made, home / "dotfiles" / name) for name in ("servers.yaml", "other")] == ["", "write"]
+
+
+@pytest.mark.requirement("confine-policy")
+@pytest.mark.parametrize("name", [".", "..", "..."])
+def test_a_server_has_its_own_cache_whatever_its_name(name: str, tmp_path: Path) -> None:
+    environ = {"MULTI_MCP_HOME": str(tmp_path)}
+    assert Path(scratch_folder(name, environ)).resolve().parent == tmp_path / "cache/confined"
 
 
 @pytest.mark.requirement("confine-links")

@@ -102,16 +102,18 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders of our configuration, caches, logs and sockets."""
+    """Return the folders of our configuration, caches, logs and sockets, and servers.yaml, which may be a link."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))
-    return tuple(dict.fromkeys(map(str, folders)))
+    return tuple(dict.fromkeys(map(str, (*folders, paths.config_file, paths.lock_file))))
 
 
 def scratch_folder(server: str, environ: Mapping[str, str]) -> str:
     """Return the folder for a confined server's cache and temporary files."""
-    return str(find_paths(environ).cache_dir / FOLDER / quote(server, safe=" "))
+    name = quote(server, safe=" ")
+    name = f"%2E{name[1:]}" if name.startswith(".") else name  # a server may be called ".."
+    return str(find_paths(environ).cache_dir / FOLDER / name)
 
 
 def make_scratch(folder: str) -> tuple[str, str]:

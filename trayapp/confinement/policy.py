@@ -128,7 +128,8 @@ class _Grants:
         self.there = [one for one in secrets if os.path.lexists(one)]  # most are not
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both of their names
         self._named: set[str] = set()  # by their own names in `read` and `write`
-        self._writable: list[tuple[str, str]] = []  # the path as named, and its real path
+        # Folders that the server may write: the path as named, and its real path
+        self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
 
     def name(self, path: str) -> None:
         """Record a path that servers.yaml grants by its own name."""
