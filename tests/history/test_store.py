@@ -48,12 +48,31 @@ def file(tmp_path: Path) -> Iterator[HistoryFile]:
 
 
 @pytest.mark.requirement("history-kept")
+@pytest.mark.parametrize(
+    ("tool", "typed", "found"),
+    [
+        ("create_issue", False, [2, 1]), ("create", False, []), ("github/create_issue", False, [1]),
+        ("gitlab/create_issue", False, [2]), ("resources/read file:///a", False, [3]), ("github/", False, []),
+        ("issue", True, [2, 1]), ("CREATE", True, [2, 1]), ("create%issue", True, []), ("createxissue", True, []),
+        ("github/cre", True, [1]), ("gitlab/", True, [2]), ("read file", True, [3]),
+    ],
+)  # fmt: skip
+def test_a_tool_is_named_as_it_is_shown_and_typed_in_part(
+    file: HistoryFile, tool: str, typed: bool, found: list[int]
+) -> None:
+    file.add([a_row(0), a_row(1, server="gitlab"), a_row(2, server="fs", tool="resources/read file:///a")])
+    assert [row["id"] for row in file.find(Filter(tool=tool, typed=typed))] == found
+
+
+@pytest.mark.requirement("history-kept")
 def test_the_newest_calls_that_fit_are_found(file: HistoryFile) -> None:
     file.add([a_row(0), a_row(1, server="fs", tool="read", outcome="error", error="no such file")])
     file.add([a_row(2, client="cursor")])
     assert [row["id"] for row in file.find(Filter())] == [3, 2, 1]
     assert [row["id"] for row in file.find(Filter(server="github"))] == [3, 1]
     assert [row["id"] for row in file.find(Filter(client="cursor"))] == [3]
+    assert file.find(Filter(client="curs")) == []
+    assert [row["id"] for row in file.find(Filter(client="CURS", typed=True))] == [3]
     assert [row["id"] for row in file.find(Filter(failed=True))] == [2]
     assert [row["id"] for row in file.find(Filter(since=NOW + 1.5))] == [3]
     assert [row["id"] for row in file.find(Filter(after=1))] == [3, 2]

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 )
 @click.argument("words", nargs=-1, metavar="[WORDS... | show ID | clear]")
 @click.option("--server", help="Only calls of this server's tools.")
-@click.option("--tool", help="Only calls of this tool, by the server's name for it.")
+@click.option("--tool", help="Only calls of this tool: its name, or SERVER/TOOL.")
 @click.option("--client", help="Only calls of this AI tool.")
 @click.option("--failed", is_flag=True, help="Only calls that failed.")
 @click.option("--since", metavar="TIME", help="Only calls of the last 30m, 2h or 7d.")
@@ -82,7 +82,7 @@ def history_verb(
     else:
         say(
             "No call in the history matches"
-            if any(asked[name] for name in asked if name != "limit")
+            if any(asked[name] not in ("", None, False) for name in asked if name != "limit")
             else "The history is empty"
         )
     if not found["enabled"]:

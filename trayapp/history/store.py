@@ -48,13 +48,17 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The calls that are wanted, newest first. `after`: only rows with a higher id. `before`: with a lower one."""
+    """The calls that are wanted, newest first. `after`: only rows with a higher id. `before`: with a lower one.
+
+    `tool`: its name, or SERVER/TOOL. `typed`: tool and client are parts of names, as somebody types them.
+    """
 
     words: str = ""
     server: str = ""
     tool: str = ""
     client: str = ""
     failed: bool = False
+    typed: bool = False
     since: float = 0.0  # Unix seconds
     after: int = 0
     before: int = 0
@@ -277,10 +281,17 @@ def _hint(error: sqlite3.Error) -> str:
 def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]]:
     parts: list[str] = []
     values: list[Any] = []
-    for name, value in (("server", wanted.server), ("tool", wanted.tool), ("client", wanted.client)):
-        if value:
-            parts.append(f"{name} = ?")
-            values.append(value)
+    if wanted.server:
+        parts.append("server = ?")
+        values.append(wanted.server)
+    likes, like = ("LIKE ? ESCAPE '\\'", _like) if wanted.typed else ("= ?", str)
+    if wanted.tool:
+        server, slash, tool = wanted.tool.partition("/")
+        parts.append(f"(tool {likes} OR server = ? AND tool {likes})" if slash else f"tool {likes}")
+        values += [like(wanted.tool), server, like(tool)] if slash else [like(wanted.tool)]
+    if wanted.client:
+        parts.append(f"client {likes}")
+        values.append(like(wanted.client))
     if wanted.failed:
         parts.append(f"outcome IN ({_FAILED})")
     if wanted.since:
@@ -296,6 +307,11 @@ def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]
         parts.append("words MATCH ?")
         values.append(match)
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _like(part: str) -> str:
+    """Return a LIKE pattern for names with that part, in any case."""
+    return "%" + "".join(f"\\{letter}" if letter in "%_\\" else letter for letter in part) + "%"
 
 
 def _match(words: str) -> str:

@@ -15,6 +15,7 @@ from trayapp.wire.messages import INVALID_PARAMS, RpcError
 Asked = dict[str, Any]
 TEXTS = ("words", "server", "tool", "client")
 NUMBERS = ("after", "before", "limit")
+FLAGS = ("failed", "typed")
 
 
 class HistoryRequests:
@@ -59,7 +60,8 @@ def filter_of(asked: Asked) -> Filter:
     if since_s is not None and (isinstance(since_s, bool) or not isinstance(since_s, int | float)):
         raise RpcError(INVALID_PARAMS, "since_s must be a number of seconds")
     since = time.time() - since_s if since_s is not None else 0.0
-    return Filter(**texts, **numbers, failed=asked.get("failed") is True, since=since)
+    flags: dict[str, Any] = {name: asked.get(name) is True for name in FLAGS}
+    return Filter(**texts, **numbers, **flags, since=since)
 
 
 def _whole(asked: Asked, name: str) -> int:
