@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -45,6 +46,24 @@ def file(tmp_path: Path) -> Iterator[HistoryFile]:
     made = HistoryFile(tmp_path / "state" / "history.db", lambda: (36_500.0, SMALL))
     yield made
     made.close()
+
+
+@pytest.mark.requirement("history-harmless")
+@pytest.mark.parametrize("removed", [("history.db",), ("history.db", "history.db-wal", "history.db-shm"), None])
+def test_calls_after_somebody_deleted_the_file_are_kept_in_a_new_one(
+    file: HistoryFile, removed: tuple[str, ...] | None
+) -> None:
+    file.add([a_row(0), a_row(1)])
+    if removed is None:
+        shutil.rmtree(file.path.parent)
+    else:
+        for name in removed:
+            (file.path.parent / name).unlink()
+    file.add([a_row(2, tool="newest")])
+    assert [row["tool"] for row in file.find(Filter())] == ["newest"]
+    file.close()
+    assert [row["tool"] for row in file.find(Filter())] == ["newest"]
+    assert file.set_aside is None
 
 
 @pytest.mark.requirement("history-kept")

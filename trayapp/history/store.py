@@ -72,6 +72,7 @@ class HistoryFile:
         self.path = path
         self._limits = limits
         self._open: sqlite3.Connection | None = None
+        self._inode = 0  # of the open file
         self._pruned_at = 0.0
         self.set_aside: Path | None = None  # the new path of an unusable file
 
@@ -195,9 +196,18 @@ class HistoryFile:
             ) from None
 
     def _opened(self) -> sqlite3.Connection:
+        """Return the open file. One that somebody deleted or moved is given up: what is written there is lost."""
+        if self._open is not None and _inode(self.path) != self._inode:
+            self.close()
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.path.exists():
+                for part in _parts(self.path)[
+                    1:
+                ]:  # of a deleted file: SQLite would read them into the new one
+                    part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._inode = _inode(self.path)
             file = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCKED_S)
             self._open = file
             file.row_factory = sqlite3.Row
@@ -262,6 +272,14 @@ def _words_of(row: Row) -> str:
 
 def _parts(path: Path) -> list[Path]:
     return [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
+
+
+def _inode(path: Path) -> int:
+    """Return the number of a file, 0 if there is none."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _is_unusable(error: sqlite3.Error) -> bool:
