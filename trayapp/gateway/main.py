@@ -201,7 +201,6 @@ class GatewayHost:
             with anyio.move_on_after(LAST_WRITES_S):
                 await gateway.services.writer.written()
                 await gateway.services.history.close()
-                gateway.panel_access.end()
             self._listener.close()
             await gateway.services.pool.stop()
             self._tracker.close()
@@ -210,6 +209,7 @@ class GatewayHost:
                 link.write(STOPPING)
                 link.close()
             await anyio.lowlevel.checkpoint()
+            gateway.panel_access.end()  # last: an open page says that the gateway is gone, instead of asking to sign in
             tasks.cancel_scope.cancel()
 
     def _private_places(self) -> list[Path]:

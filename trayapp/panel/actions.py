@@ -180,7 +180,9 @@ async def answer(host: PanelHost, form: Form) -> ActionResult:
     if form.get("form"):
         typed = form.below("arg.")
         asked |= {"content": parsed(typed), "typed": typed}
-    await host.ask(control.ALLOW, asked)
+    url = (await host.ask(control.ALLOW, asked))["ask"].get("url")
+    if url:
+        return ActionResult("Continue on the page that the server asked for", url=str(url))
     return ActionResult("Allowed" if not form.get("form") else "Answered")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -25,6 +25,7 @@ from trayapp.panel.files import FILES, SCRIPT, STYLE, source_of
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import PAGES, Context, Page, render
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
+from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class Panel:
             return
         cookie = cookie_of(scope)
         if cookie is None or not self._host.access.knows(cookie):
-            await reply.html(render("signin.html"), 401)
+            await reply.html(render("signin.html", ended=cookie is not None), 401)
         elif method == "POST":
             await self._change(path, cookie, scope, receive, reply)
         elif method not in ("GET", "HEAD"):
@@ -128,10 +129,16 @@ class Panel:
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         context = await page(Page(self._host, unquote(rest), query, is_news))
-        token = self._host.access.token(cookie)
-        text = await anyio.to_thread.run_sync(lambda: render(token=token, page=name, seen=seen, **context))
+        token, waiting = self._host.access.token(cookie), await self._waiting()
+        text = await anyio.to_thread.run_sync(
+            lambda: render(token=token, page=name, seen=seen, waiting=waiting, **context)
+        )
         self._page_s = time.perf_counter() - began
         await reply.html(text)
+
+    async def _waiting(self) -> int:
+        """Return the number of calls and questions that wait for the user."""
+        return len((await self._host.ask(ASKS, {}))["asks"])
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
         """Run an action if the request has our origin and the page's token."""
@@ -195,7 +202,10 @@ class Panel:
                             await news.wait()
                         news = anyio.Event()
                         told, names = names, set()
-                        await reply.tell(sorted(told))
+                        news_of = dict.fromkeys(sorted(told), ".")
+                        if "change" in told:
+                            news_of["waiting"] = render("waiting.html", waiting=await self._waiting())
+                        await reply.tell(news_of)
                         await anyio.sleep(max(THROTTLE_S, self._page_s * REST))
         finally:
             for end in ends:
@@ -229,9 +239,9 @@ class PanelResponse:
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"retry: 500\n\n", "more_body": True})
 
-    async def tell(self, names: Sequence[str]) -> None:
-        """Send one event per name, or a comment if there are none."""
-        body = "".join(f"event: {name}\ndata: .\n\n" for name in names) or ":\n\n"
+    async def tell(self, events: Mapping[str, str]) -> None:
+        """Send the events, each with its line of data, or a comment if there are none."""
+        body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events.items()) or ":\n\n"
         await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,10 +21,11 @@ from trayapp import __version__
 from trayapp.catalog.tool_class import classify
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
-from trayapp.model.redact import redacted
+from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.text import ago, clean, count, one_line
 from trayapp.panel.files import FILES, SCRIPT, STYLE
 from trayapp.panel.host import PanelHost
+from trayapp.panel.server_entry import entry_of
 from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
 from trayapp.wire.messages import RpcError
@@ -157,9 +157,11 @@ async def overview(page: Page) -> Context:
         minutes = await page.host.per_minute(MINUTES)
     wanting = [one for one in snapshot["servers"] if one["state"] == "needs_auth" or one.get("signed_in") is False]
     approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
+    failed = [one for one in snapshot["servers"] if one["state"] == "failed"]
     return {
         "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
-        "wanting": wanting, "approvals": approvals, "shown": snapshot["servers"][: None if page.is_news else CARDS],
+        "wanting": wanting, "approvals": approvals, "failed": failed,
+        "shown": snapshot["servers"][: None if page.is_news else CARDS],
     }  # fmt: skip
 
 
@@ -184,7 +186,8 @@ def fields(schema: Any) -> list[Context]:
             options = ["true", "false"]
         made.append(
             {
-                "name": str(name)[:200], "required": isinstance(required, list) and name in required,
+                "name": str(name)[:200], "title": str(known.get("title") or name),
+                "required": isinstance(required, list) and name in required,
                 "description": line(known.get("description") or known.get("title") or ""),
                 "options": [str(option)[:200] for option in options[:200]] if options else None,
                 "number": kind in ("integer", "number"), "long": kind in ("object", "array"),
@@ -218,7 +221,7 @@ async def server(page: Page) -> Context:
         "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
         "log": await server_log(page),
-        "entry": await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name),
+        "entry": shown(await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name), 8_000),
         "file": str(page.host.paths.config_file),
     }  # fmt: skip
 
@@ -272,34 +275,11 @@ def tail(path: Path) -> str:
     return "\n".join(line(one, 500) for one in lines)
 
 
-def entry_of(path: Path, name: str) -> str:
-    """Return a server's entry in servers.yaml, redacted; "" if there is none."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
-        return ""
-    lines, found = text.splitlines(), list[str]()
-    depth = -1
-    inside = False
-    for each in lines:
-        bare = each.strip()
-        indent = len(each) - len(each.lstrip())
-        if depth >= 0 and bare and indent <= depth:
-            break
-        if depth >= 0:
-            found.append(each)
-        elif inside and bare.partition(":")[0].strip("'\" ") == name:
-            depth = indent
-            found.append(each)
-        inside = inside or bare.startswith("servers:")
-    return shown(redacted(dedent("\n".join(found))).rstrip(), 8_000)
-
-
 async def activity(page: Page) -> Context:
     """Show the latest calls, and one call in detail."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
-    asked |= {"failed": query.get("failed") == "yes", "limit": ROWS}
+    asked |= {"failed": query.get("failed") == "yes", "typed": True, "limit": ROWS}
     if query.get("before", "").isdecimal():
         asked["before"] = int(query["before"][:15])
     found = await page.host.ask(control.HISTORY, asked)
@@ -309,17 +289,28 @@ async def activity(page: Page) -> Context:
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     return {
         "template": "activity.html", "title": "Activity", "rows": found["rows"], "enabled": found["enabled"],
-        "problem": found["problem"], "asked": asked, "opened": opened, "most": ROWS,
+        "problem": found["problem"], "asked": asked, "opened": opened, "again": is_repeatable(opened), "most": ROWS,
         "servers": [one["name"] for one in snapshot["servers"]], "today": snapshot["gateway"].get("today"),
         "query": {name: value for name, value in query.items() if name != "before" and value},
     }  # fmt: skip
 
 
+def is_repeatable(call: Context | None) -> bool:
+    """Return True for a call of a tool whose arguments were kept whole: not cut, and without a secret."""
+    if call is None or not call["server"] or " " in call["tool"]:
+        return False
+    arguments = call["arguments"] or ""
+    try:
+        return isinstance(json.loads(arguments), dict) and REDACTED not in arguments
+    except ValueError:
+        return False
+
+
 async def approvals(page: Page) -> Context:
     """Show changed or suspicious tools, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
-    tools = await page.host.ask(control.LIST, {}) if rows else []
-    off = {(one["server"], one["name"]) for one in tools if not one["enabled"]}
+    tools = await page.host.ask(control.LIST, {"classes": True}) if rows else []
+    off = {(one["server"], one["name"]) for one in tools if one.get("switch") != "on"}
     for row in rows:
         row["off"] = (row["server"], row["tool"]) in off
     return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}

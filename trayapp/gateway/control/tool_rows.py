@@ -17,8 +17,8 @@ from trayapp.model.offer import Item, Offer
 def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = False) -> list[dict[str, Any]]:
     """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
 
-    `server`: only this server's tools. `classes`: with `"class"`, and `"ask"`: True if the user is asked before a call
-    through `mcp`.
+    `server`: only this server's tools. `classes`: with `"class"`, `"ask"`: True if the user is asked before a call
+    through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for approval.
     """
     rows = [
         _row(known, key, tool) | (_class_of(known, key, tool) if classes else {})
@@ -44,9 +44,10 @@ def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
 
 
 def _class_of(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
-    tool_class = classify(tool.item).tool_class
-    mode = ask_mode(known.config.settings, known.config.servers.get(key[0]), key[1])
-    return {"class": tool_class, "ask": asks_first(mode, tool_class, listed=False)}
+    tool_class, entry = classify(tool.item).tool_class, known.config.servers[key[0]]
+    mode = ask_mode(known.config.settings, entry, key[1])
+    asks = asks_first(mode, tool_class, listed=False)
+    return {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
 
 
 def _gone_row(known: Catalog, server: str, tool: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
@@ -128,6 +128,13 @@ class Catalog:
         if server not in self.offers or self.config.servers[server].disabled:
             return ()
         return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
+
+    def switch(self, key: Key) -> Literal["on", "off", "excluded"]:
+        """Return what servers.yaml says of a tool, whether its server is enabled and its definition served or not."""
+        entry, siblings = self.config.servers[key[0]], self.offers[key[0]].tools
+        if not passes(*key, entry.include_tools, entry.exclude_tools, siblings):
+            return "excluded"
+        return "on" if why_hidden(entry, key[1], siblings) is None else "off"
 
     def _is_on(self, key: Key) -> bool:
         entry = self.config.servers[key[0]]

@@ -60,13 +60,17 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target instanceof Element) event.target.removeAttribute("aria-busy");
 });
-// A switch shows what it did at once, before the news of it: a second press switches back.
+// A switch shows what it did at once: a second press switches back. News may have come first, so what was sent last
+// decides, not what the switch shows by now.
+const sentLast = new WeakMap();
+document.addEventListener("htmx:beforeSend", (event) => sentLast.set(event.detail.elt, event.detail.xhr));
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { elt, xhr } = event.detail;
-  if (elt.getAttribute("role") !== "switch" || xhr.status !== 200 || document.querySelector("#said .bad")) return;
-  const values = JSON.parse(elt.getAttribute("hx-vals"));
-  elt.setAttribute("aria-checked", String(values.on === "yes"));
-  elt.setAttribute("hx-vals", JSON.stringify({ ...values, on: values.on === "yes" ? "no" : "yes" }));
+  const { elt, xhr, requestConfig } = event.detail;
+  if (elt.getAttribute("role") !== "switch" || xhr.status !== 200 || sentLast.get(elt) !== xhr) return;
+  if (document.querySelector("#said .bad")) return;
+  const sent = Object.fromEntries(requestConfig.formData);
+  elt.setAttribute("aria-checked", String(sent.on === "yes"));
+  elt.setAttribute("hx-vals", JSON.stringify({ ...sent, on: sent.on === "yes" ? "no" : "yes" }));
 });
 // Errors are pages, too: show them where the answer would be.
 document.addEventListener("htmx:beforeSwap", (event) => {
@@ -78,12 +82,32 @@ document.addEventListener("htmx:afterSwap", (event) => {
   const link = event.target.querySelector && event.target.querySelector("a[data-go]");
   if (link) window.open(link.href, "_blank", "noopener");
 });
+// The message of the last action stays in sight until it is closed. Then the focus is where it came from.
+let from = null;
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.requestConfig.verb === "post") from = document.activeElement;
+});
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-close]")) return;
+  document.getElementById("said").replaceChildren();
+  if (from) from.focus();
+});
+// Calls that wait for an answer are counted in the name of the tab, too.
+document.addEventListener("htmx:sseMessage", (event) => {
+  if (event.target.id !== "waiting") return;
+  const count = event.target.querySelector(".count");
+  document.title = (count ? `(${count.textContent}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+});
 let gone = false;
 const say = (is) => {
   if (is !== gone) document.getElementById("gone").hidden = !is;
   gone = is;
 };
-document.addEventListener("htmx:sseError", () => say(true));
+document.addEventListener("htmx:sseError", () => {
+  say(true);
+  // A gateway that was started again does not know this page any more, and says how to open it.
+  fetch(location.href, { method: "HEAD" }).then((came) => { if (came.status === 401) location.reload(); }, () => {});
+});
 document.addEventListener("htmx:sseOpen", () => {
   if (gone) document.body.dispatchEvent(new Event("panel-changed"));
   say(false);
