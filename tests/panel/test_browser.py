@@ -182,7 +182,7 @@ async def test_the_error_and_the_question_of_a_hostile_server_are_text(chromium:
         page = await made.open(chromium)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.request, "tools/call", {"name": "odd_ask", "arguments": asked})
-            await expect(page.get_by_role("heading", name="is asked by odd")).to_be_visible()
+            await expect(page.get_by_role("heading", name="odd asks you, while")).to_be_visible()
             for path in ("", "approvals", "server/dead"):
                 await page.goto(f"{made.root}/panel/{path}")
                 await expect(page.get_by_text("window.hit=1").first).to_be_visible()
