@@ -68,7 +68,7 @@ def measure(run: Run, names: Sequence[str], setup: Setup, out: Path) -> int:
 
 
 def publish(run: Run, out: Path) -> None:
-    """The report, with its plots where they can be drawn, and the figures as text."""
+    """Write the report, its plots if they can be drawn, and the figures as text."""
     from tests.benchmarks import report  # after the measurements: nothing of it may be in memory before
 
     run.save(out)
@@ -91,7 +91,7 @@ def summarize(out: Path) -> int:
 
 
 def progress(measured: Measured) -> None:
-    """On a terminal, say what has just been measured."""
+    """Say on a terminal what has just been measured."""
     if sys.stderr.isatty():
         print(measured if isinstance(measured, str) else f"{measured.name}, {measured.unit}", file=sys.stderr)
 

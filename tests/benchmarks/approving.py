@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 
 
 def measure_approving(rounds: int) -> Figure:
-    """From the spawn of the command to its end. Raises BrokenError unless it approves all of them."""
+    """Measure the command from its spawn to its end. Raises BrokenError unless it approves all of them."""
     figure = Figure(f"approve --all --yes, {SERVERS} servers, {TOOLS:,} tools", "s", target=Target("value", MOST_S))
     for _ in range(rounds):
         with fresh_home() as home:

@@ -104,7 +104,7 @@ class Backend:
         self.port = int(said)
 
     def kill(self) -> None:
-        """As by `kill -9`. Every process of it, where each client has one of its own."""
+        """Kill every process of the server, as `kill -9` does."""
         if self.process is not None:
             self.end()
             return
@@ -113,7 +113,7 @@ class Backend:
                 os.kill(pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """No process of ours is left of it."""
+        """End the server and every process of it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()

@@ -106,7 +106,7 @@ async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: 
 
 
 async def list_changed(pair: Pair) -> SupervisorView:
-    """The server has one more tool: the client is told, and its list has it."""
+    """Let the server add a tool: the client is notified, and its list has it."""
     if pair.modern:
         pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
         await pair.client.heard("notifications/subscriptions/acknowledged")
@@ -128,7 +128,7 @@ def _told(pair: Pair) -> bool:
 
 
 async def killed(pair: Pair) -> SupervisorView:
-    """The server is killed amid a call: one clear error, and the next call works, at a new process."""
+    """Kill the server during a call: one clear error, and the next call works, in a new process."""
     mine = key()
     waiting = pair.begin("hold", key=mine)
     await pair.noticed("held", mine)
@@ -159,7 +159,7 @@ def error_of(answer: Message) -> str:
 
 
 async def client_killed(pair: Pair) -> SupervisorView:
-    """A client process gets SIGKILL amid a call: it ends at the server; another client's call goes on."""
+    """Kill a client during a call: the call ends at the server, and another client's call continues."""
     mine, others, token = key(), key(), key()
     asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
     waiting = pair.client.ask("tools/call", asked)
@@ -199,9 +199,7 @@ ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 
 
 async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits) -> tuple[float, float]:
-    """Nothing is known yet, some servers answer no handshake: seconds until the tools of others on stdio are listed,
-    and of all others.
-    """
+    """Return the seconds until the tools of the stdio servers, and of all servers, are listed beside hung ones."""
     at_once = [one for one in good if one.kind.carrier == "stdio"] or good
     async with pair_at(place, kind, at_once[0], limits) as pair:
         took = []
@@ -259,7 +257,7 @@ async def of_kind(
 
 
 async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits) -> list[Row]:
-    """Clients are killed, at all servers at once; a green row is red when something is left of them at the end."""
+    """Kill clients of all servers at once. A green row turns red if something is left of them at the end."""
     found: list[Row] = []
 
     async def of(backend: Backend) -> None:
@@ -276,7 +274,7 @@ async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend
 
 
 async def what_is_left(place: Place, limits: Limits) -> list[str]:
-    """All clients have gone: what does not go with them, in words."""
+    """Return in words what is left although all clients have gone."""
     end = time.perf_counter() + stretched(limits.left)
     while left := await anyio.to_thread.run_sync(place.left):
         if time.perf_counter() > end:

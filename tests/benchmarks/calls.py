@@ -105,7 +105,7 @@ def one_core() -> Iterator[None]:
 def in_turns(
     ways: Sequence[Way], clients: Mapping[str, Client], rounds: int, measure: Callable[[Way, Client], None]
 ) -> None:
-    """A B A B ...: what else the machine does then meets all of them alike."""
+    """Measure A B A B ..., so that other work on the machine affects all of them alike."""
     for _ in range(rounds):
         for way in ways:
             with without_collections():
@@ -124,12 +124,12 @@ def without_collections() -> Iterator[None]:
 
 
 def latency(figures: Sequence[Figure], size: int, calls: int, way: Way, client: Client) -> None:
-    """One round: the median, and where there is a second figure the 99th percentile."""
+    """Measure one round: the median and, if there is a second figure, the 99th percentile."""
     seconds = client.timed(way.tool, size, calls)
     for figure, percent in zip(figures, (50, 99), strict=False):
         figure.add(way.name, percentile(seconds, percent) * MS)
 
 
 def rate(figure: Figure, calls: int, in_flight: int, way: Way, client: Client) -> None:
-    """One round of calls per second."""
+    """Measure one round of calls per second."""
     figure.add(way.name, client.flood(way.tool, SMALL, calls, in_flight))

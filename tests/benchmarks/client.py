@@ -136,7 +136,7 @@ class Conversation(ABC):
         return result_of(self.exchange(request(self._last, method, params)), self._last)
 
     def initialize(self) -> None:
-        """The first half of the handshake: the answer of initialize has come. Raises BrokenError."""
+        """Perform the first half of the handshake, up to the answer of initialize. Raises BrokenError."""
         result = self.ask("initialize", HELLO)
         if result.get("protocolVersion") != PROTOCOL or "serverInfo" not in result:
             raise BrokenError(f"not an answer to initialize: {result}")

@@ -63,7 +63,7 @@ def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | st
 
 
 def work_figures(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Iterator[Figure]:
-    """Starts and memory with these servers."""
+    """Yield the starts and the memory with these servers."""
     with standing(able, work, folder) as those:
         yield from start_figures(those, effort)
         if sys.platform == "linux":
@@ -144,7 +144,7 @@ def spawn(reach: Reach, work: Workload) -> tuple[float, float]:
 
 
 def cold_figure(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Figure:
-    """Nothing runs: what has a gateway starts it, then its client. Ours has seen the servers before, or not."""
+    """Measure a start from nothing, with or without servers that were seen before. A client starts its gateway."""
     figure = Figure(f"nothing runs, {work.name}: spawn -> tools/list", "ms", compared=False)
     with standing([one for one in able if one.foreign], work, folder) as those:
         for number in range(effort.cold):
@@ -181,7 +181,7 @@ def first_run_of(work: Workload) -> float:
 
 
 def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
-    """With one client that has listed all tools and made some calls."""
+    """Yield the memory with one client that has listed all tools and made some calls."""
     own, servers = (
         Figure(f"1 client, {those[0].work.name}: memory {what}", "MiB", compared=False)
         for what in ("without the servers", "of the servers")

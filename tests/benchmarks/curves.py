@@ -58,7 +58,7 @@ class Curve:
         return "at most linear" if self.holds else "WORSE THAN LINEAR"
 
     def as_json(self) -> dict[str, Any]:
-        """For the file of a run."""
+        """Return the curve for the file of a run."""
         points = {str(size): value for size, value in self.points.items()}
         own = {"axis": self.axis, "name": self.name, "unit": self.unit, "flat": self.flat, "points": points}
         return own | {"exponent": self.exponent, "rise": self.rise, "holds": self.holds}

@@ -42,12 +42,12 @@ class Door:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
-        """For another process."""
+        """Return the door for another process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of_json(cls, text: str) -> Door:
-        """As the other process had it."""
+        """Return the door that the other process had."""
         members = json.loads(text)
         return cls(Kind(**members.pop("kind")), tuple(members.pop("argv")), **members)
 
@@ -225,7 +225,7 @@ class OurPlace:
         """It has to help itself."""
 
     def _is_guardian(self, process: psutil.Process) -> bool:
-        """It stands apart from the gateway, whose end it waits for."""
+        """Return True for the guardian, which waits for the end of the gateway."""
         return any(f"backends-{self.pid}-" in word for word in process.cmdline())
 
 

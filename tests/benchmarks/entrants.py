@@ -119,7 +119,7 @@ class Standing:
         return self.entrant.name
 
     def reach(self) -> Reach:
-        """It is up. Raises what is in BREAKS."""
+        """Return access to the running entrant. Raises the exceptions in BREAKS."""
         if self._reach is None:
             if len(self._failures) >= CHANCES:
                 raise BrokenError(self._failures[-1])
@@ -148,7 +148,7 @@ class Standing:
 
 
 def warm(client: Conversation, tool: str) -> None:
-    """Some calls: interpreters specialise their code, pipes and buffers grow. Raises BrokenError."""
+    """Make some calls: interpreters specialize their code, and pipes and buffers grow. Raises BrokenError."""
     until = time.monotonic() + WARM_UP_S
     for _ in range(WARM_UP):
         client.timed(tool, 100, 1)
@@ -170,7 +170,7 @@ Measure = Callable[[Standing], Mapping[str, float]]  # figure's name -> value of
 
 
 def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, measure: Measure) -> None:
-    """A B A B ...: one value of each figure a round and entrant. What breaks has a reason instead.
+    """Measure A B A B ...: one value of each figure per round and entrant. What breaks gets a reason instead.
 
     Raises what is in BREAKS where it is the direct way or ours that breaks.
     """
@@ -192,7 +192,7 @@ def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, mea
 
 
 def why(error: Exception) -> str:
-    """In a few words: of a frame only what it says."""
+    """Return the reason in a few words; of a frame only its message."""
     said = str(error) or type(error).__name__
     found = re.search(r'"(?:text|message)":\s*"((?:[^"\\]|\\.)+)"', said)
     return " ".join((found[1] if found else said).split())[:WORDS]

@@ -47,7 +47,9 @@ def config(known: Offers) -> Config:
 
 
 def figures(sizes: Sequence[int] = SIZES, rounds: int = ROUNDS) -> list[Figure]:
-    """For each size: the first list of a start, the next one after a change, another session's, and the one tool's."""
+    """Return for each size: the first list of a start, the next one after a change, another session's, and the one
+    tool's.
+    """
     return [figure for size in sizes for figure in _of(size, rounds)]
 
 

@@ -74,11 +74,11 @@ class Figure:
     broken: dict[str, str] = field(default_factory=dict)
 
     def add(self, way: str, value: float) -> None:
-        """One more round of a way."""
+        """Add one more round of a way."""
         self.rounds.setdefault(way, []).append(value)
 
     def fail(self, way: str, why: str) -> None:
-        """The way has no figure: the rounds that it had say nothing."""
+        """Drop the way's figure: its rounds say nothing."""
         self.rounds.pop(way, None)
         self.broken[way] = why
 
@@ -102,14 +102,14 @@ class Figure:
         return Row(way, median(mine), spread, _over(pairs, lambda a, b: b - a), _over(pairs, _ratio))
 
     def judged(self, row: Row) -> tuple[bool, float] | None:
-        """Whether the row meets the target, and by which part of the limit it misses; None where there is none."""
+        """Return whether the row meets the target, and by which part of the limit it misses; None without a target."""
         value = row.of(self.target.subject) if self.target is not None else None
         if self.target is None or value is None or not row.way.startswith(OURS):
             return None
         return self.target.met(value), self.target.missed_by(value)
 
     def as_json(self) -> dict[str, Any]:
-        """For the --json file: everything, each round included."""
+        """Return everything for the --json file, each round included."""
         target = self.target
         return {
             "name": self.name,

@@ -33,7 +33,7 @@ def measure_first_lists(cold: int, warm: int, hung: int, data: Path | None = Non
 
 
 def cold_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
-    """No gateway runs, its cache is full: the client's own command starts it."""
+    """Yield the times with a full cache and no gateway: the client's own command starts it."""
     with fresh_home() as home:
         work = large(home.path / "lists", data)
         work.fill(home.path)
@@ -50,7 +50,7 @@ def cold_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
 
 
 def spawned_alone(home: Home, way: Way) -> tuple[float, float]:
-    """`spawned`, and then the end of the gateway that it started."""
+    """Measure as `spawned` does, then end the gateway that it started."""
     try:
         return spawned(way)
     finally:
@@ -73,7 +73,7 @@ def warm_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
 
 
 def hung_lists(rounds: int, data: Path | None) -> Figure:
-    """Nothing is known yet, no gateway runs, and one server never answers: until all tools of the others are listed."""
+    """Measure a first run beside a server that never answers, until all tools of the others are listed."""
     figure: Figure | None = None
     for _ in range(rounds):
         with fresh_home() as home:

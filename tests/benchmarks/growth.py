@@ -30,7 +30,9 @@ LONGEST_S = 300.0  # of a first run with 100 servers, on a machine that does oth
 
 
 def figures(sizes: Sequence[int] = SIZES) -> list[Figure]:
-    """For each size: milliseconds a tool of a first run until all is known, and of a later start until its list."""
+    """Return for each size: milliseconds per tool of a first run until all is known, and of a later start until its
+    list.
+    """
     return [figure for size in sizes for figure in _of(size)]
 
 

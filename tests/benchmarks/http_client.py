@@ -35,7 +35,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 @contextmanager
 def broken() -> Iterator[None]:
-    """What a socket says is a BrokenError here."""
+    """Turn a socket's exceptions into BrokenError."""
     try:
         yield
     except TimeoutError:

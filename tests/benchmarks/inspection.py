@@ -61,7 +61,7 @@ def _taken(item: Item) -> float:
 
 
 def first_runs(rounds: int, data: Path | None) -> Figure:
-    """From the spawn of a client, with no gateway and no cache, until it lists all tools: in turns with and without."""
+    """Measure from a client's spawn, without gateway and cache, until it lists all tools: in turns with and without."""
     figure = Figure(f"first run, {SERVERS} servers, {TOOLS} tools: spawn -> all tools", "ms", target=FIRST)
     for number in range(rounds + 1):
         for way, settings in ((WITHOUT, OFF), (OURS, dict[str, Any]())):

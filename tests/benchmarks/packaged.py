@@ -27,7 +27,7 @@ def measure(bundle: Path, rounds: int) -> list[Figure]:
 
 
 def shims(bundle: Path, rounds: int) -> Figure:
-    """With the gateway running."""
+    """Measure shims with the gateway running."""
     figure = Figure("shim: spawn -> initialize", "ms", target=Target("value", 60))
     with fresh_home() as home:
         home.configure()
@@ -43,7 +43,7 @@ def shims(bundle: Path, rounds: int) -> Figure:
 
 
 def trays(bundle: Path, rounds: int) -> Figure:
-    """On a session bus of its own, with a panel that only listens."""
+    """Measure trays on a separate session bus, with a panel that only listens."""
     figure = Figure("tray: spawn -> registered", "ms", target=Target("value", 600))
     with fresh_home() as home:
         home.configure()

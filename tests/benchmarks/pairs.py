@@ -60,7 +60,7 @@ class Pair(Cell):
         return self.backend.kind.modern
 
     async def shake_hands(self) -> None:
-        """As the era has it, until the server's tools are listed. Raises NotOfferedError."""
+        """Perform the era's handshake, and list the server's tools. Raises NotOfferedError."""
         if not self.modern:
             await self.client.initialize(self.revision, **capabilities(self.revision))
         else:
@@ -85,7 +85,7 @@ class Pair(Cell):
         return self._names["echo"].removesuffix("echo") + tool
 
     def look_at(self, came: dict[str, Any], asked: dict[str, Any]) -> None:
-        """That it comes is what counts here; whether whole, is test_matrix's."""
+        """Check only that it arrives; test_matrix checks that it is whole."""
 
     def begin(self, tool: str, **arguments: Any) -> Any:
         """Begin a call. Return a future of its whole answer."""

@@ -151,7 +151,7 @@ def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[
 
 
 def measure_news(browser: Browser, rounds: int, data: Path | None) -> Iterator[Figure]:
-    """From the event until an open page shows it. The event itself counts: a server's start, its lists, and a call."""
+    """Measure from an event until an open page shows it: a server's start, its lists, and a call."""
     seen = Figure("event -> open page", "ms", target=Target("value", 300.0), compared=False)
     with fresh_home() as home:
         large = workloads.large(home.path / "shelf", data)
@@ -271,7 +271,7 @@ def measure_history(calls: int) -> Iterator[Figure]:
 
 
 def measure_note(rounds: int) -> Figure:
-    """Noting a call on the event loop, beside not noting it: all that its history costs on a call's way.
+    """Measure noting a call on the event loop, which is all that the history adds to a call.
 
     Through pipes and processes a call takes 100 times as long, and varies by more than this.
     """
@@ -323,7 +323,7 @@ def configure(home: Home, *, history: bool) -> None:
 
 @contextmanager
 def settled(home: Home) -> Iterator[None]:
-    """A gateway that has nothing more to do."""
+    """Wait for a gateway that has nothing more to do."""
     with gateway(home):
         home.settle()
         yield

@@ -95,7 +95,7 @@ def sharing_part(setup: Setup) -> Iterator[Measured]:
 
 
 def peers_part(setup: Setup) -> Iterator[Measured]:
-    """Ours beside other gateways."""
+    """Yield ours beside other gateways."""
     yield from measure_peers(setup.quick, setup.data)
 
 
@@ -105,7 +105,7 @@ def sizes_part(setup: Setup) -> Iterator[Measured]:
 
 
 def tools_part(setup: Setup) -> Iterator[Measured]:
-    """Lists and searches: how long, how large, how good."""
+    """Yield lists and searches: their time, size and quality."""
     yield from measure_listed(setup.data)
     if not setup.quick:
         yield from measure_listed_by_real_servers()

@@ -27,7 +27,7 @@ GATHERED = (STDIO, Kind("http", OLDER), Kind("sse", OLDER))
 
 
 def entry_of(backend: Backend) -> dict[str, Any]:
-    """As `mcpServers` has it."""
+    """Return the entry in the form of `mcpServers`."""
     if backend.url is not None:
         kind = "sse" if backend.kind.carrier == "sse" else "http"
         return {"url": backend.url, "type": kind, "transport": kind}
@@ -131,7 +131,7 @@ def peers() -> list[Stage]:
 
 
 def end(process: psutil.Process) -> None:
-    """What a peer left behind."""
+    """End what a peer left behind."""
     try:
         process.kill()
     except psutil.NoSuchProcess:

@@ -112,7 +112,7 @@ def bars(figures: Sequence[Figure]) -> Canvas:
 
 
 def fill(grid: Any, shown: Sequence[T], show: Callable[[Any, T], None]) -> None:
-    """A panel for each; those left over stay empty."""
+    """Draw a panel for each. Those left over stay empty."""
     for place, axes in enumerate(grid.flat):
         if place < len(shown):
             show(axes, shown[place])
@@ -121,7 +121,7 @@ def fill(grid: Any, shown: Sequence[T], show: Callable[[Any, T], None]) -> None:
 
 
 def panel(axes: Any, figure: Figure) -> None:
-    """One figure."""
+    """Draw one figure."""
     rows = figure.rows
     values = [row.value for row in rows]
     places = range(len(rows))
@@ -162,7 +162,7 @@ def scale(axes: Any, values: Sequence[float]) -> None:
 
 
 def color(way: str) -> str:
-    """By whose it is."""
+    """Return the color of the figure's owner."""
     return OWN if way.startswith(OURS) else BASE if way.startswith(BASES) else PEER
 
 
@@ -179,7 +179,7 @@ def growth(curves: Sequence[Curve]) -> Canvas:
 
 
 def line(axes: Any, curve: Curve) -> None:
-    """One curve."""
+    """Draw one curve."""
     sizes, values = list(curve.points), list(curve.points.values())
     axes.plot(sizes, values, color=OWN if curve.holds else BAD, marker="o", markersize=4, linewidth=1.6)
     axes.plot(sizes, [values[-1] * size / sizes[-1] for size in sizes], ":", color="#9a9a9a", linewidth=1.1)
@@ -196,12 +196,12 @@ def line(axes: Any, curve: Curve) -> None:
 
 
 def plain(axis: Any, span: float) -> None:
-    """Numbers as people write them, no powers of ten; between them, where the axis spans few decades."""
+    """Write numbers without powers of ten, and further ticks where the axis spans few decades."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < MANY_DECADES else (1,)))
     axis.set_major_formatter(as_written)
     axis.set_minor_formatter(NullFormatter())
 
 
 def as_written(value: float, _: int) -> str:
-    """10,000 and 0.2."""
+    """Return a number as `10,000` or `0.2`."""
     return f"{value:,.10g}"

@@ -27,7 +27,7 @@ plots are in `.cache/benchmarks` after a run."""
 
 
 def write(run: Run, folder: Path) -> None:
-    """The report, and its plots. Raises OSError."""
+    """Write the report and its plots. Raises OSError."""
     from tests.benchmarks import plots  # matplotlib takes a second, and some machines are without it
 
     pictures = plots.draw(run, folder)
@@ -46,7 +46,7 @@ def write_summary(run: Run, file: Path = SUMMARY) -> Path:
 
 
 def as_text(run: Run) -> str:
-    """For a terminal."""
+    """Return the report for a terminal."""
     parts = [f"multi-mcp {run.program}, {run.machine}", table(list(run.figures))]
     lines = [f"{curve.axis}: {curve.name}, {curve.unit}: {values(curve)}: {judged(curve)}" for curve in run.curves]
     broken = [f"{chapter.title} broke: {chapter.broken}" for chapter in run.chapters if chapter.broken]
@@ -93,7 +93,7 @@ def summary(run: Run) -> str:
 
 
 def about(run: Run) -> str:
-    """When, where, and what is missing."""
+    """Return when and where it was measured, and what is missing."""
     quick = " A quick run: few rounds." if run.quick else ""
     broken = "".join(f" {chapter.title} broke: {chapter.broken}." for chapter in run.chapters if chapter.broken)
     return f"{run.days}, multi-mcp {run.program}; {run.machine}.{quick}{broken}"
@@ -113,7 +113,7 @@ def targets(run: Run) -> str:
 
 
 def in_words(figure: Figure, row: Row) -> str:
-    """Whether it meets its target; nothing where it has none."""
+    """Return in words whether it meets its target, or nothing without one."""
     judgement = figure.judged(row)
     if judgement is None:
         return ""

@@ -52,7 +52,7 @@ class Chapter:
         return [one for one in self.measured if isinstance(one, Curve)]
 
     def as_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Return the run for the file."""
         figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
         own = {"name": self.name, "title": self.title, "broken": self.broken, "at": self.at}
         return own | {"figures": figures, "curves": curves, "notes": self.notes}
@@ -97,7 +97,7 @@ class Run:
         return run
 
     def end(self) -> None:
-        """It is over."""
+        """End the run."""
         self.seconds += time.time() - self.at
 
     @property
@@ -117,7 +117,7 @@ class Run:
         return (curve for chapter in self.chapters for curve in chapter.curves)
 
     def put(self, chapter: Chapter) -> None:
-        """In the place of the one of that name, else at the end."""
+        """Replace the figure of that name, or add it at the end."""
         for place, known in enumerate(self.chapters):
             if known.name == chapter.name:
                 self.chapters[place] = chapter
@@ -143,7 +143,7 @@ class Run:
 
 
 def day(at: float) -> str:
-    """2026-11-21."""
+    """Return the day, as 2026-11-21."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 

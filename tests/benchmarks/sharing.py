@@ -101,7 +101,7 @@ def directly(work: Workload) -> Iterator[Place]:
 
 @contextmanager
 def ours(work: Workload) -> Iterator[Place]:
-    """All servers are connected once, and stay so."""
+    """Yield our gateway with all servers connected."""
     with fresh_home() as home:
         home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
         with gateway(home) as started:
@@ -128,7 +128,7 @@ def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager
 
 
 def connect_all(home: Home) -> None:
-    """All servers are connected when this returns. Raises BrokenError."""
+    """Connect all servers. Raises BrokenError."""
     with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
         control.call(SETTLE)  # what a first run starts to look at is closed again
         for server in control.call(SNAPSHOT)["servers"]:  # all at once leaves those that sleep
@@ -137,7 +137,7 @@ def connect_all(home: Home) -> None:
 
 
 def handshaken(conversations: list[Conversation]) -> list[Conversation]:
-    """Each has listed its tools. Raises BrokenError."""
+    """Return conversations that have listed their tools. Raises BrokenError."""
     try:
         for one in conversations:
             one.initialize()

@@ -122,7 +122,7 @@ def rest(pid: int) -> None:
 
 
 def search(client: Client) -> None:
-    """One search with the one tool, which may be called whether it is listed or not. Raises BrokenError."""
+    """Search once with the one tool, which may be called whether it is listed or not. Raises BrokenError."""
     client.ask("tools/call", {"name": "mcp", "arguments": {"search": WORDS}})
 
 

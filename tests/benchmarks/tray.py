@@ -40,7 +40,7 @@ READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
 
 
 def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
-    """Nothing where there is no session bus to be had. Raises BrokenError."""
+    """Yield nothing if no session bus can be had. Raises BrokenError."""
     if sys.platform != "linux" or not shutil.which("dbus-daemon"):
         return
     started = Figure("tray: spawn -> registered", "ms", target=Target("value", 500))
@@ -73,7 +73,7 @@ def changed(home: Home, running: Running, *, off: bool) -> float:
 
 
 def clicks(number: int) -> Figure:
-    """From a click on Allow once, in a notification, until the call that waited for it is answered."""
+    """Measure from a click on Allow once, in a notification, until the waiting call is answered."""
     figure = Figure("tray: click on Allow once -> the call's answer", "ms", target=Target("value", 50))
     with fresh_home() as home:
         argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
@@ -93,7 +93,7 @@ def clicks(number: int) -> Figure:
 
 
 def answered(client: Client, frame: bytes) -> float:
-    """The moment when a request has its answer. Raises BrokenError for an error."""
+    """Return the time of a request's answer. Raises BrokenError for an error."""
     line = client.exchange(frame)
     moment = time.perf_counter()
     if b'"error"' in line:
@@ -152,7 +152,7 @@ class Running:
 
 @contextmanager
 def tray(home: Home, program: tuple[str, ...] = (), *, notifications: bool = False) -> Iterator[Running]:
-    """`multi-mcp tray`, or that `program`, and its end with that of its gateway. Raises BrokenError."""
+    """Run `multi-mcp tray`, or that `program`, and end it with its gateway. Raises BrokenError."""
     from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # where there is no D-Bus there is none
 
     with session_bus() as (address, _):

@@ -33,7 +33,7 @@ def verdicts(rows: Sequence[Row]) -> str:
 
 
 def green(rows: Sequence[Row]) -> str:
-    """25/25, or that the way has no such thing."""
+    """Return 25/25, or that the way has no such feature."""
     offered = [row for row in rows if row.verdict != "not offered"]
     good = sum(row.verdict == "green" for row in offered)
     if not offered:

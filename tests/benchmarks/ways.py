@@ -154,7 +154,7 @@ class Started:
 
 @contextmanager
 def gateway(home: Home) -> Iterator[Started]:
-    """`multi-mcp start`, from its spawn until its end.
+    """Run `multi-mcp start`, from its spawn until its end.
 
     Raises BrokenError when it does not answer, or ends by itself: shims would have started another one by then.
     """

@@ -65,12 +65,12 @@ class Workload:
         return sum(map(len, self.shelf.values()))
 
     def fill(self, home: Path, **settings: Any) -> None:
-        """A home as a first run leaves it: a switch for each tool, and the cache. Nothing is started for it."""
+        """Fill a home as a first run does (a switch for each tool, and the cache), without starting anything."""
         offers = {name: catalog.offer(name, tools) for name, tools in self.shelf.items()}
         catalog.write_home(home, self.servers_yaml(switched=True, **settings), offers)
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """For `mcpServers` in JSON, and for `servers` of servers.yaml."""
+        """Return entries for `mcpServers` in JSON, and for `servers` of servers.yaml."""
         return {name: self._entry(name, argv) for name, argv in self.servers.items()}
 
     def _entry(self, name: str, argv: Sequence[str]) -> dict[str, Any]:
