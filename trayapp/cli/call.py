@@ -73,7 +73,7 @@ def call_verb(
     params |= {"asks": True} if at_terminal() or unattended() else {}
     with project_hint(project):
         answer = _call(tool, params, as_json)
-        if "ask" in answer:
+        while "ask" in answer:  # again if the definition has changed meanwhile
             confirm_call(answer["ask"])
             answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
     result = answer["result"]

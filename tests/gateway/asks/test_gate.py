@@ -12,6 +12,7 @@ import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
+from tests.gateway.calls.test_server_requests import asking, enveloped, tool_call
 from tests.gateway.catalogue import mcp, refused, text_of
 from tests.gateway.world import Client, House, Message, Wire, house, serve, server
 from trayapp.catalog import approval_store
@@ -19,6 +20,7 @@ from trayapp.gateway.asks.asks import OpenAsk
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import AskMode, Settings
 from trayapp.wire import control
+from trayapp.wire.messages import METHOD_NOT_FOUND
 
 pytestmark = pytest.mark.anyio
 
@@ -385,6 +387,40 @@ async def test_a_call_that_is_sent_again_is_asked_about_once(tmp_path: Path) -> 
         assert made.net["a"].opened == before + 1
 
 
+@pytest.mark.requirement("ask-bound")
+@pytest.mark.parametrize("through_mcp", [True, False])
+async def test_a_call_whose_newer_server_asks_its_newer_client_is_asked_about_once(
+    tmp_path: Path, through_mcp: bool
+) -> None:
+    question = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}
+    async with house(tmp_path) as made:
+        asking(made, "a", {"method": "elicitation/create", "params": question})
+        await made.known(server("a"), settings=Settings(expose="tools", ask="all"))
+        client = made.client()
+
+        def ask(number: int, text: str, **more: Any) -> None:
+            call = (
+                tool_call("mcp", tool="a_echo", args={"text": text}) if through_mcp else tool_call("a_echo", text=text)
+            )
+            client.ask_only(number, "tools/call", enveloped({**call, **more}, {"elicitation": {}}))
+
+        with somebody_there(made):
+            ask(5, "x")
+            (first,) = await opened(made)
+            await answered(made, control.ALLOW, id=first.id)
+            assert (await client.answer(5))["result"]["requestState"] == "theirs"
+            answers = {"inputResponses": {"k": {"action": "accept", "content": {}}}, "requestState": "theirs"}
+            ask(6, "y", **answers)
+            (other,) = await opened(made)
+            await answered(made, control.DENY, id=other.id)
+            ask(7, "x", **answers)
+            assert "got" in (await client.answer(7))["result"]["content"][0]["text"]
+            ask(8, "x", **answers)
+            (again,) = await opened(made)
+            await answered(made, control.DENY, id=again.id)
+        assert called(made) == ["echo", "echo"]
+
+
 @pytest.mark.requirement("ask-every-way")
 async def test_a_resource_passes_the_gate_as_a_tool_and_plainly(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
@@ -395,6 +431,24 @@ async def test_a_resource_passes_the_gate_as_a_tool_and_plainly(tmp_path: Path) 
         assert code == "ask_nobody"
         assert "no user is there" in (await client.error("resources/read", {"uri": "x://1"}))["message"]
         assert "resources/read" not in made.net["a"].methods()
+
+
+@pytest.mark.requirement("ask-every-way")
+async def test_no_other_message_of_a_client_reaches_a_server_as_a_call(tmp_path: Path) -> None:
+    """A server that is not strict would execute it."""
+    async with house(tmp_path) as made:
+        client = await notes(made)
+        assert "isError" not in (await client.call("a_get_note"))["result"]
+        params = {"name": "write_note", "arguments": {}}
+        for method in ("tools/call", "Tools/Call", "tools/call ", "tools//call", "resources/read"):
+            client.tell(method, params)
+            client.send({"id": None, "method": method, "params": params})
+        for method in ("TOOLS/CALL", " tools/call", "tools//call", "tools/call\x00", "toolsCall", "Resources/Read"):
+            assert (await client.error(method, {**params, "name": "a_write_note"}))["code"] == METHOD_NOT_FOUND
+        await settle()
+        assert called(made) == ["get_note"]
+        heard = {method.casefold() for method in made.net["a"].methods()}
+        assert not any(("call" in method and method != "tools/call") or "read" in method for method in heard)
 
 
 @pytest.mark.requirement("ask-every-way")
@@ -420,6 +474,25 @@ async def test_a_command_waits_among_the_asks_or_asks_where_it_runs(tmp_path: Pa
         assert called(made) == ["write_note"]
         await answered(made, control.CALL, **call, asks=True, allowed=asked["ask"]["hash"])
         assert called(made) == ["write_note", "write_note"]
+
+
+@pytest.mark.requirement("ask-bound")
+async def test_a_command_does_not_call_what_was_taken_away_while_its_server_started(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await notes(made)
+        call = {"tool": "write_note", "args": {}, "asks": True}
+        asked = await answered(made, control.CALL, **call)
+        made.net["a"].die()
+        await settle()
+        start = made.net["a"].hold_start()
+        wire = made.control()
+        wire.ask_only(1, control.CALL, {**call, "allowed": asked["ask"]["hash"]})
+        await settle()
+        switched_off = server("a", tools={"write_note": ToolSwitch(enabled=False)})
+        made.apply(switched_off, settings=made.config.settings)
+        start.set()
+        assert (await wire.answer(1))["error"]["data"]["code"] == "ask_gone"
+        assert called(made) == []
 
 
 @pytest.mark.requirement("ask-list")

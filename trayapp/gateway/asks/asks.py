@@ -32,6 +32,7 @@ Ending = Literal["allowed", "denied", "expired"]
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
 OPEN_MOST = 100  # a client that calls in a loop must not bury the user
+ROUND_S = 600.0  # until a client must return its answers to an allowed call's server
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
@@ -110,6 +111,7 @@ class Asks:
         self._services = services
         self._open: dict[str, OpenAsk] = {}  # oldest first
         self._over: OrderedDict[str, str] = OrderedDict()
+        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # hash and time limit of each
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 
@@ -149,6 +151,20 @@ class Asks:
         if session is not None and _grant(subject) in self._grants.get(session, ()):
             return True
         return self._services.approvals.is_allowed(*_grant(subject))
+
+    def expect_round(self, call: str, digest: str) -> None:
+        """Let the client send an allowed call once more, with its answers to the server (MCP 2026-07-28).
+
+        `call`: identifies that request. `digest`: the hash of the allowed definition.
+        """
+        self._rounds[call] = digest, self._services.clock.now() + ROUND_S
+        while len(self._rounds) > OPEN_MOST:
+            self._rounds.popitem(last=False)
+
+    def is_round(self, call: str, subject: Subject) -> bool:
+        """Return True, once, if the request is the next round of a call that the user allowed."""
+        digest, until = self._rounds.pop(call, ("", 0.0))
+        return digest == subject.hash and self._services.clock.now() < until
 
     def open_call(
         self,

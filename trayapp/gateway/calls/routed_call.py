@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from hashlib import sha256
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from trayapp.gateway.calls.consent import GATED, AskingSession, CallConsent
 from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
-from trayapp.wire.jsonio import JsonError
+from trayapp.wire.jsonio import JsonError, dumps
 from trayapp.wire.messages import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -121,7 +122,7 @@ class RoutedCall:
         method, params, live = self.request.method, self.request.params, self.connection.live
         if gated and method in GATED:
             subject = self._subject()
-            if subject is not None and not self._is_allowed(subject):
+            if subject is not None and not self._is_allowed(subject) and not self._is_round(subject):
                 self._ask_user(subject, timeout_s)
                 return
         assert live is not None
@@ -209,6 +210,23 @@ class RoutedCall:
 
     def _is_allowed(self, subject: Subject) -> bool:
         return subject.hash == self._allowed or self.session.asks.allows(self.session, subject)
+
+    def _is_round(self, subject: Subject) -> bool:
+        """Return True if the client returns its answers to the server of a call that the user has allowed."""
+        params = self.request.params or {}
+        if "inputResponses" not in params and "requestState" not in params:
+            return False
+        if not self.session.asks.is_round(self._round(params.get("requestState")), subject):
+            return False
+        self._allowed = subject.hash
+        return True
+
+    def _round(self, state: Any) -> str:
+        """Return what the next request of this call has in common with this one. `state`: the server's requestState."""
+        params = self.request.params or {}
+        called = [params.get("name"), params.get("uri"), params.get("arguments")]
+        words = [self.session.client.name, self.connection.key, self.request.method, *called, state]
+        return sha256(dumps(words)).hexdigest()
 
     def _ask_user(self, subject: Subject, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -337,6 +355,8 @@ class RoutedCall:
             if asks and self.session.questioner.is_for_user(self.session, reply.result()):
                 self._ask_client(reply.result())
                 return None
+            if asks and self._allowed:
+                self.session.asks.expect_round(self._round(reply.result().get("requestState")), self._allowed)
             return with_result_type(reply, method) if modern else as_modern(reply, method)
         if asks:
             self._ask_client(reply.result())

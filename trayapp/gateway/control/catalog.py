@@ -261,9 +261,11 @@ class CatalogRequests:
             caller, began = Caller("panel" if asked.get("panel") is True else "multi-mcp call"), perf_counter()
             connection: Connection | None = None
             try:
-                while connection is None or not connection.is_up:
+                while True:
                     subject = _subject(seen_by, key, method)
                     if subject is None or yes.is_allowed(subject, allowed, here=here):
+                        if connection is not None and connection.is_up:
+                            break
                         connection = await _connect(seen_by, key[0])
                     elif here:
                         return {"ask": yes.row(subject)}

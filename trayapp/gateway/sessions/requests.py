@@ -5,6 +5,7 @@ The exception boundary of a session is its peer.
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
+from trayapp.gateway.calls.consent import GATED
 from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.routed_call import Finishing, RoutedCall
 from trayapp.gateway.client import text_of
@@ -37,9 +39,19 @@ if TYPE_CHECKING:
     from trayapp.gateway.extensions.requests import ExtensionRequests
     from trayapp.gateway.mcp_tool.tool import McpTool
 
+log = logging.getLogger(__name__)
+
 # Methods of each era besides lists and calls.
 OLDER = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 MODERN = frozenset({"server/discover", "subscriptions/listen"})
+
+
+def _letters(method: str) -> str:
+    return "".join(filter(str.isalpha, method)).casefold()
+
+
+_GATED = frozenset(map(_letters, GATED))
+NOTIFICATIONS = "notifications/"  # the beginning of each notification's method (MCP, basic)
 
 
 class ClientRequests:
@@ -236,7 +248,8 @@ class ClientRequests:
         """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
         settled = request.method in OLDER or request.method in MODERN  # not a server's method in any era
-        if settled or not isinstance(params, dict | None):
+        misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
+        if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
 
@@ -333,6 +346,8 @@ class ClientRequests:
         elif method == "notifications/initialized":
             session.client.ready = True
             session.tell_lists(session.listings())
+        elif not method.startswith(NOTIFICATIONS):
+            log.debug("Dropped %.100s: a request without an id", method)  # a lenient server would execute it
         elif method != "notifications/progress":  # the dispatcher itself passes on progress
             self._dependencies.notifications.tell_servers(session, method, params)
 
