@@ -55,6 +55,7 @@ ROOMS: dict[str, set[str]] = {
         "sources",
         "packages",
         "catalog.tool_class",  # shown before a server is added
+        "inspection.hidden",  # letters that look like others, before a server may start
         "samples",
     },  # the last by name, for another process
     "samples": set(),

@@ -42,6 +42,29 @@ def test_a_snippet_is_shown_whole_and_nothing_is_written_without_a_yes(person: P
     assert not (person.home / "servers.yaml").exists()
 
 
+@pytest.mark.requirement("source-asked")
+def test_what_an_entry_decides_about_its_own_protection_is_shown(person: Person) -> None:
+    entry = {
+        "command": "npx", "args": ["files-mcp"], "lock": False, "confine": False, "ask": "off", "lifecycle": "eager",
+        "tools": {"wipe": {"ask": False}},
+    }  # fmt: skip
+    done = person.says("add", json.dumps({"mcpServers": {"files": entry}}))
+    rules = "lifecycle: eager, lock: false, confine: false, ask: off, ask: off for the tool wipe"
+    assert done.stdout.splitlines() == ["files: a snippet", "  npx files-mcp", f"  with rules of its own: {rules}"]
+
+
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("snippet", "told"),
+    [
+        ('{"a": {"url": "https://pаypal.com/mcp"}}', "not paypal: pаypal has U+0430, letters of another alphabet"),
+        ('{"a": {"command": "nрx", "args": ["путь"]}}', "not npx: nрx has U+0440, letters of another alphabet"),
+    ],
+)  # fmt: skip
+def test_letters_that_look_like_others_are_named(person: Person, snippet: str, told: str) -> None:
+    assert person.says("add", snippet).stdout.splitlines()[2:] == [f"  {told}"]
+
+
 @pytest.mark.requirement("source-asked", "source-recognized")
 def test_a_snippet_from_stdin_or_a_file_is_added_under_another_name(person: Person) -> None:
     assert person.says("add", "-", "--yes", "--as", "docs", stdin=SNIPPET).returncode == 0

@@ -21,7 +21,15 @@ from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import Table, escape_unprintable, is_terminal, print_json, print_table, say
 from trayapp.cli.servers_file import own_config, own_store, own_trust
-from trayapp.cli.shown_server import environment_lines, gets, loading_code, secret_lines, starts
+from trayapp.cli.shown_server import (
+    environment_lines,
+    gets,
+    loading_code,
+    rule_lines,
+    secret_lines,
+    spelling_lines,
+    starts,
+)
 from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
@@ -330,8 +338,10 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
         yield "your own server, started as in servers.yaml"
     if server.command is not None and server.cwd not in (None, str(laid.folder)):
         yield f"in the folder {escape_unprintable(str(server.cwd))}"
+    yield from spelling_lines(server)
     yield from environment_lines(server)
     yield from secret_lines(server)
+    yield from rule_lines(server)
     if server.disabled:
         yield "disabled"
 

@@ -9,11 +9,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from trayapp.cli.output import escape_unprintable
 from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
+from trayapp.inspection.hidden import folded
 from trayapp.model.redact import redacted
-from trayapp.model.servers import ServerConfig
+from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 
 # variables that decide which code a program loads, or from where
 _LOADS_CODE = re.compile(
@@ -111,12 +113,37 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
         yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {escape_unprintable(to)}"
 
 
+def rule_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield how the entry itself decides when the server starts, what asks, and which protections it has."""
+    rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
+    rules += ["lock: false"] if not server.lock and server.command is not None else []
+    rules += ["confine: false"] if server.confine is False and server.command is not None else []
+    rules += [f"ask: {server.ask}"] if server.ask is not None else []
+    switches = server.tools or {}
+    rules += [f"ask: {switch.ask} for the tool {name}" for name, switch in switches.items() if switch.ask is not None]
+    if rules:
+        yield escape_unprintable(f"with rules of its own: {', '.join(rules)}")
+
+
+def spelling_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield which words have letters of other alphabets that look like Latin ones, with their numbers."""
+    host = urlsplit(server.url).hostname or "" if server.url is not None else ""
+    words = [host] if server.url is not None else [server.command or "", *server.args]
+    for word in dict.fromkeys(run for text in words for run in re.findall(r"[^\W\d_]+", text)):
+        if word.isascii() or folded(word) == word or not (host or re.search("[A-Za-z]", word)):
+            continue
+        others = ", ".join(f"U+{ord(letter):04X}" for letter in dict.fromkeys(word) if folded(letter) != letter)
+        yield f"not {folded(word)}: {word} has {others}, letters of another alphabet"
+
+
 def decisive_lines(server: ServerConfig) -> Iterator[str]:
     """Yield every fact that decides what the server does, with secrets redacted."""
     yield redacted(starts(server)) if server.url is not None else command_line(server)
+    yield from spelling_lines(server)
     if server.command is not None and server.cwd is not None:
         yield f"in the folder {escape_unprintable(server.cwd)}"
     if server.command is not None and server.confine:
         yield escape_unprintable(f"confine: {json.dumps(server.confine.value(), ensure_ascii=False)}")
     yield from environment_lines(server)
     yield from secret_lines(server)
+    yield from rule_lines(server)

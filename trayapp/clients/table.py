@@ -197,12 +197,16 @@ CLIENTS: tuple[Client, ...] = (
         "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
         restart="reload", max_tools=100,
     ),
-    # https://docs.devin.ai/cli/extensibility/configuration (Devin CLI, and the agent of new tabs in Devin Desktop)
+    # https://docs.devin.ai/cli/extensibility/mcp/configuration (Devin CLI, and the agent of new tabs in Devin Desktop;
+    # always below ~/.config). Until mid-2026 the servers stood in config.json beside it.
     Client(
         "devin", "Devin (CLI, Desktop)",
-        {"": ("{config}/devin/config.json",), "darwin": ("{home}/.config/devin/config.json",),
-         "win32": ("{appdata}/devin/config.json",)}, _plain, ("mcpServers",), jsonc, "JSONC",
-        project=tuple((f".devin/{name}.json", ("mcpServers",)) for name in ("config", "config.local")),
+        {"": ("{home}/.config/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _plain,
+        ("mcpServers",), jsonc, "JSONC",
+        project=tuple(
+            (f".devin/{name}.json", ("mcpServers",))
+            for name in ("mcp_config", "mcp_config.local", "config", "config.local")
+        ),
         restart="restart", own_command="devin mcp add -s user",
     ),
     # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments)

@@ -15,6 +15,12 @@ from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Vari
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
+_NAMES = {  # a name in its registry: no path, address or option
+    "npm": re.compile(r"(?:@[\w.~-]+/)?\w[\w.~-]*"),
+    "pypi": re.compile(r"\w[\w.-]*(?:\[[\w.,-]*\])?"),
+    "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
+    "nuget": re.compile(r"\w[\w.-]*"),
+}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
 _RUN = ("run", "-i", "--rm")
@@ -113,7 +119,9 @@ def _package(part: Input) -> Way | None:
     kind = _text(part, "registryType", "registry_type", "registry_name")
     identifier, version = _text(part, "identifier", "name"), _text(part, "version")
     runner = _RUNNERS.get(kind)
-    if runner is None or not re.fullmatch(r"[\w@][\w@./:+-]*", identifier) or not re.fullmatch(r"[\w.+~-]*", version):
+    if runner is None or not re.fullmatch(r"[\w.+~-]*", version):
+        return None
+    if not _NAMES[kind].fullmatch(identifier) or ".." in identifier:
         return None
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
