@@ -25,7 +25,12 @@ CALL: dict[str, Any] = {
     "arguments": [{"name": "repo", "value": '"a\x1b[2J/b"'}],
     "answers": ["once", "session", "always", "deny"],
 }
-FORM = {"type": "object", "properties": {"name": {"type": "string", "description": "Yours"}}, "required": ["name"]}
+FIELDS = {
+    "name": {"type": "string", "description": "Yours"},
+    "paper": {"oneOf": [{"const": "a4", "title": "A4 sheet"}, {"const": "a5"}]},
+    "extras": {"type": "array", "items": {"enum": ["seal", "ribbon"]}},
+}
+FORM = {"type": "object", "properties": FIELDS, "required": ["name"]}
 QUESTION = {**CALL, "id": "9c01d4", "kind": "question", "tool": "", "message": "Who?", "schema": FORM, "url": None}
 ANSWERS: dict[str, Any] = {
     control.ASKS: {"asks": [CALL, QUESTION], "always": [{"server": "a", "tool": "drop"}]},
@@ -45,6 +50,8 @@ def test_asks_shows_who_what_with_which_arguments_and_how_to_answer(home: Path) 
         "multi-mcp allow 3fa2b1 [--session | --always], or multi-mcp deny 3fa2b1",
         "9c01d4: github asks Claude Code in /src/site: Who?",
         "    name* (string) Yours",
+        "    paper (a4: A4 sheet|a5)",
+        "    extras (list of seal|ribbon)",
         "multi-mcp allow 9c01d4 FIELD=VALUE ..., or multi-mcp deny 9c01d4",
         "1 tool always allowed",
         "  a/drop",
@@ -102,3 +109,19 @@ def test_call_asks_on_its_terminal(tmp_path: Path, typed: str, calls: int) -> No
     assert [method for method, _ in gateway.requests] == [control.CALL] * calls
     assert ("done" in shown) == (calls == 2)
     assert ("Nothing was executed" in shown) == (calls == 1)
+
+
+@pytest.mark.requirement("ask-cli")
+def test_call_asks_again_if_the_tool_has_changed_meanwhile(tmp_path: Path) -> None:
+    person = Person(tmp_path / "home", tmp_path / "mine")
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        done = {"server": "github", "tool": "delete_repo", "result": {"content": [{"type": "text", "text": "done"}]}}
+        return (
+            done if params.get("allowed") == "h2" else {"ask": {**CALL, "hash": "h2" if "allowed" in params else "h"}}
+        )
+
+    with FakeGateway(person.home, {control.CALL: answer}) as gateway:
+        shown = person.answers("call", "delete_repo", "repo=a/b", typed="y\ny\n")
+    assert "done" in shown
+    assert len(gateway.requests) == 3

@@ -30,6 +30,8 @@ FORM = {
         "copies": {"type": "integer"},
         "color": {"type": "string", "enum": ["red", "green"]},
         "sure": {"type": "boolean"},
+        "paper": {"type": "string", "oneOf": [{"const": "a4", "title": "A4 sheet"}, {"const": "a5", "title": "Half"}]},
+        "extras": {"type": "array", "items": {"enum": ["seal", "ribbon"]}},
     },
 }
 
@@ -105,11 +107,21 @@ async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chrom
             await page.get_by_label("copies").fill("3")
             await page.get_by_label("color").select_option("green")
             await page.get_by_label("sure").select_option("true")
+            await page.get_by_label("paper").select_option("A4 sheet")
+            await expect(page.get_by_text('Any of ["seal", "ribbon"]')).to_be_visible()
+            await page.get_by_label("extras").fill('["seal"]')
             await page.get_by_role("button", name="Send").click()
         await says(page, "Answered")
         assert said(answers[0]) == {
             "action": "accept",
-            "content": {"name": "Ada", "copies": 3, "color": "green", "sure": True},
+            "content": {
+                "name": "Ada",
+                "copies": 3,
+                "color": "green",
+                "sure": True,
+                "paper": "a4",
+                "extras": ["seal"],
+            },
         }
         await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
         async with anyio.create_task_group() as tasks:

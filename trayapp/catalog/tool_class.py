@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trayapp.model.choices import choices
+
 ToolClass = Literal["read", "write", "destructive"]
 Basis = Literal["annotations", "name"]
 STRICTNESS: dict[ToolClass, int] = {"read": 0, "write": 1, "destructive": 2}
@@ -108,17 +110,8 @@ def _can_choose_to_destroy(schema: Any) -> bool:
     """Return True if a parameter chooses the tool's action and one of the choices destroys (`action: delete`)."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     chosen = properties.items() if isinstance(properties, dict) else ()
-    choices = [choice for name, given in chosen if name.lower() in _ACTIONS for choice in _choices(given)]
-    return any(isinstance(choice, str) and class_of_name(choice) == "destructive" for choice in choices)
-
-
-def _choices(schema: Any) -> list[Any]:
-    """Return the values that a parameter's schema names, also if it is optional (`anyOf` with null)."""
-    if not isinstance(schema, dict):
-        return []
-    values, forms = schema.get("enum"), schema.get("anyOf")
-    found = list(values) if isinstance(values, list) else [schema.get("const")]
-    return found + [value for form in forms for value in _choices(form)] if isinstance(forms, list) else found
+    actions = [value for name, given in chosen if name.lower() in _ACTIONS for value, _ in choices(given)]
+    return any(isinstance(action, str) and class_of_name(action) == "destructive" for action in actions)
 
 
 def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:

@@ -15,6 +15,7 @@ from trayapp.cli.call import call_lines, called_tool, caller, from_json, from_pa
 from trayapp.cli.confirmation import require_person
 from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import as_typed, await_input, print_json, say
+from trayapp.model.choices import choices
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import ALLOW, ASKS, DENY
@@ -126,14 +127,20 @@ def _question_lines(row: Row) -> Iterator[str]:
     for name, field in fields.items():
         field_schema = field if isinstance(field, dict) else {}
         star = "*" if name in required else ""
-        choices = field_schema.get("enum")
-        kind = "|".join(map(str, choices)) if isinstance(choices, list) else str(field_schema.get("type", "text"))
+        one = "|".join(map(_choice, choices(field_schema)))
+        some = "|".join(map(_choice, choices(field_schema.get("items"))))
+        kind = one or (f"list of {some}" if some else str(field_schema.get("type", "text")))
         description = field_schema.get("description") or field_schema.get("title") or ""
         yield f"    {one_line(f'{name}{star} ({kind}) {description}')}"
     if row.get("url"):
         yield one_line(f"  It wants you to open: {row['url']}")
     values = " FIELD=VALUE ..." if fields else ""
     yield as_typed(f"  Answer: multi-mcp allow {row['id']}{values}, or multi-mcp deny {row['id']}")
+
+
+def _choice(choice: tuple[Any, str]) -> str:
+    value, title = choice
+    return title if str(value) == title else f"{value}: {title}"
 
 
 def always_lines(always: list[Row]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from trayapp import __version__
 from trayapp.catalog.tool_class import classify
+from trayapp.model.choices import choices
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import REDACTED, redacted
@@ -180,21 +181,26 @@ def fields(schema: Any) -> list[Context]:
     made = []
     for name, one in (properties if isinstance(properties, dict) else {}).items():
         known = one if isinstance(one, dict) else {}
-        options = known.get("enum") if isinstance(known.get("enum"), list) else None
         kind = known.get("type")
-        if kind == "boolean":
-            options = ["true", "false"]
+        options = [("true", "true"), ("false", "false")] if kind == "boolean" else choices(known)
+        several = [option for option, _ in choices(known.get("items"))][:200]
+        words = [known.get("description") or known.get("title") or "", f"Any of {as_json(several)}" if several else ""]
         made.append(
             {
                 "name": str(name)[:200], "title": str(known.get("title") or name),
                 "required": isinstance(required, list) and name in required,
-                "description": line(known.get("description") or known.get("title") or ""),
-                "options": [str(option)[:200] for option in options[:200]] if options else None,
+                "description": line(" ".join(filter(None, map(str, words)))),
+                "options": [(as_json(option), line(title)) for option, title in options[:200]],
                 "number": kind in ("integer", "number"), "long": kind in ("object", "array"),
-                "default": "" if known.get("default") is None else str(known["default"])[:200],
+                "default": "" if known.get("default") is None else as_json(known["default"])[:200],
             }
         )  # fmt: skip
     return made[:100]
+
+
+def as_json(value: Any) -> str:
+    """Return a value as it is typed into a form: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 async def server(page: Page) -> Context:
