@@ -54,6 +54,16 @@ def test_what_an_entry_decides_about_its_own_protection_is_shown(person: Person)
 
 
 @pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize("url", ["notaurl", "https://me:pw@a.test/mcp"])
+def test_an_address_that_is_asked_for_is_checked_before_anything_is_written(person: Person, url: str) -> None:
+    snippet = '{"mcpServers": {"files": {"url": "<MCP_URL>"}}}'
+    assert person.says("add", snippet).stdout.splitlines()[1:] == ["  <MCP_URL>", "  needs the value url"]
+    done = person.says("add", snippet, "--yes", "--set", f"url={url}")
+    assert (done.returncode, done.stderr.startswith("Error: The url of files ")) == (2, True)
+    assert not (person.home / "servers.yaml").exists()
+
+
+@pytest.mark.requirement("source-asked")
 @pytest.mark.parametrize(
     ("snippet", "told"),
     [

@@ -162,6 +162,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('{"a": {"command": "a", "env": {"A_KEY": "API_KEY", "A_MODE": "API_KEY", "A": "SID=...; HSID=..."}}}', "a",
      {"command": "a", "env": {"A_KEY": "API_KEY", "A_MODE": "API_KEY", "A": "SID=...; HSID=..."}},
      ["env.A", "env.A_KEY"]),
+    ('{"a": {"command": "node", "args": ["パス/a/index.js", "パスワード"]}}', "a",
+     {"command": "node", "args": ["パス/a/index.js", "パスワード"]}, ["args.0"]),
     ('{"a": {"url": "https://HOST/mcp"}}', "a", {"url": "https://HOST/mcp"}, ["url"]),
     ('{"command": "uv", "args": ["run", "--project", "/x", "acme-mcp"]}', "acme",
      {"command": "uv", "args": ["run", "--project", "/x", "acme-mcp"]}, []),

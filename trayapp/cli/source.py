@@ -30,7 +30,7 @@ from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.urls import unsafe_url
+from trayapp.config.urls import unsafe_url, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
@@ -246,6 +246,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
             "Install gnome-keyring, KWallet or KeePassXC, set token_store: file in servers.yaml, or pass --clear",
         )
     entry = _filled(name, source, answers)
+    if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
+        raise UsageError(f"The url of {name} {fault}", "Give another one")
     if proposal.bundle is None:
         add(name, entry)
     else:

@@ -50,7 +50,7 @@ _EXAMPLE = re.compile(
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)你的|您的|路径|密钥|あなたの|경로|여기에"
+    "(?i)你的|您的|路径|密钥|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
     r"|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
 )
