@@ -75,6 +75,7 @@ RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "typing errors": partial(patch.object, queries, "_guess", lambda term, vocabulary: None),
     "two words written as one": partial(patch.object, queries, "_joined", lambda written, vocabulary: []),
     "128 candidates and not 64": partial(patch.object, store, "CANDIDATES", 64),
+    "tools that are named after a common word": partial(patch.object, store, "NAMED", 0),
 }
 
 

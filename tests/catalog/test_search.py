@@ -509,6 +509,15 @@ def test_whatever_servers_send_and_people_ask_is_taken(tools: list[dict[str, Any
 
 
 @pytest.mark.requirement("search-servers")
+def test_a_tool_named_after_a_common_word_is_found_beside_a_rare_one() -> None:
+    index = index_of(
+        *(entry("log", f"show_{at}", "Show what came at that time") for at in range(200)),
+        *(entry("maps", f"view_{at}", "Show a map, such as one of Tokyo") for at in range(3)),
+        entry("zones", "get_current_time", "Tell how late it is"),
+    )
+    assert "get_current_time" in [hit.name for hit in index.search("what time is it in Tokyo now")]
+
+
 def test_the_tools_of_a_large_server_are_found_by_its_name_beside_a_rare_word() -> None:
     """Its name and `create`, `group` are everywhere in its tools; `make` and `please` are in few others."""
     large = [entry("okta", f"{verb}_{what}{at}") for verb in ("create", "list") for what in "ab" for at in range(40)]

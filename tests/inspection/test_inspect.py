@@ -291,6 +291,8 @@ HONEST_TEXTS = [
     "“quotes” — dashes… 5 000 €",
     "\u1781\u17d2\u1789\u17bb\u17c6\u200b\u1785\u1784\u17cb\u200b\u17a2\u17b6\u1793",
     "\u0e1b\u0e23\u0e30\u0e40\u0e17\u0e28\u200b\u0e44\u0e17\u0e22",
+    "\ue0a0 branch, \uf09b host, \uf07b folder, \uf013 settings, \uf002 search, \uf0e7 fast, \uf1c0 data, \uf023 lock",
+    "f\u2061(x) = a\u2062b + c\u2062d",
     "1️⃣ first, ⚠️ careful, 🏳️\u200d🌈 flag, 🧑🏽\u200d💻 work, 👁️\u200d🗨️",
 ]
 

@@ -15,6 +15,7 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
+PRIVATE_RUN = 3  # private-use characters in a row; icons of a font in prose stand alone
 FAR_AWAY = 120  # consecutive blanks after which nobody expects more text
 FAR_BELOW = 30  # the same for lines
 
@@ -29,7 +30,8 @@ _BIDI = late("[\u202a-\u202e\u2066-\u2069]")
 _OVERRIDES = late("[\u202d\u202e]")
 _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
-_BETWEEN_LETTERS = late(f"[A-Za-z0-9][{_ZERO}]+(?=[A-Za-z0-9])")
+# Invisible operators of formulas (U+2061 to U+2064) stand between letters
+_BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
 _SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: meant to be invisible
 _JOINED = late("(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]")  # legitimate in emoji, Persian, Indic scripts
 # A zero-width space marks a possible line break in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai).
@@ -64,7 +66,7 @@ _ALIKE = dict(
 
 _LETTER = late("[A-Za-z]")
 _NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalpha())
-_ASCII = late("[\\x00-\\x7f]+")
+_ASCII = bytes(range(128))
 _WORD = late(r"\w+")
 _MARKED = late("[\u0300-\u036f](?<=[A-Za-z].)[\u0300-\u036f]*")  # combining marks over, under and through Latin letters
 # Boxed letters and regional indicators, of which flags are made
@@ -110,8 +112,10 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     yield from _turned(text)
     yield from _invisible(text)
     if private := _PRIVATE.findall(text):
-        count = sum(map(len, private))
-        yield Hidden("hidden.private", count >= STEGANOGRAPHY, f"It has {count} characters that mean nothing to others")
+        count, longest = sum(map(len, private)), max(map(len, private))
+        serious = count >= STEGANOGRAPHY and longest >= PRIVATE_RUN
+        said = "a character that means" if count == 1 else f"{count} characters that mean"
+        yield Hidden("hidden.private", serious, f"It has {said} nothing to others")
     if run := _SELECTORS.search(text):
         yield Hidden("hidden.selectors", True, f"It has {len(run[0])} variation selectors in a row")
     if _ESCAPE.search(text):
@@ -177,12 +181,16 @@ def is_mostly_ascii(text: str) -> bool:
     """Return True if most letters of a text are ASCII, so that look-alikes in it pass for ASCII letters."""
     plain = text.encode("ascii", "ignore")
     letters = len(plain.translate(None, _NO_LETTERS))
-    return letters > len(text) - len(plain) or letters > sum(map(str.isalpha, _ASCII.sub("", text)))
+    return letters > len(text) - len(plain) or letters > sum(map(str.isalpha, _beyond_ascii(text)))
+
+
+def _beyond_ascii(text: str) -> str:
+    return text.encode("utf-8", "replace").translate(None, _ASCII).decode("utf-8")
 
 
 def folded(text: str) -> str:
     """Return a text with look-alikes replaced by the ASCII letters that they resemble."""
-    for letter in _ALIKE.keys() & set(_ASCII.sub("", text)):  # much faster than str.translate: few texts have any
+    for letter in _ALIKE.keys() & set(_beyond_ascii(text)):  # much faster than str.translate: few texts have any
         text = text.replace(letter, _ALIKE[letter])
     return text
 

@@ -43,7 +43,7 @@ _DOT_FILE = (
 )
 _PATH = r"/(?:etc/(?:passwd|shadow|sudoers)|proc/self/environ|gh/hosts\.yml|keychains\b|default/cookies\b)"
 _HANDED_OVER = (
-    r"[^\n]{0,60}?\b(?:contents?\b[^\n]{0,20}\b(?:in|as|into|to)\b|(?:must be|should be|is to be|are to be|to be) "
+    r"[^\n]{0,60} (?:contents?\b[^\n]{0,20}\b(?:in|as|into|to)\b|(?:must be|should be|to be) "
     r"(?:read|passed|sent|included|attached|appended|added|copied|supplied|put|uploaded))"
 )
 _SECRET_FILE = rf"(?:{_FILE_WORD}|{_DOT_FILE}|{_PATH})"

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
-# A word in more documents than COMMON, and in more than this share of all, gives no candidates if other words do:
-# but for those of a server that the query surely names, together with another such word.
+# A word in more documents than COMMON, and in more than this share of all, gives as candidates only the tools that are
+# named after it, if other words give any, and those of a server that the query surely names, with another such word.
 COMMON = 60
 COMMON_SHARE = 0.02
+NAMED = 24  # candidates that are named after a common word
 VIEWS_MOST = 3_000  # kept for the next query; a few KB each
 
 _COLUMNS = ", ".join(FIELDS)
@@ -84,6 +85,7 @@ class Store:
         if set(others) - set(own) or not found:
             found.update(islice(filter(wanted, self._best({*own, *others}, among)), half))
         common = {stem for stem, is_own in every if is_own} - {*own}
+        found.update(islice(filter(wanted, self._best(common, among, "name title")), NAMED))
         named = [stem for stem in common if query.servers.get(stem) == 1]
         both = sorted(f'"{server}" AND "{stem}"' for server in named for stem in common - {server})
         found.update(islice(filter(wanted, self._matching(" OR ".join(both), among)), half))
@@ -109,8 +111,10 @@ class Store:
         (row,) = self._table.execute(_ROW, (number,))
         return [column.split() for column in row]
 
-    def _best(self, stems: Iterable[str], among: range) -> Iterator[int]:
-        return self._matching(" OR ".join(f'"{stem}"' for stem in sorted(stems)), among)
+    def _best(self, stems: Iterable[str], among: range, fields: str = "") -> Iterator[int]:
+        """Yield the numbers of the documents with one of these stems, in some fields or in any."""
+        asked = " OR ".join(f'"{stem}"' for stem in sorted(stems))
+        return self._matching(f"{{{fields}}} : ({asked})" if asked and fields else asked, among)
 
     def _matching(self, asked: str, among: range) -> Iterator[int]:
         """Yield the numbers of the documents that match a query of FTS5. Stems in it hold letters and digits only."""

@@ -32,7 +32,8 @@ STOP_WORDS = frozenset(
     her here his how i if in into is it its just let lets like me mcp might must my need no not of on or our please s
     shall she should so some such t than that the their them then there these they this those to too tool tools two us
     use used uses using via want wants was we were what when where which while who whom whose why will with within
-    would you your given one
+    would you your given one now
+    something anything everything nothing someone anyone everyone somebody anybody everybody
     """.split()  # noqa: SIM905 - forty words a line are easier to read than a list of them
 )
 
