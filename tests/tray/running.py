@@ -196,17 +196,21 @@ class Panel:
         """Click on a line of the menu once it is there: its text begins so, at each level."""
         wanted = text.split(" > ")
 
-        def fits(line: str) -> bool:
-            parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
-            return len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True))
+        def find() -> tuple[int, dict[str, Any]] | None:
+            """Look it up in one layout: a server's line begins with its state, which may change at any moment."""
+            for line, number, properties in self.item.lines():
+                parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
+                if len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True)):
+                    return number, properties
+            return None
 
-        line: str = until(lambda: next(filter(fits, self.item.texts()), None), f"{text} in the menu")
-        assert self.item.properties_of(line).get("enabled", True)
-        self.item.click(line)
+        number, properties = until(find, f"{text} in the menu")
+        assert properties.get("enabled", True)
+        self.item.click_number(number)
 
     def checked(self, text: str) -> bool:
-        line = next(line for line in self.item.texts() if line.startswith(text))
-        return bool(self.item.properties_of(line)["toggle-state"])
+        properties = next(properties for line, _, properties in self.item.lines() if line.startswith(text))
+        return bool(properties["toggle-state"])
 
     def told(self, *parts: str) -> dict[str, Any]:
         """Return a notification with all of these parts in title and text."""
