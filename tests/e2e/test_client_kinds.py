@@ -22,6 +22,8 @@ from tests.fixtures.era_server import TOOLS
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
 
 ABLE: dict[str, Any] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
+# Of a client that answers servers' requests with tasks (MCP 2025-11-25).
+TASKS: dict[str, Any] = {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}}
 
 
 async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
@@ -91,12 +93,14 @@ async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gatewa
     assert await older(gateway, ABLE) == able
 
 
-@pytest.mark.parametrize("able", [("elicitation",), ("roots", "sampling"), ("roots",)], ids="-".join)
+@pytest.mark.parametrize(
+    "able", [("elicitation",), ("roots", "sampling"), ("roots",), ("elicitation", "sampling", "tasks")], ids="-".join
+)
 async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_stays(
     gateway: Gateway, able: tuple[str, ...]
 ) -> None:
     """Nobody like it was there before; and no call changes what it is listed."""
-    argv, capabilities = servers.everything(), {name: ABLE[name] for name in able}
+    argv, capabilities = servers.everything(), {name: ABLE.get(name, TASKS) for name in able}
     expected = await direct(gateway, argv, capabilities)
     assert expected != await direct(gateway, argv, ABLE)
     gateway.write({"e": {"command": argv}})

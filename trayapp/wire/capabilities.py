@@ -79,11 +79,12 @@ def questions_of(capabilities: Capabilities) -> frozenset[str]:
 class ClientKind:
     """The part of a client that decides which connections it uses and what it sees.
 
-    `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer.
+    `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, and those that it can
+    answer with a task (MCP 2025-11-25, tasks).
     """
 
     newer: bool = False
-    able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, ...
+    able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, `tasks.elicitation.create` ...
 
 
 NO_KIND = ClientKind()
@@ -96,7 +97,20 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
         members = capabilities[name]
         members = spelled_out(members) if name == "elicitation" else members
         able |= {name, *(f"{name}.{member}" for member, value in members.items() if value not in (None, False))}
+    if not newer:
+        able |= {f"tasks.{capability}.{request}" for capability, request in _requests_as_tasks(capabilities)}
     return ClientKind(newer, frozenset(able))
+
+
+def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
+    """Yield the server requests that a client can answer with a task, as (sampling, createMessage)."""
+    tasks = capabilities.get("tasks")
+    requests = tasks.get("requests") if isinstance(tasks, Mapping) else None
+    for method in QUESTIONS:
+        capability, _, request = method.partition("/")
+        members = requests.get(capability) if isinstance(requests, Mapping) else None
+        if isinstance(members, Mapping) and isinstance(members.get(request), Mapping):
+            yield capability, request
 
 
 def capabilities_of(kind: ClientKind) -> dict[str, Any]:
@@ -104,7 +118,10 @@ def capabilities_of(kind: ClientKind) -> dict[str, Any]:
     found: dict[str, Any] = {name: {} for name in kind.able if name in QUESTIONS.values()}
     for name in sorted(kind.able):
         capability, _, member = name.partition(".")
-        if member and capability in found:
+        if capability == "tasks":
+            of, _, request = member.partition(".")
+            found = unite_members([found, {"tasks": {"requests": {of: {request: {}}}}}])
+        elif member and capability in found:
             found[capability][member] = True if name == "roots.listChanged" else {}
     return found
 
