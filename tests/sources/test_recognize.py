@@ -371,6 +371,15 @@ def test_a_long_value_takes_no_time_that_grows_with_its_parts(text: str) -> None
     assert one.entry["env"] == {"A": text}
 
 
+@pytest.mark.requirement("source-refused")
+@pytest.mark.timeout(stretched(20.0))
+def test_a_long_line_takes_no_time_that_grows_with_its_square() -> None:
+    (one,) = recognize("npx a" + " " * 300_000 + "b", HOME)
+    assert one.entry["args"] == ["a", "b"]
+    (two,) = recognize("hermes mcp add a --command x --args " + "b " * 100_000, HOME)
+    assert len(two.entry["args"]) == 100_000
+
+
 def test_several_lines_that_add_servers_are_several() -> None:
     found = recognize("claude mcp add a -- npx a\nclaude mcp add b -- npx b", HOME)
     assert [one.name for one in found] == ["a", "b"]

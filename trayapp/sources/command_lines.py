@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,9 +46,9 @@ _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
 )
-_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s+#(?:\s.*)?$""")
+_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
-_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]*\}?")  # `${NAME%/}`: what only a shell can work out
+_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: what only a shell can work out
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
@@ -448,8 +449,9 @@ class _AddOptions:
             if name in _VALUED and (equals or words):
                 self._given.setdefault(name, []).append(value if equals else words.pop(0))
                 more = _all_args if name == "--args" else _is_assignment if name in _ENV else None
-                while more is not None and words and more(words[0]):
-                    self._given[name].append(words.pop(0))
+                taken = list(takewhile(more, words)) if more is not None else []
+                self._given[name] += taken
+                del words[: len(taken)]
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
                     words.remove("--")  # the first one ends the client's options, wherever it is
