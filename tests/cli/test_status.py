@@ -252,3 +252,5 @@ def test_what_was_refused_and_what_runs_unconfined_stand_in_the_notes() -> None:
         ["NOT CONFINED: no Landlock here"],
         [],
     ]
+    failed = sent[3] | {"error": {"title": "Cannot connect to d: No module named x", "hint": ""}}
+    assert view.confinement_notes(failed) == ["it is confined: multi-mcp confine d"]

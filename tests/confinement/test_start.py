@@ -332,3 +332,30 @@ def test_a_program_that_cannot_read_how_much_memory_it_uses_is_proposed_namespac
     assert record.line(Refusal("sockets", "/proc/self")) == (
         "Refused using /proc/self. To allow it: confine: {sockets: true}"
     )
+
+
+@pytest.mark.requirement("confine-refused")
+def test_a_terminal_is_proposed_as_namespaces_and_a_written_file_once(tmp_path: Path) -> None:
+    from trayapp.confinement.policy import Policy
+    from trayapp.confinement.record import Refusal, RefusalRecord
+
+    record = RefusalRecord("s", Confine(), str(tmp_path), policy=Policy(("/usr",), (), (), True, False))
+    record.add(Refusal("write", "/dev/ptmx"))
+    record.add(Refusal("write", "/srv/data/k"))
+    record.add(Refusal("read", "/srv/data/k"))
+    assert list(record.refusals) == [Refusal("sockets", "/dev/ptmx"), Refusal("write", "/srv/data/k")]
+
+
+@pytest.mark.requirement("confine-life", "confine-policy")
+async def test_a_folder_to_write_is_made_where_it_is_missing(tmp_path: Path) -> None:
+    needs(ALONE)
+    (tmp_path / "cwd").mkdir()
+    code = "import sys; open(sys.argv[1] + '/x', 'w')"
+    args = ("-c", code, str(tmp_path / "data/mine"))
+    confine = Confine(write=(f"{tmp_path}/data/mine", f"{tmp_path}/file.json"))
+    server = ServerConfig("s", command=sys.executable, args=args, cwd=str(tmp_path / "cwd"), confine=confine)
+    async with real_connection(server) as (connection, _):
+        with pytest.raises(ServerError):
+            await connection.request("tools/call", CALL)
+    assert (tmp_path / "data/mine/x").exists()
+    assert not (tmp_path / "file.json").exists()

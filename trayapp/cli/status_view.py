@@ -154,7 +154,7 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
 
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
-    """Return notes on a server's confinement: that it runs unconfined despite its entry, and what was refused."""
+    """Return notes on a server's confinement: that it runs unconfined despite its entry, or what it may have missed."""
     confinement = server.get("confinement") or {}
     notes = [one_line(f"NOT CONFINED: {confinement['why_open']}")] if confinement.get("way") == "open" else []
     refused = confinement.get("refused") or ()
@@ -168,6 +168,12 @@ def confinement_notes(server: dict[str, Any]) -> list[str]:
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         doubt = "protected" if last["secret"] else f"to allow it: {last['allow']}"
         notes.append(one_line(f"{what}{more} ({doubt}; see multi-mcp confine {server['name']})"))
+    elif server.get("error") and confinement.get("way") not in (
+        None,
+        "",
+        "open",
+    ):  # its words may not name what it missed
+        notes.append(one_line(f"it is confined: multi-mcp confine {server['name']}"))
     return notes
 
 

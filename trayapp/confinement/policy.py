@@ -118,6 +118,12 @@ def make_policy(confine: Confine, program: Program) -> Policy:
     )
 
 
+def missing_folders(confine: Confine, program: Program) -> list[str]:
+    """Return the folders in `write` that do not exist. A name with an extension is a file's."""
+    paths = [_at(path, program) for path in confine.write]
+    return [path for path in paths if not os.path.lexists(path) and not os.path.splitext(path)[1]]
+
+
 class _Grants:
     """Turns the folders that were named into those that are granted."""
 

@@ -24,6 +24,7 @@ Access = Literal["read", "write", "network", "sockets"]
 NETWORK = "the network"
 SOCKETS = "Unix sockets"
 OWN_PROCESS = "/proc/self"
+TERMINALS = "/dev/ptmx"  # only namespaces give a program terminals of its own
 _REFUSED = re.compile(
     rb"EACCES|EPERM|EXDEV|EROFS|permission denied|operation not permitted|cross-device link|read-only file system",
     re.IGNORECASE,
@@ -94,7 +95,11 @@ class RefusalRecord:
     _rest: bytes = b""
 
     def add(self, refusal: Refusal) -> None:
-        """Keep a refusal, and report the first of its kind."""
+        """Keep a refusal, and report the first of its kind. What may be written may be read."""
+        if refusal.what == TERMINALS:
+            refusal = Refusal("sockets", TERMINALS)
+        if refusal.access == "read" and Refusal("write", refusal.what) in self.refusals:
+            return
         if refusal not in self.refusals and len(self.refusals) < MOST:
             self.refusals[refusal] = None
             self.heard(refusal)

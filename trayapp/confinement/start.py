@@ -19,7 +19,15 @@ import anyio.to_thread
 from trayapp.confinement import seccomp
 from trayapp.confinement.mechanisms import Mechanism, NoMechanismError, choose_mechanism
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
-from trayapp.confinement.policy import LinkToSecretError, Policy, Program, interpreter_of, make_policy, root_of
+from trayapp.confinement.policy import (
+    LinkToSecretError,
+    Policy,
+    Program,
+    interpreter_of,
+    make_policy,
+    missing_folders,
+    root_of,
+)
 from trayapp.confinement.proxy import HostProxy, proxy_environment
 from trayapp.confinement.record import NETWORK, SOCKETS, Refusal, RefusalRecord
 from trayapp.model.errors import ConnectFailedError
@@ -77,7 +85,12 @@ class ConfinedStart:
         network = self._policy.network
         if isinstance(network, tuple):
             proxy = HostProxy(network, lambda host: self._record.add(Refusal("network", host)))
-            self._port = await proxy.start()
+            try:
+                self._port = await proxy.start()
+            except OSError as error:
+                title = f"Cannot confine {self._record.server}: its proxy cannot listen ({error.strerror})"
+                hint = "It was not started. See: multi-mcp logs"
+                raise CannotConfineError(self._record.server, title, hint) from None
             stack.push_async_callback(proxy.close)
             self._variables |= proxy_environment(self._port)
 
@@ -213,4 +226,6 @@ def _decide(
     mechanism = choose_mechanism(confine.network, confine.sockets)
     scratch = make_scratch(confinement.scratch)
     program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch, confinement.package)
+    for folder in missing_folders(confine, program):  # only what exists can be granted
+        os.makedirs(folder, exist_ok=True)
     return mechanism, make_policy(confine, program), program
