@@ -40,8 +40,8 @@ ELSEWHERE = {
     "multi-mcp edit",  # opens an editor: tests/cli/test_edit
     "multi-mcp start",  # runs until it is stopped: tests/cli/test_start
     "multi-mcp tray",  # the same: tests/tray
-    "multi-mcp allow 1",  # needs a call that waits: tests/cli/test_asks
-    "multi-mcp deny 1",
+    "multi-mcp allow 3fa2b1",  # needs a call that waits: tests/cli/test_asks
+    "multi-mcp deny 3fa2b1",
     "multi-mcp update-check",  # asks the network: tests/service/test_version
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
