@@ -79,6 +79,18 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     assert sum("multi-mcp" in path.read_text(encoding="utf-8") for path in (cursor, codex)) == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo terminal")
+@pytest.mark.parametrize("answer", ["none\n", "\x04"], ids=["none", "Ctrl-D"])
+def test_somebody_who_stops_between_import_and_connect_is_told_that_their_tools_have_no_servers(
+    person: Person, answer: str
+) -> None:
+    person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}}}')
+    shown = person.answers("setup", typed=f"all\n{answer}")
+    assert "Your AI tools do not have the imported servers now, because none is connected" in shown
+    assert "Put the servers back: multi-mcp setup --undo" in shown
+    assert "and ask:" not in shown
+
+
 def test_an_empty_machine_is_told_what_to_do(person: Person) -> None:
     done = person.says("setup", "--yes")
     assert done.returncode == 0, done.stderr

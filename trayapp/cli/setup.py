@@ -16,6 +16,7 @@ from trayapp.cli.output import Table, is_terminal, print_table, say, say_hints
 from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
+from trayapp.clients.imports import recorded_moves
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode, UsageError
 from trayapp.model.text import count, one_line
@@ -44,7 +45,11 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
     click_context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
     say("", "2 of 3: your AI tools")
     context = own_context()
-    chosen = _chosen(context, ask=not (yes or dry_run))
+    try:
+        chosen = _chosen(context, ask=not (yes or dry_run))
+    except click.Abort:
+        say("", *_without_servers(context))
+        raise
     failed = (
         bool(chosen) and connect_each(chosen, ReportStyle(dry_run, as_json=False, diff=False, flow=True), context)[1]
     )
@@ -72,8 +77,26 @@ def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
     return [state.name for state in new]
 
 
+def _connected(context: ClientsContext) -> list[str]:
+    return [state.title for state in found_clients(context) if state.state == "connected"]
+
+
+def _without_servers(context: ClientsContext) -> list[str]:
+    """Return a warning if servers left the AI tools' files and no AI tool is connected; nothing otherwise."""
+    if _connected(context) or not recorded_moves(context):
+        return []
+    program = typed_command()
+    return [
+        "Your AI tools do not have the imported servers now, because none is connected",
+        f"Connect them: {program} setup",
+        f"Put the servers back: {program} setup --undo",
+    ]
+
+
 def _next_steps(context: ClientsContext) -> list[str]:
-    connected = [state.title for state in found_clients(context) if state.state == "connected"]
+    if warning := _without_servers(context):
+        return warning
+    connected = _connected(context)
     tool, program = connected[0] if connected else "your AI tool", typed_command()
     return [
         f"Restart {tool} and ask: {QUESTION}",
@@ -89,4 +112,5 @@ def _undo(click_context: click.Context, dry_run: bool) -> int:
         click_context.invoke(disconnect_verb, everyone=True, dry_run=dry_run),
         undo_imports(dry_run, as_json=False),
     ]
+    say_hints("If the gateway still runs, stop it with: multi-mcp stop")
     return ExitCode.FAILED if any(codes) else ExitCode.OK

@@ -118,8 +118,9 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
     what += f"{HOST}:{bound.port}, with the token in {place}"
     if wanted in bound.exposed:
         what += f". AI tools that still use port {wanted} send their token there, so that token is no longer valid"
-    hint = "Set settings.http.port to a free port and give AI tools that use HTTP the new address and token, "
-    return Problem("", 0, what, hint + "or connect them without HTTP: multi-mcp connect", fatal=False)
+    hint = "AI tools that start multi-mcp themselves are not affected. For those that use HTTP, set settings.http.port "
+    hint += "to a free port and give them the new address and token, or connect them without HTTP: multi-mcp connect"
+    return Problem("", 0, what, hint, fatal=False)
 
 
 def bind(wanted: int) -> BoundPort | None:
