@@ -100,7 +100,7 @@ def _next_steps(context: ClientsContext) -> list[str]:
     tool, program = connected[0] if connected else "your AI tool", typed_command()
     return [
         f"Restart {tool} and ask: {QUESTION}",
-        f"See it here: {program} panel",
+        f"See it here: {program} panel. New servers may need a minute to install",
         f"Start it at login: {program} autostart on",
         f"To undo it all: {program} setup --undo",
     ]
@@ -113,4 +113,5 @@ def _undo(click_context: click.Context, dry_run: bool) -> int:
         undo_imports(dry_run, as_json=False),
     ]
     say_hints("If the gateway still runs, stop it with: multi-mcp stop")
+    say_hints("To remove what is left, see: multi-mcp help install")
     return ExitCode.FAILED if any(codes) else ExitCode.OK
