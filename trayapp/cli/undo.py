@@ -74,7 +74,8 @@ def restored_lines(done: list[RestoredFile], context: ClientsContext) -> Iterato
             backup = shown_path(each.move.backup, context.machine.home)
             yield one_line(f"{path} did not get its servers back: {each.why_not} (backup: {backup})")
         else:
-            yield one_line(f"{path} has its own servers again{' (as it was before)' if each.whole else ''}")
+            how = "as it was before" if each.whole else "changes since then are kept"
+            yield one_line(f"{path} has its own servers again ({how})")
 
 
 def _shown(path: Path) -> str:
