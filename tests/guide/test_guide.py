@@ -203,7 +203,7 @@ def test_the_readme_tells_the_figures_that_were_measured() -> None:
     lists = measured("Starts", "gateway runs, 10 servers, 300 tools")
     assert f"{memory['ours']} MiB instead of {memory['direct']} for five AI tools with ten servers" in text
     assert f"**{tokens['ours, expose: search']} tokens** of" in text
-    assert f"instead of {tokens['ours, expose: tools']}, for the 92 tools of those servers" in text
+    assert f"instead of {tokens['ours, expose: tools']} for those servers' 92 tools" in text
     assert f"a call takes {float(call['ours']) - float(call['direct']):.2f} ms longer" in text
     assert f"300 tools are listed in {float(lists['ours']):.0f} ms" in text
 
