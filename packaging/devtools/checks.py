@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from devtools.places import CACHE, ROOT, VENV, script
+from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
@@ -17,12 +16,6 @@ SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find o
 # Tests wait as much as they work: four processes keep two cores busy. The tests of a file share what is dear to set up.
 # The order is ours (tests/conftest.py): xdist's own would begin with the files of many quick tests.
 IN_PARALLEL = ("--numprocesses=4", "--dist=loadfile", "--no-loadscope-reorder")
-# Thousands of processes start during a run. On a busy machine a test may miss its moment beside three others. So few
-# failures are looked at once more, alone: what fails again is broken, what passes is named at the end all the same.
-FAILED = CACHE / "pytest" / "v" / "cache" / "lastfailed"
-MOST_UNSTEADY = 5
-ALONE = ("--last-failed", "--last-failed-no-failures=none")
-TESTS_FAILED = 1  # pytest's exit code; others mean that it did not finish
 # The quick ones first. All of them run even if one fails: one round shows every problem.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
@@ -37,35 +30,13 @@ class Outcome(NamedTuple):
 
 def run_checks(pytest_args: Sequence[str]) -> int:
     """Run all checks, or pytest alone if there are arguments. Return 0 if all passed, else 1."""
-    if pytest_args:
-        outcomes = [_run_check((*PYTEST, *pytest_args))]
-    else:
-        outcomes = [*map(_run_check, STATIC_CHECKS), *_run_tests()]
+    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL, *SLOWEST)]
+    outcomes = [_run_check(check) for check in checks]
     print(flush=True)
     for outcome in outcomes:
         word = "passed" if outcome.code == 0 else f"FAILED (exit code {outcome.code})"
         print(f"{outcome.seconds:7.1f} s  {outcome.name}: {word}", flush=True)
     return 1 if any(outcome.code for outcome in outcomes) else 0
-
-
-def _run_tests() -> list[Outcome]:
-    """Run the tests in parallel, then the few that failed alone; their second outcome counts."""
-    FAILED.unlink(missing_ok=True)
-    together = _run_check((*PYTEST, *IN_PARALLEL, *SLOWEST))
-    failed = _failed_tests() if together.code == TESTS_FAILED else []
-    if not 0 < len(failed) <= MOST_UNSTEADY:
-        return [together]
-    alone = _run_check((*PYTEST, *ALONE))
-    for test in failed:
-        print(f"failed beside others: {test}", flush=True)
-    return [together._replace(name=f"{together.name}, but for {len(failed)}", code=0), alone]
-
-
-def _failed_tests() -> list[str]:
-    try:
-        return list(json.loads(FAILED.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return []
 
 
 def _run_check(check: Sequence[str]) -> Outcome:
