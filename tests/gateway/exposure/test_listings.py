@@ -208,6 +208,15 @@ async def test_the_file_is_written_only_when_a_fetch_found_something_else(
     assert (seen.added, seen.gone, seen.back) == tuple(tuple(names.split()) for names in change)
 
 
+def test_a_tool_is_new_once_even_if_the_file_that_names_it_was_not_read_again_in_between(tmp_path: Path) -> None:
+    entry = server("a")
+    shelf = Shelf(tmp_path, entry)
+    shelf.offers.take(entry, offer("x", "y"))
+    shelf.offers.take(entry, offer("x", "z"))
+    seen = shelf.offers.changes["a"]
+    assert (seen.added, seen.gone, seen.back) == (("z",), ("y",), ())
+
+
 async def test_many_fetches_before_a_write_are_one_write_of_the_newest(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, server("a"), server("b"))
     for known in (offer("x"), offer("y")):

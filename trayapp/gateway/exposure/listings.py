@@ -199,7 +199,8 @@ class Listings:
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
         switched_only = self._config.settings.write_tools == "switched"
-        names = [str(item["name"]) for item in known.tools if item.get("name")] if known and switched_only else []
+        # Names that the file lacks: it may only have the switched ones, and what was just written is read later.
+        names = [str(item["name"]) for item in known.tools if item.get("name")] if known else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
         merged = differing(merged, server) if switched_only else merged
