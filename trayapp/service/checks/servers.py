@@ -12,13 +12,13 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
+from trayapp.config.browser_servers import WHY, is_browser
 from trayapp.config.interpolate import resolve
 from trayapp.config.problems import UnparsableError
 from trayapp.config.programs import found_elsewhere
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import ConfigStore
-from trayapp.model.browser_servers import WHY, is_browser
 from trayapp.model.errors import ConfigError, MissingVariableError, Problem, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
