@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -61,9 +62,11 @@ def _run(args: list[str]) -> int:
         if not has_program():
             raise
         say(f"not updated: {failure}; continuing with the present .venv")
-    program = str(script(VENV, "multi-mcp"))
+    program = script(VENV, "multi-mcp")
+    with suppress(ValueError):  # its hints name it as it was started: as short as the developer would type it
+        program = program.relative_to(Path.cwd())
     if os.name != "nt":
-        os.execv(program, [program, *args])
+        os.execv(program, [str(program), *args])
     import subprocess  # Windows has no exec that keeps the console: wait for the program instead
 
     return subprocess.run([program, *args], check=False).returncode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.cli.persons import Person
 from tests.clients.machines import file_of, samples, world_in
 from trayapp.clients.table import BY_NAME
+from trayapp.service.command_line import shim_command
 
 pytestmark = pytest.mark.requirement("setup")
 
@@ -94,4 +96,4 @@ def test_somebody_who_stops_between_import_and_connect_is_told_that_their_tools_
 def test_an_empty_machine_is_told_what_to_do(person: Person) -> None:
     done = person.says("setup", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "Configure this command as an MCP server in yours: multi-mcp stdio" in done.stdout
+    assert f"Configure this command as an MCP server in yours: {shlex.join(shim_command())}\n" in done.stdout

@@ -77,6 +77,19 @@ def test_run_goes_on_with_what_there_is(
     venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "install_locked", fails)
+    assert what_run_starts(monkeypatch) == [str(venv / "bin" / "multi-mcp"), "status"]
+    assert "continuing with the present .venv" in capsys.readouterr().err
+
+
+def test_run_names_the_program_as_a_developer_in_the_checkout_would(
+    venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(venv.parent)
+    assert what_run_starts(monkeypatch) == [".venv/bin/multi-mcp", "status"]
+
+
+def what_run_starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the command line that `dev.py run status` becomes."""
     started: list[list[str]] = []
 
     def execv(program: str, argv: list[str]) -> None:
@@ -86,8 +99,7 @@ def test_run_goes_on_with_what_there_is(
     monkeypatch.setattr(os, "execv", execv)
     with pytest.raises(SystemExit):
         commands.main(["run", "status"])
-    assert started == [[str(venv / "bin" / "multi-mcp"), "status"]]
-    assert "continuing with the present .venv" in capsys.readouterr().err
+    return started[0]
 
 
 def test_what_is_interrupted_leaves_the_program_that_works(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ ELSEWHERE = {
     "multi-mcp panel",  # opens a browser: tests/panel
     "multi-mcp edit",  # opens an editor: tests/cli/test_edit
     "multi-mcp start",  # runs until it is stopped: tests/cli/test_start
+    "multi-mcp status --watch",  # the same: tests/cli/test_status
     "multi-mcp tray",  # the same: tests/tray
     "multi-mcp allow 3fa2b1",  # needs a call that waits: tests/cli/test_asks
     "multi-mcp deny 3fa2b1",

@@ -5,6 +5,7 @@ Never here: the steps themselves (import_servers, connect).
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import click
@@ -20,7 +21,7 @@ from trayapp.clients.imports import recorded_moves
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode, UsageError
 from trayapp.model.text import count, one_line
-from trayapp.service.command_line import typed_command
+from trayapp.service.command_line import shim_command, typed_command
 
 QUESTION = "which MCP servers do you have?"
 
@@ -62,7 +63,8 @@ def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
     states = found_clients(context)
     new = [state for state in states if state.state != "connected"]
     if not states:
-        say_hints("No known AI tool was found. Configure this command as an MCP server in yours: multi-mcp stdio")
+        command = shlex.join(shim_command())
+        say(f"No known AI tool was found. Configure this command as an MCP server in yours: {one_line(command)}")
     elif not new:
         say(f"All are connected: {one_line(', '.join(state.title for state in states))}")
     else:
