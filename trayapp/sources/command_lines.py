@@ -57,6 +57,8 @@ _LEFT_OUT = re.compile(
 )
 # PowerShell's variables, cmd's line that goes on.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n", re.IGNORECASE)
+# A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
+_NAMED_MCP = re.compile(r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*")
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
@@ -67,8 +69,13 @@ _INSTALLERS = re.compile(
 # Words after a package's name with which it does something other than serve.
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
-    "dashboard", "update", "upgrade", "version", "help",
+    "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
+    "status",
 ))  # fmt: skip
+# `generate-skill`, `validate-config`: they do one thing and end.
+_SETUP_TASK = re.compile(
+    r"(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear|delete)-[a-z-]+"
+)
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
 _SETUP_OPTION = re.compile(r"--(?:init|setup|install|configure|login)(?:=.*)?")
 _HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
@@ -222,6 +229,7 @@ def is_command_line(text: str) -> bool:
     """Return True if the first word of a text is a program that starts servers or adds them to a client."""
     if _SETTING.fullmatch(text.strip().partition("\n")[0].strip()) is not None or _adds(text.split(None, 4)[:4]):
         return True
+    given = text
     if _ASSIGNMENT.match(text.strip()) and "=" in text.split()[0]:
         with suppress(UnclearSourceError, ValueError):  # assignments with quotes before the program
             words = _words(_logical_lines(re.sub(r"[\\^`]\r?\n\s*", " ", text.strip()))[0])
@@ -236,6 +244,8 @@ def is_command_line(text: str) -> bool:
         if assigned and not word:
             return False
     program = _program(word)
+    if _NAMED_MCP.fullmatch(text.strip()) or ("mcp" in program and text != given):
+        return True
     return program in RUNNERS | SHELLS | _FETCHES or program in _ADDERS or word.startswith(("/", "~/", "./", "../"))
 
 
@@ -285,6 +295,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     program = _program(words[0])
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
+    if program in RUNNERS and len(words) == 1:
+        raise UnclearSourceError(f"{words[0]} alone starts no server", "Paste the whole command")
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     if program == "docker" and words[1:2] not in (["run"], ["mcp"]):
@@ -316,7 +328,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
     if setup := _setup_verb(behind):
         raise UnclearSourceError(f"{package} {setup} starts no server", "Paste the command that starts it")
-    if any(_INSTALLERS.search(word) for word in words[1:]):
+    runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
+    if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))
@@ -325,7 +338,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
 def _setup_verb(behind: Sequence[str]) -> str:
     """Return the word behind a package that makes it set something up or print something; "" for a server."""
     for at, word in enumerate(behind):
-        if _SETUP_OPTION.fullmatch(word) or (at == 0 and word in _SETUP_VERBS):
+        if _SETUP_OPTION.fullmatch(word) or (at == 0 and (word in _SETUP_VERBS or _SETUP_TASK.fullmatch(word))):
             return word
         if at < 2 and (word in _SETUP_LATER or word.endswith(("-setup", "-install", "-init", "-login"))):
             return word

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
+_SCRIPT_KEY = re.compile(
+    r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
+)  # of JavaScript or Python; YAML reads it
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
@@ -121,6 +125,9 @@ def _json(text: str) -> dict[str, Any]:
             return jsonc.read(one, "the text")
         except UnparsableError as error:
             why = error.title
+    if text.startswith("{") and _SCRIPT_KEY.search(text):
+        with suppress(UnparsableError, EditRefusedError):
+            return yaml_file.MAPPED.read(text, "the text")
     raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
 
 

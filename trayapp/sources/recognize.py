@@ -12,6 +12,7 @@ import binascii
 import html
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -50,9 +51,29 @@ _PAGES = re.compile(
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
+_OPENS = re.compile(r'([ \t]*)(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{[ \t]*$')  # an object, also one with its name
+_CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # inside a sentence
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # of a file of instructions for an agent
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
+_BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
+# A setting as people list it for a dialog: `- **Command:** `npx``.
+_LABEL = re.compile(
+    r"\s*(?:[-*\u2022]|\d+[.)])?\s*\**"
+    r"(name|server name|command|arg(?:ument)?s|(?:server )?url|type|transport(?: type)?)\**"
+    r"\s*(?::|=|\uff1a)\s*\**\s*`?([^`\n]*)`?[.,]?\s*",
+    re.IGNORECASE,
+)
+_SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # of npm only
+# Pages about a package, and pages for people, which are no addresses of servers.
+_PACKAGE_PAGE = re.compile(
+    r"https?://(?:(?:www\.)?(npm)js\.com/package/((?:@[\w.~-]+/)?[\w.~-]+)|(pypi)\.org/project/([\w.-]+))/?(?:[?#].*)?"
+)
+_PAGE = re.compile(
+    r"https?://(?:(?:www\.)?(?:github\.com|npmjs\.com|pypi\.org|mcp\.so|pulsemcp\.com|mcpservers\.org)|hub\.docker\.com"
+    r"|marketplace\.visualstudio\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
+    r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
+)
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
 _DOCUMENT = re.compile(
     r"""\A\s*(?:[{"]|\[\s*\{|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
@@ -90,7 +111,7 @@ def _launches(found: list[Source]) -> list[tuple[str, Entry]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield each install link, else each block in a fence, else each object from the start of a line to its end."""
+    """Yield each install link, else each block in a fence, else each object on lines of its own and each code span."""
     if links := _LINKS.findall(text):
         yield from map(html.unescape, links)
         return
@@ -99,13 +120,14 @@ def _parts(text: str) -> Iterator[str]:
     if len(fences) > 1:
         yield from ("\n".join(lines[first + 1 : last]) for first, last in zip(fences[::2], fences[1::2], strict=False))
         return
-    first = None
+    first, indent = None, ""
     for at, line in enumerate(lines):
-        if first is None and line.startswith("{"):
-            first = at
-        if first is not None and line.rstrip(" ,;") == "}":
+        if first is None and (opens := _OPENS.match(line)):
+            first, indent = at, opens[1]
+        if first is not None and line.rstrip(" ,;") == f"{indent}}}":
             yield "\n".join(lines[first : at + 1])
             first = None
+    yield from _CODE.findall(text)
 
 
 def _refuse_unreadable(text: str) -> None:
@@ -126,8 +148,16 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         return read_link(text, home, windows=windows)
     if package := _PACKAGE.fullmatch(text):
         return [_package(package[1], package[2])]
+    if _SCOPED.fullmatch(text):
+        return [_package("npm", text)]
     if re.fullmatch(r"https?://\S+", text):
-        return [_address(text)]
+        return [_of_page(text) or _address(text)]
+    if _BUNDLE.fullmatch(text):
+        raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
+    if (labelled := _labelled(text)) is not None:
+        name, line = labelled
+        found = _recognized(line, home, windows=windows)
+        return [replace(one, name=name or one.name, kind="a list of settings") for one in found]
     if _DOCUMENT.match(text):
         return _document(text, home, windows=windows)
     if is_command_line(text):
@@ -137,7 +167,24 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         return read_document(text, "a snippet", home, windows=windows)
     if commands:  # among other lines: the error says so
         return read_command_line(text, home, windows=windows)
-    raise UnclearSourceError("This names no known kind of server", "Paste a snippet, a command, a link or an address")
+    hint = "Paste a snippet, a command, a link or an address"
+    if re.fullmatch(r"[\w.-]+", text):
+        hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
+    raise UnclearSourceError("This names no known kind of server", hint)
+
+
+def _labelled(text: str) -> tuple[str, str] | None:
+    """Return the name and the command line or address of settings listed as `Command: npx`; None for another text."""
+    lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
+    read = [_LABEL.fullmatch(line) for line in lines]
+    given = {found[1].lower().split()[-1][:3]: found[2].strip().strip("\"'") for found in read if found is not None}
+    if len(given) < 2 or None in read or not {"com", "url"} & given.keys():
+        return None
+    words = given.get("arg", "")
+    if words.startswith("["):
+        with suppress(ValueError):
+            words = shlex.join(map(str, json.loads(words)))
+    return given.get("nam", ""), given.get("url") or f"{given['com']} {words}".strip()
 
 
 def is_registry_name(text: str) -> bool:
@@ -167,6 +214,17 @@ def _package(kind: str, name: str) -> Source:
     else:
         entry = {"command": "docker", "args": ["run", "-i", "--rm", name]}
     return Source(name_for(entry), entry, f"a package ({kind})")
+
+
+def _of_page(url: str) -> Source | None:
+    """Return the package of its page, None for another address. Raises UnclearSourceError for other pages."""
+    if (found := _PACKAGE_PAGE.fullmatch(url)) is not None:
+        return _package(found[1] or found[3], found[2] or found[4])
+    if url.split("?")[0].lower().endswith((".mcpb", ".dxt")):
+        raise UnclearSourceError("This is the address of a bundle", "Download it, then add the file")
+    if _PAGE.fullmatch(url.lower()) is not None:
+        raise UnclearSourceError("This is a page for people, not a server", "Paste the snippet or command it shows")
+    return None
 
 
 def _address(url: str) -> Source:

@@ -25,27 +25,38 @@ LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-    <[^<>]{1,80}> | \{\{[^{}]{1,80}\}\} | \[[^\[\]]{1,80}\] | \.\.\. | x{3,} | \*{3,} | changeme | todo
+    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
+    | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me
+    | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
-    | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)
+    | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
+    | (?:[a-z]{1,12}[_-]){0,3}(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026)
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
-    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w -]{0,60}\}(?!\})"
+    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\$\{(?:workspaceFolder|workspaceRoot|PWD)\}"
-    r"|(?<![\w./~-])/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
+    r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
+# The user, password and host that authors write into addresses of databases.
+_SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
+_SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
+_SOMEWHERE = r"(?:(?:my|db|your)[_-]?)?(?:host|hostname|server)"
 _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
-    r"(?i)(?<![a-z0-9])your(?!s(?![a-z])|self|ls)(?:[-_.][a-z0-9]|[a-z0-9])|(?<![a-z0-9])x{3,}(?![a-z0-9])"
-    r"|(?<![a-z0-9])user(?:name)?:pass(?:word|wd)?@"
+    r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
+    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])"
+    rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@{_SOMEWHERE}(?![\w.-]))"
+    r"|(?<![\w.+-])[\w.+-]+@(?:my-?)?(?:company|domain|email|corp|organization|host|server)\.(?:com|net|org)(?![\w.-])"
+    r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
+    r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
 )
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
 # addresses of mail by RFC 2606.
@@ -59,10 +70,12 @@ _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]?(?:(?:absolute|abs|full)[/\\_-])?(?:path[/\\_-]to)\b.*"
+    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]*(?:(?:absolute|abs|full)[/\\_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
+    r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
+    r"|[/\\](?:location/of|where/(?:you|it|the))\b.*"
     r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
     r"|(?:[A-Z]:)?[/\\]your\b.*"
-    r"|(?:[A-Z]:)?[/\\](?:Users|home)[/\\](?:you|user|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
+    r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
 _GENERIC = re.compile(
     r"(?:^(?:mcp[-_.]?server|server|mcp)[-_.])|(?:[-_.](?:mcp[-_.]?server|server[-_.]?mcp|mcp|server)$)"
@@ -236,7 +249,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
-        marks = [text] if _NOUN.fullmatch(text) and _NOUN.search(name.upper()) else placeholders_in(text)
+        marks = [text] if _names_itself(name, text) else placeholders_in(text)
         for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it stands
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
@@ -258,6 +271,12 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     return _named_apart(found)
 
 
+def _names_itself(name: str, text: str) -> bool:
+    """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `PROJECT_ID: PROJECT_ID`."""
+    noun = _NOUN.fullmatch(text) is not None and _NOUN.search(name.upper()) is not None
+    return noun or (len(text) > 3 and name.upper().replace("-", "_").endswith(text.upper().replace("-", "_")))
+
+
 def _may_be_secret(mark: str) -> bool:
     """Return False for an example of a path, or of an address without credentials."""
     return not (_PLACEHOLDER_PATH.fullmatch(mark) or re.fullmatch(r"https?://[^@\s?]*", mark))
@@ -266,7 +285,8 @@ def _may_be_secret(mark: str) -> bool:
 def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
-    return any(redacted(sample) != sample for sample in samples)
+    named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
+    return (named is not None and _may_be_secret(mark)) or any(redacted(sample) != sample for sample in samples)
 
 
 def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
@@ -353,8 +373,8 @@ def _example_in(text: str) -> str | None:
             return word.strip("\"'")
         if not _EXAMPLE.search(word):
             continue
-        if mark and scheme and not _EXAMPLE.search(rest.partition("/")[0]):
-            return next(part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part))
+        if mark and scheme and not _EXAMPLE.search(f"{mark}{rest.partition('/')[0]}"):
+            return next((part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part)), word)
         if mark:
             return word.strip("\"'")
         value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
@@ -368,7 +388,54 @@ def name_for(entry: Mapping[str, Any]) -> str:
     if isinstance(url, str):
         return name_of_url(url)
     words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
-    return name_of_package(package_of(words) or _script_of(words) or PurePosixPath(words[0].replace("\\", "/")).stem)
+    package = package_of(words)
+    bare = re.sub(r"(?<=.)@.*", "", package)
+    if bare in _BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
+        return name_of_url(address)
+    program = PurePosixPath(words[0].replace("\\", "/")).stem
+    if bare == "@smithery/cli" and "run" in words[:-1]:
+        package = words[words.index("run") + 1]
+    elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
+        package = next(filter(None, map(_own_part, words[1:])), "")
+    return name_of_package(package or _script_of(words) or program)
+
+
+_BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start nothing, they reach an address
+_INTERPRETERS = frozenset(
+    (
+        "node",
+        "deno",
+        "bun",
+        "java",
+        "dotnet",
+        "dnx",
+        "go",
+        "cargo",
+        "ruby",
+        "php",
+        "tsx",
+        "ts-node",
+        "python",
+        "python3",
+    )
+)
+# Parts of a path that say nothing of what it leads to.
+_PLAIN_PARTS = frozenset((
+    "index", "server", "main", "__main__", "app", "cli", "mcp", "stdio", "run", "start", "bin", "dist", "build", "src",
+    "out", "lib", "target", "release", "debug", "scripts", "path", "to", "absolute", "your", "full",
+))  # fmt: skip
+_PROGRAM_FILE = re.compile(r"\.(?:[cm]?[jt]sx?|py|jar|rb|php|(?:cs|fs)proj|dll|go|toml)$", re.IGNORECASE)
+
+
+def _own_part(word: str) -> str:
+    """Return the part of a program's path that names it (`weather-mcp` of /srv/weather-mcp/dist/index.js), or ""."""
+    if word.startswith("-") or not re.search(r"[/\\.]", word) or "=" in word:
+        return ""
+    if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
+        return re.sub(r"^(?:jsr|npm):", "", word)
+    parts = [_PROGRAM_FILE.sub("", part) for part in re.split(r"[/\\]", word)]
+    own = [part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"[A-Za-z][\w.-]+$", part)]
+    return own[-1] if own else ""
 
 
 def _script_of(words: Sequence[str]) -> str:
