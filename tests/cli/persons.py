@@ -11,6 +11,8 @@ from typing import Any
 
 from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, environment
 
+STARTING = ("setup", "add")  # verbs that would start a gateway
+
 
 class Person:
     """`home` holds multi-mcp's own files, `mine` everything else; commands run in `folder`."""
@@ -26,7 +28,7 @@ class Person:
 
     def says(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run `multi-mcp ARGV...` to its end. Options that need a gateway are added only if one runs."""
-        argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
+        argv = (argv[0], "--no-start", *argv[1:]) if argv[0] in STARTING else argv
         return subprocess.run(
             [*PROGRAM, *argv],
             cwd=self.folder,
@@ -42,7 +44,7 @@ class Person:
         """Return what `multi-mcp ARGV...` shows on a terminal where that is typed."""
         import pty  # on no Windows
 
-        argv = ("add", "--no-start", *argv[1:]) if argv[0] == "add" else argv
+        argv = (argv[0], "--no-start", *argv[1:]) if argv[0] in STARTING else argv
 
         ours, theirs = pty.openpty()
         with os.fdopen(ours, "r+b", buffering=0) as terminal:

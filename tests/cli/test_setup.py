@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.persons import Person
+from tests.cli.running import run_cli
 from tests.clients.machines import file_of, samples, world_in
 from trayapp.clients.table import BY_NAME
-from trayapp.service.command_line import shim_command
+from trayapp.model.errors import ExitCode
+from trayapp.service.command_line import own_command, shim_command
 
 pytestmark = pytest.mark.requirement("setup")
 
@@ -91,6 +94,45 @@ def test_somebody_who_stops_between_import_and_connect_is_told_that_their_tools_
     assert "Your AI tools do not have the imported servers now, because none is connected" in shown
     assert "Put the servers back: multi-mcp setup --undo" in shown
     assert "and ask:" not in shown
+
+
+def test_the_servers_are_started_and_each_is_named_with_its_tools_or_with_what_is_wrong(person: Person) -> None:
+    works = {"command": own_command()[0], "args": [*own_command()[1:], "sample-server"]}
+    off = {"command": "aa", "disabled": True}
+    servers = {"mine": works, "broken": {"command": "no-such-program"}, "off": off}
+    person.file(".cursor/mcp.json", json.dumps({"mcpServers": servers}))
+    done = run_cli(person.home, "setup", "--yes", env=person.env)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "mine: 3 tools" in lines
+    assert [line for line in lines if line.startswith("broken: Cannot start broken: no program no-such-program")]
+    assert [line for line in lines if line.startswith("off: ") and "imported as disabled" not in line] == []
+    assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # a gateway runs already
+
+
+@pytest.mark.parametrize("flags", [("--dry-run",), ("--undo",), ("--yes", "--no-start")], ids=" ".join)
+def test_nothing_is_started_by(person: Person, flags: tuple[str, ...]) -> None:
+    person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}}}')
+    assert run_cli(person.home, "setup", *flags, env=person.env).returncode == 0
+    assert run_cli(person.home, "status", env=person.env).returncode == ExitCode.NO_GATEWAY
+
+
+def test_the_undo_tells_what_it_leaves(person: Person) -> None:
+    cursor = person.file(".cursor/mcp.json", '{"mcpServers": {"a": {"command": "aa"}}}')
+    assert run_cli(person.home, "setup", "--yes", env=person.env).returncode == 0
+    cursor.write_text(cursor.read_text(encoding="utf-8").replace('"mcpServers"', '"more": 1, "mcpServers"'))
+    undone = person.says("setup", "--undo").stdout
+    left = undone[undone.index("Left in place:") :].splitlines()
+    assert json.loads(cursor.read_text(encoding="utf-8")) == {"more": 1, "mcpServers": {"a": {"command": "aa"}}}
+    backups = sorted(path.name for path in cursor.parent.iterdir() if path != cursor)
+    assert backups
+    assert [
+        name for name in backups if f"  ~/.cursor/{name} (a backup, as this file has changed since)" not in left
+    ] == []
+    assert f"  {person.servers} (multi-mcp's own)" in left
+    assert "  the gateway, which still runs; to stop it: multi-mcp stop" in left
+    person.says("stop")
+    assert "still runs" not in person.says("setup", "--undo").stdout
 
 
 def test_an_empty_machine_is_told_what_to_do(person: Person) -> None:

@@ -16,6 +16,7 @@ from tests.cli.running import RUN_TIMEOUT_S, Launch, environment, run_cli
 from tests.cli.samples import FAILED, server, snapshot
 from trayapp.cli.tray import plain_lines
 from trayapp.model.lifecycle import State
+from trayapp.model.status import ToolCounts
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import await_ready, is_alive
 from trayapp.service.pause import Pause, StartClaim
@@ -89,18 +90,20 @@ def test_without_a_verb_the_gateway_runs_here_and_tells_its_state_line_by_line(h
         assert first
     running.send_signal(signal.SIGTERM)
     _, errors = running.communicate(timeout=20)
-    assert (errors, running.returncode) == ("", 0)
+    assert (errors, running.returncode) == ("The gateway has stopped\n", 0)
 
 
 def test_a_pipe_gets_a_line_for_each_change_and_each_new_trouble() -> None:
     fine = server("a")
+    new = server("a", State.CONNECTING, ToolCounts())
     broken = server("a", State.FAILED, error=FAILED, failed_s_ago=3.0)
     still = server("a", State.FAILED, error=FAILED, failed_s_ago=4.0)
     waking = server("a", State.CONNECTING)
     again = server("a", State.CONNECTING, error=FAILED, failed_s_ago=5.0)  # its next attempt is no news, either
-    states = (fine, fine, waking, fine, broken, still, again, broken, fine)
+    states = (new, fine, fine, waking, fine, broken, still, again, broken, fine)
     shown = list(plain_lines(iter(snapshot(one).to_json() for one in states)))
     assert shown == [
+        "Gateway ready, 0 of 1 server ready, 0 tools; starting: a",
         "Gateway ready, 1 of 1 server ready, 3 tools",
         "Gateway ready, 0 of 1 server ready, 3 tools",
         "a: npx is not installed; Install node",

@@ -77,7 +77,7 @@ def test_watch_in_a_pipe_has_a_line_for_each_change_and_ends_with_the_gateway(ho
         assert watching.stdout is not None
         lines = [watching.stdout.readline() for _ in range(2)]
     rest, errors = watching.communicate(timeout=20)
-    assert lines == ["0 of 1 server ready, 0 tools\n", "1 of 1 server ready, 3 tools\n"]
+    assert lines == ["0 of 1 server ready, 0 tools; starting: a\n", "1 of 1 server ready, 3 tools\n"]
     assert (rest, watching.returncode) == ("", 4)
     assert errors.startswith("Error: The gateway ended")
     assert gateway.requests == [(WATCH, {})]

@@ -5,25 +5,38 @@ Never here: the steps themselves (import_servers, connect).
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import click
 
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import asked_numbers, import_verb
-from trayapp.cli.options import FLOW, examples
-from trayapp.cli.output import Table, is_terminal, print_table, say, say_hints
+from trayapp.cli.options import FLOW, STARTS, ask, examples
+from trayapp.cli.output import Table, is_terminal, note, print_table, say, say_hints
+from trayapp.cli.status_view import failure
 from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
+from trayapp.clients.files import backup_of
 from trayapp.clients.imports import recorded_moves
 from trayapp.clients.places import shown_path
-from trayapp.model.errors import ExitCode, UsageError
+from trayapp.config.paths import find_paths
+from trayapp.model.errors import ExitCode, NoGatewayError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.service.command_line import shim_command, typed_command
+from trayapp.wire.control import SETTLE, SNAPSHOT, ControlClient
+from trayapp.wire.rundir import run_dir
 
 QUESTION = "which MCP servers do you have?"
+SERVERS_S = 90.0  # for new servers: npx and uvx may download their packages first
+STEP_S = 1.0  # between two looks at servers that are still starting
 
 
 @click.command("setup", epilog=examples("multi-mcp setup", "multi-mcp setup --undo"))
@@ -38,6 +51,7 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
     restores every file byte for byte.
     """
     click_context.meta[FLOW] = True
+    starts = click_context.meta.pop(STARTS, False)  # only the last step needs a gateway
     if undo:
         return _undo(click_context, dry_run)
     if not (yes or dry_run or is_terminal(sys.stdin)):
@@ -54,7 +68,11 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
     failed = (
         bool(chosen) and connect_each(chosen, ReportStyle(dry_run, as_json=False, diff=False, flow=True), context)[1]
     )
-    say("", "3 of 3: try it", *_next_steps(context))
+    say("", "3 of 3: try it")
+    if starts and not dry_run:
+        click_context.meta[STARTS] = True
+        _show_servers()
+    say(*_next_steps(context))
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
@@ -102,18 +120,81 @@ def _next_steps(context: ClientsContext) -> list[str]:
     tool, program = connected[0] if connected else "your AI tool", typed_command()
     return [
         f"Restart {tool} and ask: {QUESTION}",
-        f"See it here: {program} panel. New servers may need a minute to install",
+        f"See it here: {program} panel",
         f"Start it at login: {program} autostart on",
         f"To undo it all: {program} setup --undo",
     ]
 
 
+def _show_servers() -> None:
+    """Start the gateway, and print each server once its tools are known or it has failed. Ctrl-C skips the rest."""
+    say("Starting your servers. New ones may take a minute to install (to skip this: Ctrl-C)")
+    latest = time.monotonic() + SERVERS_S
+    printed: set[str] = set()
+    try:
+        while True:
+            servers = ask(SNAPSHOT)["servers"]
+            is_over = _all_asked()
+            servers = ask(SNAPSHOT)["servers"] if is_over else servers
+            lines = {server["name"]: _outcome(server, is_over) for server in servers if server["state"] != "disabled"}
+            say_hints(*(line for name, line in lines.items() if line and name not in printed))
+            printed |= {name for name, line in lines.items() if line}
+            left = [one_line(name) for name in lines if name not in printed]
+            if not left or is_over:
+                return
+            if time.monotonic() > latest:
+                note(f"Still starting: {', '.join(left)}. See: multi-mcp status")
+                return
+    except NoGatewayError as error:
+        note(one_line(f"{error.title}. {error.hint}"))
+    except KeyboardInterrupt:
+        note("Skipped. To see your servers: multi-mcp status")
+
+
+def _all_asked() -> bool:
+    """Wait up to STEP_S until no server is being asked for its tools. Return True if none is."""
+    try:
+        with ControlClient(run_dir(os.environ), STEP_S) as client:
+            client.call(SETTLE)
+    except NoGatewayError:
+        return False
+    return True
+
+
+def _outcome(server: dict[str, Any], is_over: bool) -> str:
+    """Return how many tools a server has, or why it does not work; "" if that is unknown. `is_over`: it was asked."""
+    name, tools = one_line(server["name"]), server["tools"]["enabled"]
+    if server["error"] is not None:
+        return failure(server)
+    if server["state"] == "needs_auth":
+        return f"{name}: needs sign-in: multi-mcp auth {name}"
+    return f"{name}: {count(tools, 'tool')}" if tools or is_over else ""
+
+
 def _undo(click_context: click.Context, dry_run: bool) -> int:
     """Undo in reverse order: remove our entries, then put the servers back that the files held before."""
+    context = own_context()
+    backups = [backup_of(state.file) for state in found_clients(context)]
+    backups += [move.backup for move in recorded_moves(context)]
     codes = [
         click_context.invoke(disconnect_verb, everyone=True, dry_run=dry_run),
         undo_imports(dry_run, as_json=False),
     ]
-    say_hints("If the gateway still runs, stop it with: multi-mcp stop")
-    say_hints("To remove what is left, see: multi-mcp help install")
+    if not dry_run:
+        _tell_left(backups, context.machine.home)
+    say_hints("To remove multi-mcp itself, see: multi-mcp help install")
     return ExitCode.FAILED if any(codes) else ExitCode.OK
+
+
+def _tell_left(backups: Sequence[Path], home: Path) -> None:
+    """Print what an undo leaves: backups of files that changed since, multi-mcp's own files, and the gateway."""
+    paths = find_paths(os.environ)
+    own = (paths.config_file, paths.cache_dir, paths.log_dir, paths.state_dir)
+    rows = [f"{shown_path(path, home)} (multi-mcp's own)" for path in dict.fromkeys(own) if path.exists()]
+    rows += [
+        f"{shown_path(path, home)} (a backup, as this file has changed since)" for path in backups if path.exists()
+    ]
+    with suppress(NoGatewayError), ControlClient(run_dir(os.environ), STEP_S):
+        rows.append("the gateway, which still runs; to stop it: multi-mcp stop")
+    if rows:
+        say_hints("Left in place:", *(f"  {one_line(row)}" for row in rows))

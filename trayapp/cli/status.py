@@ -76,7 +76,7 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
     elif is_terminal(sys.stdout):
         live(snapshots)
     else:
-        for line in changes(map(view.summary, snapshots)):
+        for line in changes(map(view.summary_line, snapshots)):
             say(line)
 
 

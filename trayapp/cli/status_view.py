@@ -28,6 +28,7 @@ STYLES = {
 WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked"}
 HEADERS = ("SERVER", "STATE", "TOOLS", "CALLS", "NOTE")
 CLIENTS_NAMED = 5
+SERVERS_NAMED = 5
 
 
 def header(snapshot: Snapshot) -> str:
@@ -44,6 +45,14 @@ def summary(snapshot: Snapshot) -> str:
     ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted")) or _is_waking(server)]
     tools = sum(server["tools"]["enabled"] for server in wanted)
     return f"{len(ready)} of {count(len(wanted), 'server')} ready, {count(tools, 'tool')}"
+
+
+def summary_line(snapshot: Snapshot) -> str:
+    """Return the summary and, as there is no table below it, the servers that are starting: `; starting: sample`."""
+    new = [one for one in snapshot["servers"] if one["state"] == "connecting" and one["error"] is None]
+    names = [one_line(one["name"]) for one in new if not _is_waking(one)]
+    more = f" and {len(names) - SERVERS_NAMED} more" if len(names) > SERVERS_NAMED else ""
+    return summary(snapshot) + (f"; starting: {', '.join(names[:SERVERS_NAMED])}{more}" if names else "")
 
 
 def _is_waking(server: dict[str, Any]) -> bool:

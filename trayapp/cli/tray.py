@@ -19,7 +19,7 @@ import click
 from trayapp.cli import status_view as view
 from trayapp.cli.hints import next_step
 from trayapp.cli.options import examples, gateway, json_option
-from trayapp.cli.output import is_terminal, print_json, say, say_hints
+from trayapp.cli.output import is_terminal, note, print_json, say, say_hints
 from trayapp.cli.run_gateway import run_here
 from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
@@ -115,6 +115,7 @@ def run_gateway_here() -> int:
     code = run_here(False, display.start)
     if display.ident is not None:
         display.join(DISPLAY_END_S)
+        note("The gateway has stopped")
     return code
 
 
@@ -143,7 +144,7 @@ def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def _ready_line(snapshot: dict[str, Any]) -> str:
-    return f"Gateway ready, {view.summary(snapshot)}"
+    return f"Gateway ready, {view.summary_line(snapshot)}"
 
 
 def _troubles(snapshot: dict[str, Any]) -> list[str]:

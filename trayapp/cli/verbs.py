@@ -11,6 +11,7 @@ PROGRAM = "multi-mcp"
 # Verbs that need a gateway start one. `status`, `stop` and `doctor` report that none runs.
 STARTING = frozenset(
     (
+        "setup",
         "add",
         "list",
         "search",

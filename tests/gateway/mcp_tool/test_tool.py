@@ -91,7 +91,7 @@ async def test_each_server_has_a_line_with_its_state_its_tools_and_why_not(tmp_p
         await refused(client, connect="xcodebuild")
         await made.clock.pass_(12)
         head, *lines = (await said(client)).splitlines()
-        assert head == "MCP: 1/4 servers, 11 tools; failed 12s ago: xcodebuild; disabled: off"
+        assert head == "MCP: 1/4 servers, 11 tools; 2 more start when called; failed 12s ago: xcodebuild; disabled: off"
         by_server = dict(line.split(": ", 1) for line in lines)
         assert by_server["github"] == "connected, 5 tools"
         assert by_server["obsidian"] == "cached, 3 tools"

@@ -26,6 +26,7 @@ class Availability:
     person: str = ""
     note: str = ""
     connected: bool = False
+    starts_when_called: bool = False
     enabled: bool = True
 
     @property
@@ -78,7 +79,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
     if state is State.CONNECTING:
         return Availability("connecting")
     if known:
-        return Availability("cached")
+        return Availability("cached", starts_when_called=True)
     return Availability("not connected", *((why, why) if connection.error else ()))
 
 

@@ -37,7 +37,7 @@ def count(number: int, thing: str) -> str:
 
 
 def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
-    """Return `MCP: 1/2 servers, 75 tools`, and a line for each server."""
+    """Return `MCP: 1/2 servers, 75 tools`, and a line for each server. The first number counts connected ones."""
     availabilities = {name: availability_of(name) for name in seen.servers}
     enabled = [one for one in availabilities.values() if one.enabled]
     ready = sum(one.connected for one in enabled)
@@ -46,7 +46,9 @@ def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
     notes = (
         [f"Unknown servers in this session's options: {', '.join(seen.choice.unknown)}"] if seen.choice.unknown else []
     )
-    return "\n".join(["; ".join([head, *_away_by_word(availabilities)]), *lines, *notes])
+    cached = sum(one.starts_when_called for one in enabled)
+    asleep = [f"{cached} more {'starts' if cached == 1 else 'start'} when called"] if cached else []
+    return "\n".join(["; ".join([head, *asleep, *_away_by_word(availabilities)]), *lines, *notes])
 
 
 def _away_by_word(availabilities: Mapping[str, Availability]) -> list[str]:
