@@ -118,7 +118,7 @@ def make_folder(folder: Path) -> None:
 
     Raises OSError.
     """
-    for place in (*reversed(folder.parents), folder):
+    for place in () if folder.is_dir() else (*reversed(folder.parents), folder):
         place.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 

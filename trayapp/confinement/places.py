@@ -121,18 +121,18 @@ def make_scratch(folder: str) -> tuple[str, str]:
 
     Temporary files live as long as the gateway; those of gateways that have ended are removed.
     """
-    cache, temporary = Path(folder, "cache"), Path(folder, "tmp")
+    cache, temporary = os.path.join(folder, "cache"), os.path.join(folder, "tmp")
     for path in (cache, temporary):
-        make_folder(path)
-    for left in temporary.iterdir():
-        if not left.name.isdecimal() or (int(left.name) != os.getpid() and not _runs(int(left.name))):
+        make_folder(Path(path))
+    for left in os.listdir(temporary):
+        if not left.isdecimal() or (int(left) != os.getpid() and not _runs(int(left))):
             import shutil  # with its archive modules it is half of what a first confined start loads
 
-            shutil.rmtree(left, ignore_errors=True)
-    mine = temporary / str(os.getpid())
+            shutil.rmtree(os.path.join(temporary, left), ignore_errors=True)
+    mine = os.path.join(temporary, str(os.getpid()))
     with suppress(FileExistsError):
-        mine.mkdir(mode=0o700)
-    return str(cache.resolve()), str(mine.resolve())
+        os.mkdir(mine, mode=0o700)
+    return os.path.realpath(cache), os.path.realpath(mine)
 
 
 def _runs(pid: int) -> bool:

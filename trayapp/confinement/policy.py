@@ -18,6 +18,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from trayapp.config.programs import script_of
 from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
@@ -92,12 +93,8 @@ class LinkToSecretError(Exception):
 
 def make_policy(confine: Confine, program: Program) -> Policy:
     """Return what the program may access. Raises LinkToSecretError."""
-    grants = _Grants(program)
-    for path in (*confine.write, *confine.read):
-        grants.name(_at(path, program))
     package = [program.package] if program.package is not None else []
-    for path in package:
-        grants.name(path)
+    grants = _Grants(program, [*(_at(path, program) for path in (*confine.write, *confine.read)), *package])
     write = grants.given((_at(path, program) for path in confine.write), write=True)
     if not _holds(program.cwd, program.home) and not _is_in(program.cwd, package):
         write += grants.given([program.cwd], write=True)
@@ -125,21 +122,19 @@ def missing_folders(confine: Confine, program: Program) -> list[str]:
 
 
 class _Grants:
-    """Turns the folders that were named into those that are granted."""
+    """Turns the folders that were named into those that are granted. `named`: paths that are granted by their own
+    name, though they are secrets.
+    """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, named: Iterable[str]) -> None:
         self._program = program
-        home = program.home
-        secrets = {os.path.join(home, name) for name in SECRETS} | set(program.own)
+        secrets = {*_below(program.home, SECRETS), *program.own}
         self.there = [one for one in secrets if os.path.lexists(one)]  # most are not
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both of their names
-        self._named: set[str] = set()  # by their own names in `read` and `write`
+        self._named = {os.path.realpath(path) for path in named}
+        self._hold_secrets = _with_parents(self.secrets - self._named)
         # Folders that the server may write: the path as named, and its real path
         self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
-
-    def name(self, path: str) -> None:
-        """Record a path that servers.yaml grants by its own name."""
-        self._named.add(os.path.realpath(path))
 
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
         """Return the real paths that are granted for these paths, in order."""
@@ -156,11 +151,11 @@ class _Grants:
     def toolchain(self) -> list[str]:
         """Return the folders of interpreters and packages below the home folder."""
         home, program = self._program.home, self._program
-        folders = [os.path.join(home, name) for name in TOOLCHAINS]
+        folders = [*_below(home, TOOLCHAINS)]
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
         named = [path for path in _real(folders) if not self._is_secret(path) and not is_inside(home, path)]
         real = [piece for path in named for piece in self._pieces(path, [MOST_ENTRIES])]
-        real += _real(os.path.join(home, name) for name in READ_ALONE)
+        real += _real(_below(home, READ_ALONE))
         starts = [program.argv[0]]
         if not any(map(self._can_write, (program.argv[0], os.path.realpath(program.argv[0])))):
             interpreter = interpreter_of(program)
@@ -193,8 +188,7 @@ class _Grants:
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
         """Yield the folder or, if it holds secrets, each of its entries that is not a secret and holds none."""
         home = self._program.home
-        holds_home = is_inside(home, folder)
-        if not holds_home and not any(is_inside(one, folder) for one in self.secrets if one not in self._named):
+        if folder not in self._hold_secrets and not is_inside(home, folder):
             yield folder
             return
         try:
@@ -319,6 +313,22 @@ def _at(path: str, program: Program) -> str:
     if path == "~" or path.startswith("~/"):
         path = program.home + path[1:]
     return os.path.normpath(os.path.join(program.cwd, path))
+
+
+@cache
+def _below(home: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths with these names in the home folder."""
+    return tuple(os.path.join(home, name) for name in names)
+
+
+def _with_parents(paths: Iterable[str]) -> set[str]:
+    """Return these paths and every folder above one."""
+    found: set[str] = set()
+    for path in paths:
+        while path not in found:
+            found.add(path)
+            path = os.path.dirname(path)
+    return found
 
 
 def _real(paths: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 import sys
+from functools import cache
 from typing import Literal
 
 from trayapp.confinement.landlock import system_call
@@ -98,6 +99,7 @@ def machine() -> str:
     return name if name in ARCHITECTURES and sys.maxsize > 2**32 else ""
 
 
+@cache
 def filter_program(
     name: str,
     internet: Sockets,
