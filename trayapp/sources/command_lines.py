@@ -70,7 +70,7 @@ _INSTALLERS = re.compile(
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
-    "status",
+    "status", "deploy", "publish",
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(

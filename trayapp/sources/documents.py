@@ -32,6 +32,10 @@ _HOLDERS = {
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
+_ENTRY_ONLY = frozenset(("args", "type", "transport", "env", "envs", "environment", "headers", "http_headers"))
+_BESIDE = frozenset(
+    ("name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon")
+)
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
@@ -146,7 +150,7 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
 
     An entry with its name inside is flat, or `{"name": ..., "config": {...}}`.
     """
-    if _is_server(document):
+    if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return
     if isinstance(document.get("name"), str) and _is_server(document.get("config")):
@@ -215,6 +219,12 @@ def _is_server(raw: Any) -> bool:
     if isinstance(entry.get("baseUrl"), str) and str(entry.get("type")).lower() in TRANSPORTS:
         return True
     return any(isinstance(entry.get(key), str | list | Mapping) for key in _LAUNCH)
+
+
+def _is_flat_server(document: Mapping[str, Any]) -> bool:
+    """Return True for an entry without a holder. Other data has a `url` or `command`, too, beside keys of its own."""
+    keys = {str(key) for key in document}
+    return _is_server(document) and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
 
 
 def _is_local(raw: Any) -> bool:

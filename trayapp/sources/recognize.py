@@ -52,6 +52,7 @@ _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _OPENS = re.compile(r'([ \t]*)(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{[ \t]*$')  # an object, also one with its name
+_ADDING = re.compile(r"\bmcp add\b|mcp_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # inside a sentence
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # of a file of instructions for an agent
@@ -85,10 +86,10 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
     _refuse_unreadable(text)
     try:
         found = _recognized(text, home, windows=windows)
-    except UnclearSourceError:
+    except UnclearSourceError as error:
         found = _in_parts(text, home, windows=windows)
         if not found:
-            raise
+            raise error from None
     return [replace(one, name=_plain_name(one.name)) for one in found]
 
 
@@ -97,17 +98,26 @@ def _plain_name(name: str) -> str:
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of the snippets inside a text for people, if all of them name the same; else none."""
+    """Return the servers of the snippets inside a text for people; none if it has no snippet.
+
+    All snippets have to start the same. The one with the most variables is taken. Raises UnclearSourceError if two
+    differ, or if one that adds a server cannot be read.
+    """
     read: list[list[Source]] = []
     for part in islice(_parts(text), PARTS_MOST):
-        with suppress(UnclearSourceError):
+        try:
             read.append(_recognized(part, home, windows=windows))
-    same = all(_launches(one) == _launches(read[0]) for one in read)
-    return read[0] if read and same else []
+        except UnclearSourceError:
+            if _ADDING.search(part):
+                return []
+    if any(_launches(one) != _launches(read[0]) for one in read):
+        names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
+        raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
+    return max(read, key=lambda found: sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), default=[])
 
 
 def _launches(found: list[Source]) -> list[tuple[str, Entry]]:
-    return [(one.name, launch_of(one.entry)) for one in found]
+    return [(one.name, launch_of({key: one.entry[key] for key in one.entry if key != "env"})) for one in found]
 
 
 def _parts(text: str) -> Iterator[str]:

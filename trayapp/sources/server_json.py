@@ -139,7 +139,8 @@ def _package(part: Input) -> Way | None:
         own = [word for word in own if word.text not in _RUN]
         words = [*map(_Filled, _RUN), *named, *own, _Filled(identifier if tagged else f"{identifier}:{version}")]
     elif runner in ("npx", "bunx"):
-        words = [_Filled("-y"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
+        yes = [_Filled("-y")] if runner == "npx" else []  # bunx never asks
+        words = [*yes, *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
         words = [_Filled(package) if word.text == identifier else word for word in own]
     elif runner == "uvx" and (line := _named_by_from(own, identifier, version)) and _starts_with_word(behind):

@@ -26,6 +26,8 @@ LONGEST_NAME = 60
 _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
+    | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
+        |database|db|token|secret|key|project|account)
     | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
