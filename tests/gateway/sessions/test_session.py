@@ -173,6 +173,28 @@ async def test_on_the_first_run_a_list_waits_a_moment_for_what_is_being_asked(tm
         assert "a_echo" in [item["name"] for item in (await client.answer(7))["result"]["tools"]]
 
 
+@pytest.mark.requirement("call-list-changed")
+async def test_a_client_whose_list_waits_is_told_of_no_change_that_the_list_will_have(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        gate, slow_gate = made.net["a"].hold_start(), made.net["slow"].hold_start()
+        made.apply(server("slow"), server("a"))
+        made.start()
+        client = await made.ready()
+        client.ask_only(7, "tools/list")
+        await settle()
+        gate.set()
+        await settle()
+        await made.told()
+        assert (client.answers(7), client.list_changes()) == ([], [])
+        slow_gate.set()
+        assert "slow_echo" in [item["name"] for item in (await client.answer(7))["result"]["tools"]]
+        await made.told()
+        assert "tools" not in client.list_changes()
+        made.apply(server("a"))
+        await made.told()
+        assert client.list_changes().count("tools") == 1
+
+
 @pytest.mark.requirement("cat-first-run", "life-hang-in-box", "call-list-changed")
 async def test_no_list_waits_longer_than_the_grace_and_the_rest_follows_as_list_changed(tmp_path: Path) -> None:
     async with house(tmp_path) as made:

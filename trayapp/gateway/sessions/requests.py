@@ -182,8 +182,9 @@ class ClientRequests:
             self._give_list(request_id, kind)
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
-        await self._session.view.first_list_delay.settled()
-        await self._read_kind()
+        with self._session.lists.awaiting(kind):
+            await self._session.view.first_list_delay.settled()
+            await self._read_kind()
         self._give_list(request_id, kind)
 
     async def _read_kind(self) -> None:
