@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,55 @@ def test_what_is_set_up_is_undone_byte_for_byte(person: Person, files: dict[Path
     undone = person.says("setup", "--undo")
     assert undone.returncode == 0, undone.stderr
     assert "--diff" not in undone.stdout  # `setup` has no such option
+    assert now(files) == files
+
+
+ODD: dict[str, Callable[[bytes], bytes]] = {
+    "line ends of Windows": lambda data: data.replace(b"\n", b"\r\n"),
+    "a byte order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "no line end at the end": lambda data: data.rstrip(b"\n"),
+    "blank lines at the end": lambda data: data + b"\n\n",
+    "tabs": lambda data: data.replace(b"  ", b"\t") if data.startswith((b"{", b"//")) else data,
+    "spaces at the ends of lines": lambda data: data.replace(b",\n", b", \t\n"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_files_of_odd_forms_are_undone_byte_for_byte(person: Person, files: dict[Path, bytes], odd: str) -> None:
+    saved = {path: ODD[odd](data) for path, data in files.items()}
+    for path, data in saved.items():
+        path.write_bytes(data)
+    done = person.says("setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert [path for path, data in saved.items() if path.read_bytes() == data] == []
+    assert person.says("setup", "--undo").returncode == 0
+    assert now(saved) == saved
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and modes")
+def test_links_and_modes_stay(person: Person, files: dict[Path, bytes]) -> None:
+    kept = person.mine / "dotfiles"
+    kept.mkdir()
+    for number, path in enumerate(files):
+        path.rename(kept / str(number))
+        (kept / str(number)).chmod(0o640)
+        path.symlink_to(kept / str(number))
+    for flags in (("--yes",), ("--undo",)):
+        assert person.says("setup", *flags).returncode == 0
+        assert [path for path in files if not path.is_symlink() or path.stat().st_mode & 0o777 != 0o640] == []
+    assert now(files) == files
+
+
+def test_a_file_that_nobody_may_write_is_left_alone_and_the_others_are_set_up(
+    person: Person, files: dict[Path, bytes]
+) -> None:
+    closed = next(path for path in files if path.parent.name == ".cursor")
+    closed.chmod(0o444)
+    done = person.says("setup", "--yes")
+    assert (done.returncode, closed.read_bytes()) == (1, files[closed])
+    assert str(closed.name) in done.stderr
+    undone = person.says("setup", "--undo")
+    assert undone.returncode == 0, undone.stderr
     assert now(files) == files
 
 
