@@ -207,6 +207,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('Add:\n```json\n{"mcpServers": {"a": {"command": "npx", "args": ["a-mcp"], "env": {"A_USER": "myuser"}}}}\n```\n'
      "or:\n```\nclaude mcp add a -- npx a-mcp\n```", "a",
      {"command": "npx", "args": ["a-mcp"], "env": {"A_USER": "myuser"}}, ["env.A_USER"]),
+    ("{ mcpServers: { acme: { command: 'npx', env: { KEY: process.env.A_KEY } } } }", "acme",
+     {"command": "npx", "env": {"KEY": "${A_KEY}"}}, []),
     ("acme-mcp --stdio", "acme", {"command": "acme-mcp", "args": ["--stdio"]}, []),
     ("ACME_KEY=k acme-mcp", "acme", {"command": "acme-mcp", "env": {"ACME_KEY": "k"}}, []),
     ("@x/acme-mcp@1.2", "acme", {"command": "npx", "args": ["-y", "@x/acme-mcp@1.2"]}, []),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
@@ -130,16 +131,29 @@ def spelling_lines(server: ServerConfig) -> Iterator[str]:
     host = urlsplit(server.url).hostname or "" if server.url is not None else ""
     words = [host] if server.url is not None else [server.command or "", *server.args]
     for word in dict.fromkeys(run for text in words for run in re.findall(r"[^\W\d_]+", text)):
-        if word.isascii() or folded(word) == word or not (host or re.search("[A-Za-z]", word)):
+        wide = unicodedata.normalize("NFKC", word).isascii()  # full-width letters and the like
+        if word.isascii() or _latin(word) == word or not (host or wide or re.search("[A-Za-z]", word)):
             continue
-        others = ", ".join(f"U+{ord(letter):04X}" for letter in dict.fromkeys(word) if folded(letter) != letter)
-        yield f"not {folded(word)}: {word} has {others}, letters of another alphabet"
+        others = ", ".join(f"U+{ord(letter):04X}" for letter in dict.fromkeys(word) if _latin(letter) != letter)
+        yield f"not {_latin(word)}: {word} has {others}, letters of another alphabet"
+
+
+def _latin(word: str) -> str:
+    return folded(unicodedata.normalize("NFKC", word))
+
+
+def blank_lines(server: ServerConfig) -> Iterator[str]:
+    """Yield that an argument has so many blanks in a row that a reader may miss what is behind them."""
+    most = max((len(run) for word in server.args for run in re.findall(r"\s{40,}", word)), default=0)
+    if most:
+        yield f"has {most:,} blanks in a row: read what is behind them, too"
 
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:
     """Yield every fact that decides what the server does, with secrets redacted."""
     yield redacted(starts(server)) if server.url is not None else command_line(server)
     yield from spelling_lines(server)
+    yield from blank_lines(server)
     if server.command is not None and server.cwd is not None:
         yield f"in the folder {escape_unprintable(server.cwd)}"
     if server.command is not None and server.confine:

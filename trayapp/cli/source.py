@@ -114,6 +114,9 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
         raise UsageError("There is one way to run it", "Leave out --way")
     if answers.called and len(found) > 1:
         raise UsageError(f"This names {count(len(found), 'server')}", "Leave out --as, or paste one of them")
+    if len(found) > 1:
+        names = ", ".join(one.source.name for one in found)
+        (note if answers.as_json else say)(one_line(f"This names {len(found)} servers, one after the other: {names}"))
     for proposal in found:
         _add_one(proposal, answers, add)
 
@@ -169,7 +172,7 @@ def proposals(what: str) -> tuple[list[Proposal], bool]:
     if (path := bundle_path(what)) is not None:
         bundle = read_bundle_file(path)
         return [Proposal(bundle.source, _decides(bundle.source), bundle=bundle)], False
-    text = _text_of(what)
+    text = text_of_link(_text_of(what))
     if is_registry_name(text):
         return _of_registry(text.strip()), True
     found = recognize(text, machine.home, windows=machine.platform == "win32")
@@ -260,6 +263,8 @@ def _decides(source: Source) -> tuple[str, ...]:
     name = source.name
     if fault := name_fault(name):
         raise UnclearSourceError(fault, "Give it another name, then add it again")
+    if str(source.entry.get("command", "")).startswith("-"):
+        raise UnclearSourceError(f"{name} has an option in place of a program", "Paste the whole command")
     url = source.entry.get("url")
     asked = any(one.keys == ("url",) for one in source.wants)
     if isinstance(url, str) and not asked and (fault := unsafe_url(url)):

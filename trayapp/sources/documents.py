@@ -42,6 +42,8 @@ _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']
 _SCRIPT_KEY = re.compile(
     r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
 )  # of JavaScript or Python; YAML reads it
+_SCRIPT_CALL = re.compile(r"[\w\])]\(|=>|`")
+_SCRIPT_ENV = re.compile(r"\bprocess\.env\.([A-Za-z_]\w*)(?:!(?!=))?")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
@@ -129,9 +131,9 @@ def _json(text: str) -> dict[str, Any]:
             return jsonc.read(one, "the text")
         except UnparsableError as error:
             why = error.title
-    if text.startswith("{") and _SCRIPT_KEY.search(text):
+    if text.startswith("{") and _SCRIPT_KEY.search(text) and not _SCRIPT_CALL.search(text):
         with suppress(UnparsableError, EditRefusedError):
-            return yaml_file.MAPPED.read(text, "the text")
+            return yaml_file.MAPPED.read(_SCRIPT_ENV.sub(r'"${\1}"', text), "the text")
     raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
 
 

@@ -244,6 +244,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     """
     found: list[Variable] = []
     passed = _passed(entry)
+    package = package_of([str(entry.get("command") or ""), *map(str, entry.get("args") or [])])
 
     def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool]) -> None:
         if not isinstance(text, str):
@@ -266,11 +267,16 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
-        plain = (option[1] if option else before if before.startswith("-") else "").lstrip("-")
+        valued = before.startswith("-") and before not in _FLAGS
+        plain = (option[1] if option else before if valued else "").lstrip("-")
+        plain = plain or ("package" if word == package else "")
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
     for key in ("command", "url", "cwd"):
         add(key, (key,), entry.get(key), lambda mark: False)
     return _named_apart(found)
+
+
+_FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
 
 
 def _names_itself(name: str, text: str) -> bool:
