@@ -18,12 +18,15 @@ PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--progress-bar=off", "--no-in
 
 
 def ensure_app() -> None:
-    """Install the locked requirements and this checkout into .venv, unless its stamp shows that it is current."""
+    """Install the locked requirements and this checkout into .venv, unless its stamp shows that it is current.
+
+    A .venv whose program does not run is made again, whatever its stamp says.
+    """
     wanted = _app_fingerprint()
-    if is_stamped(VENV, "app", wanted):
+    if is_stamped(VENV, "app", wanted) and has_program():
         return
     with installing():
-        if is_stamped(VENV, "app", wanted):  # another process was faster
+        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process was faster, or we
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
@@ -44,6 +47,16 @@ def ensure_app() -> None:
                 _swap(before, beside)
                 raise
         shutil.rmtree(before, ignore_errors=True)
+
+
+def _repaired() -> bool:
+    """Install this checkout into a broken .venv again, which needs no network. Return True if its program then runs."""
+    say("repairing .venv")
+    try:
+        _install_checkout()
+    except StepFailed:
+        return False
+    return has_program()
 
 
 def has_program() -> bool:
@@ -103,7 +116,11 @@ def make_venv(folder: Path) -> None:
 
 def install_locked(venv: Path, requirements: Path) -> None:
     """Install exactly the locked versions, each file verified against its hash."""
-    run([script(venv, "python"), *PIP_INSTALL, "--require-hashes", "-r", requirements])
+    try:
+        run([script(venv, "python"), *PIP_INSTALL, "--require-hashes", "-r", requirements])
+    except StepFailed as failure:
+        hint = "pip says why, above. Check the network, then run this command again"
+        raise StepFailed("cannot install the required packages", hint) from failure
 
 
 def can_make_venv() -> bool:

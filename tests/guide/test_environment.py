@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import venv as venvs
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,11 @@ def said(venv: Path) -> str:
     return subprocess.run([venv / "bin" / "multi-mcp"], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def cannot_start(program: Path) -> None:
+    """Make a program whose interpreter is gone."""
+    program.write_text("#!/no/such/python\n", encoding="utf-8")
+
+
 def fails(*args: object) -> None:
     raise steps.StepFailed("no network")
 
@@ -62,6 +68,26 @@ def test_a_new_environment_takes_the_place_of_the_old_one_and_names_its_own_fold
     assert sorted(path.name for path in venv.parent.iterdir()) == [".venv", "cache"]
     assert [path.name for path in (venv / "bin").iterdir() if b".venv.new" in path.read_bytes()] == []
     assert f"{venv}\n" in (venv / "bin" / "activate").read_text(encoding="utf-8").replace('"', "")
+
+
+@pytest.mark.parametrize("breaks", [Path.unlink, lambda program: program.chmod(0o644), cannot_start])
+def test_an_environment_that_broke_is_repaired(
+    venv: Path, monkeypatch: pytest.MonkeyPatch, breaks: Callable[[Path], object]
+) -> None:
+    environment.ensure_app()
+    breaks(venv / "bin" / "multi-mcp")
+    monkeypatch.setattr(environment, "install_locked", fails)  # what is there is repaired without a network
+    environment.ensure_app()
+    assert said(venv) == "after"
+
+
+def test_an_environment_that_cannot_be_repaired_is_made_again(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment.ensure_app()
+    cannot_start(venv / "bin" / "multi-mcp")
+    installs = [fails, lambda: write_program(venv)]
+    monkeypatch.setattr(environment, "_install_checkout", lambda: installs.pop(0)())
+    environment.ensure_app()
+    assert (said(venv), installs) == ("after", [])
 
 
 @pytest.mark.parametrize("step", ["make_venv", "install_locked", "_install_checkout"])
