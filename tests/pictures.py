@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,9 @@ def desk(home: Path) -> dict[str, dict[str, Any]]:
     return entries
 
 
-async def work(gateway: Gateway, notes: Path) -> None:
-    """Do what AI tools do in a morning."""
+@contextlib.asynccontextmanager
+async def work(gateway: Gateway, notes: Path) -> AsyncIterator[None]:
+    """Do what AI tools do in a morning. They stay connected in the block."""
     found = {"Claude Code": ["files_list_directory", "git_git_status", "files_read_text_file"], "Codex": [
         "memory_create_entities", "memory_read_graph", "time_get_current_time"]}  # fmt: skip
     arguments: dict[str, dict[str, Any]] = {
@@ -107,11 +109,13 @@ async def work(gateway: Gateway, notes: Path) -> None:
         "git_git_status": {"repo_path": str(notes)}, "time_get_current_time": {"timezone": "Europe/Berlin"},
         "memory_create_entities": {"entities": [{"name": "README", "entityType": "text", "observations": ["short"]}]},
     }  # fmt: skip
-    for client, tools in found.items():
-        async with gateway.client(None) as session:
+    async with contextlib.AsyncExitStack() as connected:
+        for client, tools in found.items():
+            session = await connected.enter_async_context(gateway.client(None))
             await introduce(session, client)
             for tool in tools:
                 await session.request("tools/call", {"name": tool, "arguments": arguments.get(tool, {})})
+        yield
 
 
 async def introduce(session: RawClient, client: str) -> None:
@@ -131,16 +135,15 @@ async def of_gateway(home: Path) -> None:
         gateway.write(desk(home), http={"enabled": True, "port": port})
         await anyio.to_thread.run_sync(gateway.start)
         await gateway.known()
-        await work(gateway, home / "notes")
         scene = Scene(gateway, port)
-        async with browser() as chromium:
+        async with work(gateway, home / "notes"), browser() as chromium:
             for scheme in ("light", "dark"):
                 page = await scene.open(chromium, viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5)
                 for name, path in (("panel", ""), ("activity", "activity")):
                     await page.goto(f"{scene.root}/panel/{path}")
                     await page.wait_for_timeout(800)
                     await page.screenshot(path=PICTURES / f"{name}-{scheme}.png")
-        draw_terminal([*own_command(), "status"], gateway.env, PICTURES / "status.svg")
+            draw_terminal([*own_command(), "status"], gateway.env, PICTURES / "status.svg")
 
 
 def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
