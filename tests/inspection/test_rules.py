@@ -13,6 +13,11 @@ from trayapp.inspection.rules import RULES, Rule
 NAMES = [rule.code for rule in RULES]
 
 
+def hopeful(low: str) -> list[Rule]:
+    """Return the rules that are tried on a lower-case text."""
+    return [rule for _, rule in hints.rules_of(hints.hopeful_bits(low))]
+
+
 def test_there_are_a_few_dozen_rules_and_each_has_its_own_code() -> None:
     assert 20 <= len(RULES) <= 40
     assert len(set(NAMES)) == len(NAMES)
@@ -28,8 +33,8 @@ def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
 
 
 def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
-    assert "orders.mark.role" not in [rule.code for _, rule in hints.hopeful_rules("a user may start it: x < 3")]
-    assert "orders.mark.role" in [rule.code for _, rule in hints.hopeful_rules("<|im_start|>system")]
+    assert "orders.mark.role" not in [rule.code for rule in hopeful("a user may start it: x < 3")]
+    assert "orders.mark.role" in [rule.code for rule in hopeful("<|im_start|>system")]
 
 
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
@@ -54,13 +59,22 @@ def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
     overlapping = ["consentold", "no-one needs to know", "toto the ai", "tool tools of", "xpassphrasekeyx", "users", ""]
     texts = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.honest, *rule.hints, *rule.beside)]
     for text in (*overlapping, *texts):
-        hopeful = [rule for _, rule in hints.hopeful_rules(text)]
-        assert hopeful == [
+        assert hopeful(text) == [
             rule
             for rule in RULES
             if any(hint in text for hint in rule.hints)
             and (not rule.beside or any(hint in text for hint in rule.beside))
         ], text
+
+
+def test_the_search_for_hints_is_built_again_after_its_memory_was_freed() -> None:
+    before = hopeful("<|im_start|>system")
+    hints.release()
+    assert hopeful("<|im_start|>system") == before
+
+
+def test_a_text_that_is_no_unicode_is_searched_as_well() -> None:
+    assert "orders.mark.role" in [rule.code for rule in hopeful("\ud800 <|im_start|>system")]
 
 
 @pytest.mark.requirement("inspect-told")

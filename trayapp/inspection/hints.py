@@ -1,22 +1,17 @@
-"""Fast selection of the rules that may apply to a sentence, by their hints: few sentences contain any.
+"""Fast selection of the rules that may apply to a text, by their hints: few sentences contain any.
 
+All hints are searched at once, by RE2: it looks at each character once, whatever a text holds.
 Never here: the rules themselves (rules).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from functools import cache, reduce
-from operator import or_
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from trayapp.inspection.rules import RULES, Rule
-from trayapp.model.late import late
 
-WORDS_KEPT = 4096  # words whose hints are cached: texts repeat most of their words
-WORD_LONGEST = 40  # characters of a cached word
-END = "\n"  # end of a word, after which a hint of several words continues
+MEMORY_MOST = 1 << 23  # bytes for the states of the search; half of it makes heaps of hints take three times as long
 
 # Rules are bits of a number, so that several are combined in one step. The upper half is for the words beside the
 # hints.
@@ -32,77 +27,45 @@ for _at, _rule in enumerate(RULES):
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
     if not _rule.beside:
         _ALONE |= _bit
-_PHRASES: dict[str, list[tuple[str, int]]] = {}  # hints of several words, by their first word and END
-for _hint in _BITS:
-    if " " in _hint:
-        _PHRASES.setdefault(_hint.partition(" ")[0] + END, []).append((_hint, _BITS[_hint]))
-_WORDS = [hint for hint in _BITS if " " not in hint]
+_WITHOUT = [~bits for bits in _BITS.values()]  # by number of a hint: the rules that are still missing one
 
 
-def _one_of(words: Iterable[str]) -> str:
-    """Return a pattern for the longest of these words, which visits each character once."""
-    tree: dict[str, Any] = {}
-    for word in words:
-        node = tree
-        for letter in word:
-            node = node.setdefault(letter, {})
-        node[""] = {}
-    return _branches(tree)
+def hopeful_bits(low: str, wanted: int = EVERY) -> int:
+    """Return the rules, of these, that may match a lower-case text because it contains their hints; as bits."""
+    missing = ~0
+    for hint in _search()(low.encode("utf-8", "replace")) or ():
+        missing &= _WITHOUT[hint]
+    return wanted & ~missing & (~missing >> _HALF | _ALONE)
 
 
-def _branches(node: dict[str, Any]) -> str:
-    ways = [re.escape(letter) + _branches(below) for letter, below in node.items() if letter]
-    if not ways:
-        return ""
-    return f"(?:{'|'.join(ways)})" + ("?" if "" in node else "")
+def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
+    """Yield the rules that these bits stand for, each with its bit."""
+    while bits:
+        bit = bits & -bits
+        yield bit, RULES[bit.bit_length() - 1]
+        bits ^= bit
 
 
-_FIRST_WORDS = late(f"(?=({_one_of((*_WORDS, *_PHRASES))}))")
-Hints = tuple[int, tuple[tuple[str, int], ...]]
-_KNOWN: dict[str, Hints] = {}
+def bit_of(code: str) -> int:
+    """Return the bit of the rule with this code."""
+    return next(1 << at for at, rule in enumerate(RULES) if rule.code == code)
 
 
-def hopeful_rules(low: str, wanted: int = EVERY) -> list[tuple[int, Rule]]:
-    """Return the rules with these bits that may match a lower-case text, because it contains their hints."""
-    missing = wanted | wanted << _HALF
-    for word in set(low.split()):
-        others, phrases = _KNOWN.get(word) or _known(word)
-        missing &= others
-        for phrase, hinted in phrases:
-            if hinted & missing and phrase in low:
-                missing &= ~hinted
-    found = wanted & ~missing & (~missing >> _HALF | _ALONE)
-    hopeful = []
-    while found:
-        bit = found & -found
-        hopeful.append((bit, RULES[bit.bit_length() - 1]))
-        found ^= bit
-    return hopeful
-
-
-def _known(word: str) -> Hints:
-    """Return the hints in a word, and cache those of a short one."""
-    found = _hints_in(word)
-    if len(word) <= WORD_LONGEST:
-        if len(_KNOWN) >= WORDS_KEPT:
-            _KNOWN.clear()
-        _KNOWN[word] = found
-    return found
-
-
-def _hints_in(word: str) -> Hints:
-    """Return the rules without a hint inside a word, and each phrase that begins there with its rules."""
-    others, phrases = ~0, tuple[tuple[str, int], ...]()
-    for part in _FIRST_WORDS.findall(word + END):
-        without, begun = _within(part)
-        others &= without
-        phrases += begun
-    return others, phrases
+def release() -> None:
+    """Free the memory of the search. The next one builds it again, in 2 ms."""
+    _search.cache_clear()
 
 
 @cache
-def _within(part: str) -> Hints:
-    """Return the same for the longest hint or first word at one place, which shorter ones begin."""
-    beginnings = [part[:end] for end in range(1, len(part) + 1)]
-    there = reduce(or_, (_BITS.get(hint, 0) for hint in beginnings))
-    return ~there, tuple(phrase for first in beginnings for phrase in _PHRASES.get(first, ()))
+def _search() -> Callable[[bytes], list[int] | None]:
+    """Return the search for all hints: it gives the numbers of those in a text."""
+    import re2  # 3 MB and 3 ms: only a search for orders needs it
+
+    options = re2.Options()
+    options.literal, options.max_mem = True, MEMORY_MOST
+    hints = re2.Set.SearchSet(options)
+    for hint in _BITS:
+        hints.Add(hint.encode())
+    hints.Compile()
+    search: Callable[[bytes], list[int] | None] = hints.Match
+    return search

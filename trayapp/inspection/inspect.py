@@ -9,7 +9,8 @@ Never here: how a finding is acted on (gateway/exposure/approvals), other server
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,9 +18,9 @@ import orjson
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.text import (
+    REACH,
     READ_MOST,
     Sentence,
-    is_one_sentence,
     lowered,
     passages,
     sentences,
@@ -97,6 +98,13 @@ def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
     return _sorted(_Search(LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)).orders(bare))
 
 
+def free_memory() -> None:
+    """Free what the search for orders keeps between definitions. The next search builds it again."""
+    from trayapp.inspection import hints
+
+    hints.release()
+
+
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Return all findings: each code once, those that hold a definition back first."""
     return _sorted([one for some in found for one in some])
@@ -137,36 +145,50 @@ class _Search:
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def orders(self, texts: Iterable[tuple[str, str]], known: Iterable[str] = ()) -> Iterator[Finding]:
+    def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = (), only: str = "") -> Iterator[Finding]:
         """Yield the first finding of each rule in texts without hidden content. A known or repeated sentence is
-        skipped.
+        skipped. `only`: the code of the rule that is searched for, instead of all.
         """
         from trayapp.inspection import hints  # loads the rules: as above
 
-        wanted, seen = hints.EVERY, set(known)
-        for place, sentence in _hopeful(texts):
-            if sentence.low in seen:
-                continue
-            seen.add(sentence.low)
-            low = f" {sentence.low}"
-            for bit, rule in hints.hopeful_rules(low, wanted):
-                self.left -= len(sentence.low) + LOOKED_BESIDE
-                if self.left < 0:
-                    yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
-                    return
-                if (match := _found(rule.pattern, low)) is not None:
-                    wanted &= ~bit
-                    yield _order(rule, place, sentence, match)
+        wanted, seen = hints.bit_of(only) if only else hints.EVERY, set[str]()
+        parts = ((place, passage) for place, text in texts for passage in passages(text))
+        for some in together(parts, REACH):  # short ones are tried together
+            hopeful = hints.hopeful_bits(lowered(f" {' '.join(passage for _, passage in some)}"), wanted)
+            for place, sentence in _sentences(some) if hopeful else ():
+                low = f" {sentence.low}"
+                rules = hints.hopeful_bits(low, hopeful & wanted)
+                if not rules or sentence.low in seen or sentence.low in known:
+                    continue
+                seen.add(sentence.low)
+                for bit, rule in hints.rules_of(rules):
+                    self.left -= len(sentence.low) + LOOKED_BESIDE
+                    if self.left < 0:
+                        yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
+                        return
+                    if (match := _found(rule.pattern, low)) is not None:
+                        wanted &= ~bit
+                        yield _order(rule, place, sentence, match)
 
 
-def _hopeful(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]:
-    """Yield the sentences of the passages in which rules may find something; short passages are tried together."""
-    from trayapp.inspection import hints
+def _sentences(parts: list[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]:
+    """Yield the sentences of passages, each with its place."""
+    return ((place, sentence) for place, passage in parts for sentence in sentences(passage))
 
-    for some in together((place, passage) for place, text in texts for passage in passages(text)):
-        whole = " ".join(passage for _, passage in some)
-        if is_one_sentence(whole) or hints.hopeful_rules(lowered(f" {whole}")):
-            yield from ((place, sentence) for place, passage in some for sentence in sentences(passage))
+
+class _Said:
+    """Set of a text's sentences. It is only built once a sentence is looked up that is anywhere in the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = lowered(" ".join(text.split()))
+
+    @cached_property
+    def _sentences(self) -> set[str]:
+        return {sentence.low for passage in passages(self._text) for sentence in sentences(passage)}
+
+    def __contains__(self, low: object) -> bool:
+        return isinstance(low, str) and low in self._line and low in self._sentences
 
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
@@ -226,16 +248,16 @@ def _turned(text: str, search: _Search) -> Iterator[Finding]:
     """Yield the orders that a text contains only in a transformed form."""
     from trayapp.inspection import encoded
 
-    bare = hidden.bared(text)
+    bare, plain = hidden.bared(text), dict[str, bool]()  # by code: True if the text contains such an order anyway
     ways = list(encoded.turned(bare))
-    seen = {sentence.low for passage in passages(bare) for sentence in sentences(passage)} if ways else set[str]()
-    plain: set[str] | None = None
-    for order in (one for words in ways for one in _orders_in(words, search, seen)):
-        if plain is None:
-            plain = {one.code for one in _Search(LOOKED_PLAIN).orders([("", bare)])}
+    said = _Said(bare) if ways else ()
+    for order in (one for words in ways for one in _orders_in(words, search, said)):
         if order.code not in plain:
+            others = _Search(LOOKED_PLAIN).orders([("", bare)], only=order.code)
+            plain[order.code] = any(one.code == order.code for one in others)
+        if not plain[order.code]:
             yield order
 
 
-def _orders_in(text: str, search: _Search, seen: Iterable[str] = ()) -> Iterator[Finding]:
-    return (one for one in search.orders([("", text)], seen) if one.code != UNREAD)
+def _orders_in(text: str, search: _Search, known: Container[str] = ()) -> Iterator[Finding]:
+    return (one for one in search.orders([("", text)], known) if one.code != UNREAD)

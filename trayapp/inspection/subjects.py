@@ -42,7 +42,7 @@ def is_apart(name: str) -> bool:
 
 def is_tool(name: str) -> bool:
     """Return True if a name stands for a tool."""
-    return not is_apart(name) and not name.startswith((SKILL, OLDER))
+    return not name.startswith("(") or (not is_apart(name) and not name.startswith((SKILL, OLDER)))
 
 
 def subject_name(kind: str, item: Item) -> str | None:

@@ -44,16 +44,11 @@ def _in_passages(line: str) -> Iterator[str]:
     yield line[begin:]
 
 
-def sentences(passage: str) -> Iterator[Sentence]:
-    """Yield the sentences of a passage."""
-    alone = 0 < len(passage) <= TOGETHER and is_one_sentence(passage)
-    for said in (passage,) if alone else _cut(passage):
-        yield Sentence(said, lowered(said))
-
-
-def is_one_sentence(line: str) -> bool:
-    """Return True if no sentence ends inside a line."""
-    return (" " not in line and line.isascii()) or _END.search(line) is None
+def sentences(passage: str) -> list[Sentence]:
+    """Return the sentences of a passage."""
+    if 0 < len(passage) <= TOGETHER and ((" " not in passage and passage.isascii()) or _END.search(passage) is None):
+        return [Sentence(passage, lowered(passage))]
+    return [Sentence(said, lowered(said)) for said in _cut(passage)]
 
 
 def lowered(said: str) -> str:
@@ -61,13 +56,13 @@ def lowered(said: str) -> str:
     return said.lower().replace("’", "'")
 
 
-def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield passages with their places; short ones are grouped."""
+def together(parts: Iterable[tuple[str, str]], most: int = TOGETHER) -> Iterator[list[tuple[str, str]]]:
+    """Yield passages with their places; short ones in groups of `most` characters and more."""
     some, size = list[tuple[str, str]](), 0
     for part in parts:
         some.append(part)
         size += len(part[1])
-        if size > TOGETHER:
+        if size > most:
             yield some
             some, size = [], 0
     if some:

@@ -34,7 +34,7 @@ class OtherTools:
         for server in self._servers:
             for start in server.starts:
                 self._starts.setdefault(start, []).append(server)
-        self._ends = sorted({len(start) for start in self._starts})
+        self._any_start = tuple(self._starts)
 
     def alike(self, name: str) -> list[LookAlike]:
         """Return the tools whose own names look like `name`."""
@@ -44,10 +44,10 @@ class OtherTools:
     def read_as(self, name: str) -> Iterator[LookAlike]:
         """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
-        plain = _squeezed(letters) == letters  # as most names are: the look of such a prefix has the same length
-        for end in self._ends if plain else range(1, len(letters)):
-            servers = self._starts.get(_squeezed(letters[:end]), ()) if end < len(letters) else ()
-            for server in servers:
+        if _squeezed(letters) == letters and not letters.startswith(self._any_start):
+            return  # as most names do: a prefix of theirs looks like its own letters
+        for end in range(1, len(letters)):
+            for server in self._starts.get(_squeezed(letters[:end]), ()):
                 yield from server.tools.get(_squeezed(letters[end:]), ())
 
     def addressed(self, name: str) -> str | None:

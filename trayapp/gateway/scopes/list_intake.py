@@ -15,6 +15,7 @@ from trayapp.gateway.process.tasks import fenced
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
+from trayapp.inspection.inspect import free_memory
 from trayapp.model.offer import Offer
 from trayapp.wire.capabilities import kind_of
 from trayapp.wire.revisions import MODERN_VERSIONS
@@ -78,8 +79,10 @@ class ListIntake:
         self._reading = True
         try:
             await self._services.pool.settled()
-            while await self.read_words_now():
-                pass  # other lists came meanwhile
+            if await self.read_words_now():
+                while await self.read_words_now():
+                    pass  # other lists came meanwhile
+                free_memory()
         finally:
             self._reading = False
 
