@@ -49,9 +49,12 @@ _LONG = b"w" * RUN_SHORTEST
 _CAPITALS = _kinds(c=_UPPER + "234567")
 _LONG_CAPITALS = b"c" * RUN_SHORTEST
 _HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
+_NUMBERED = _kinds(d=_DIGITS, h="abcdefABCDEF", s=" :,;\n\t\r")
 _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
-_ROW = late(rb"hhs{1,2}(?:h{2,3}s{1,2}){3}")  # of hexadecimal or decimal numbers
+# A row of hexadecimal or decimal numbers. Each letter of ASCII among them begins with a digit, which is rare in prose.
+_ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
+_LONG_DIGITS = b"d" * 8
 _BITS = _kinds(b="01")
 # Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
@@ -88,15 +91,17 @@ _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
 def turned(text: str) -> Iterator[str]:
-    """Yield the text backwards, in rot13, and with leetspeak digits and spaced-out letters resolved.
+    """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
     A form is yielded only if it has more words of orders than the text itself: there is no other sign that one of these
     forms was used.
     """
+    escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = text[:READ_MOST].lower()
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
+    ways += [_of_escapes(_URL.sub(" ", text)).lower()] if escaped else []
     spelled = text.replace("lgnore", "ignore")
     if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
         pieces[1::2] = "\n".join(pieces[1::2]).translate(_LETTERS).split("\n")
@@ -122,16 +127,14 @@ def may_be_coded(text: bytes) -> bool:
 def _signs(text: bytes) -> set[str]:
     """Return the kinds of encoding that a text shows signs of."""
     signs = set[str]()
-    if b"\\" in text and (b"\\x" in text or b"\\u" in text):
+    if _has_escapes(text):
         signs.add("escapes")
-    if (b"&" in text and b"&#" in text) or (b"%" in text and _PERCENT.search(text) is not None):
-        signs.add("escapes")
-    digits = text.translate(_HEX_DIGITS)
+    digits = text.translate(_NUMBERED)
     if _ROW.search(digits) is not None:
-        pairs = digits.replace(b"ss", b"s").replace(b"hhh", b"hh")
+        pairs = text.translate(_HEX_DIGITS).replace(b"ss", b"s").replace(b"hhh", b"hh")
         if _SPACED_HEX in pairs:
             signs |= {"hex", "numbers"}
-    if b"h" * 8 in digits and b"b" * 8 in text.translate(_BITS):
+    if _LONG_DIGITS in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
     if runs := b".".join(_long_runs(text)):
         if _LONG_HEX in runs.translate(_HEX_DIGITS):
@@ -143,6 +146,13 @@ def _signs(text: bytes) -> set[str]:
     if _PIECES.search(text.translate(_HUMPS)) is not None:
         signs.add("pieces")
     return signs
+
+
+def _has_escapes(text: bytes) -> bool:
+    """Return True if there are signs of letters written as escapes."""
+    if b"\\" in text and (b"\\x" in text or b"\\u" in text):
+        return True
+    return (b"&" in text and b"&#" in text) or (b"%" in text and _PERCENT.search(text) is not None)
 
 
 def _long_runs(text: bytes) -> Iterator[bytes]:
@@ -168,10 +178,12 @@ def may_be_turned(text: bytes) -> bool:
     for word in _UNREADABLE:
         if word in low:
             return True
+    if _has_escapes(text):
+        return True
     if not low.isascii():  # a separator may be the middle dot
         low = low.decode("utf-8", "replace").encode("ascii", "replace")
     kinds = low.translate(_SEPARATED)
-    if b"ldl" in kinds:
+    if _DIGIT_INSIDE.search(kinds) is not None:
         plain = low.translate(_LETTERS_OF_DIGITS)
         if any(plain.count(word) > low.count(word) for word in _KEYWORD_BYTES):
             return True
@@ -182,6 +194,7 @@ _UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"
 _KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
+_DIGIT_INSIDE = late(rb"d(?<=ld)l")  # a tenth of the time of `b"ldl" in`, because digits are rare
 _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 
 _WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")

@@ -28,18 +28,33 @@ _FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e0
 _TAGS = late(f"[{_TAG}]+")
 _BIDI = late("[\u202a-\u202e\u2066-\u2069]")
 _OVERRIDES = late("[\u202d\u202e]")
+_ISOLATES = "\u2066\u2068\u2069"  # programs set them around any inserted value, also in text without other directions
+_EMPTY = late("[\u202a\u202b\u2066-\u2068][\u202c\u2069]")
+_CLOSED_BY = {"\u202a": "\u202c", "\u202b": "\u202c", "\u2066": "\u2069", "\u2067": "\u2069", "\u2068": "\u2069"}
 _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
 # Invisible operators of formulas (U+2061 to U+2064) stand between letters
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
 _SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: meant to be invisible
-_JOINED = late("(?<=[^\x00-\u02ff\u200b-\u200f])[\u200c\u200d]")  # legitimate in emoji, Persian, Indic scripts
-# A zero-width space marks a possible line break in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai).
+# Legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
+_JOINED = late(
+    "(?<=[^\x00-\u02ff\u0e00-\u0eff\u200b-\u200f\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])[\u200c\u200d]"
+)
+# A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
+# Japanese), and after a stop, a slash or a dash. A word joiner forbids one, beside a number, a dash or a sign; a byte
+# order mark in a text is its older form, or the beginning of another file. Each stands alone.
 _WORD_BREAK = late(
-    "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf])\u200b(?!\u200b)"
+    "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
+    f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
+)
+_LINE_BREAK = late(
+    rf"(?<=[.,;:!?…)\]}}/\\\u2013\u2014-])\u200b(?![{_ZERO}])"
+    rf"|(?:(?<=[0-9–—/%°§€$£+=-])|(?<=\n))[\u2060\ufeff](?![{_ZERO}])"
+    rf"|(?<![{_ZERO}])[\u2060\ufeff](?=[0-9–—/%°§€$£+=-])"
 )
 _AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # a joiner has no use in Latin text
 _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")
+_APPLE = "\uf8ff"  # the logo on keyboards and in menus of that system: the one private-use character of common prose
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
@@ -111,7 +126,7 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     yield from _tags(text)
     yield from _turned(text)
     yield from _invisible(text)
-    if private := _PRIVATE.findall(text):
+    if private := [run for run in _PRIVATE.findall(text) if run != _APPLE]:
         count, longest = sum(map(len, private)), max(map(len, private))
         serious = count >= STEGANOGRAPHY and longest >= PRIVATE_RUN
         said = "a character that means" if count == 1 else f"{count} characters that mean"
@@ -132,14 +147,38 @@ def _tags(text: str) -> Iterator[Hidden]:
 
 
 def _turned(text: str) -> Iterator[Hidden]:
-    found = _BIDI.search(text)
-    if found is not None:
-        serious = _RIGHT_TO_LEFT.search(text) is None or _OVERRIDES.search(text) is not None
-        yield Hidden("hidden.bidi", serious, f"It changes the order in which it is shown (U+{ord(found[0]):04X})")
+    lines = [line for line in text.splitlines() if _BIDI.search(line) is not None]
+    if all(map(_is_set_apart, lines)):
+        return
+    marks = "".join(map("".join, map(_BIDI.findall, lines)))
+    serious = _RIGHT_TO_LEFT.search(text) is None or _OVERRIDES.search(text) is not None
+    yield Hidden("hidden.bidi", serious, f"It changes the order in which it is shown (U+{ord(marks[0]):04X})")
+
+
+def _is_set_apart(line: str) -> bool:
+    """Return True if a line's marks only set words apart, as texts need that mix Arabic or Hebrew with other scripts.
+
+    Each has its end and something inside. In a line of one direction, only isolates change nothing.
+    """
+    marks, open_ones = _BIDI.findall(line), list[str]()
+    for mark in marks:
+        if mark in _CLOSED_BY:
+            open_ones.append(_CLOSED_BY[mark])
+        elif not open_ones or open_ones.pop() != mark:  # an override, too
+            return False
+    if open_ones or _EMPTY.search(line) is not None:
+        return False
+    if _RIGHT_TO_LEFT.search(line) is not None:
+        return True
+    kinds = set(marks)
+    return kinds <= set(_ISOLATES) and (len(kinds) == len(_ISOLATES) - 1 or len(marks) < STEGANOGRAPHY)
 
 
 def _invisible(text: str) -> Iterator[Hidden]:
     rest = _WORD_BREAK.sub("", _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff")))
+    breaks = _LINE_BREAK.findall(rest)
+    if len(breaks) < STEGANOGRAPHY or len(set(breaks)) == 1:  # several kinds of them are letters in bits
+        rest = _LINE_BREAK.sub("", rest)
     runs = _INVISIBLE.findall(rest)
     if runs:
         many = sum(map(len, runs)) >= STEGANOGRAPHY or max(map(len, runs)) >= SELECTOR_RUN
@@ -148,11 +187,13 @@ def _invisible(text: str) -> Iterator[Hidden]:
         yield Hidden("hidden.zero-width", serious, f"It has {sum(map(len, runs))} invisible characters: {kinds}")
 
 
-@lru_cache(maxsize=2)  # a definition's longest text is read twice: for hidden content and for orders
 def bared(text: str) -> str:
     """Return the text as a model reads it: without hidden characters, look-alikes as ASCII, tag characters decoded."""
-    if text.isascii():
-        return text
+    return text if text.isascii() else _bared(text)
+
+
+@lru_cache(maxsize=2)  # a definition's longest text is read twice: for hidden content and for orders
+def _bared(text: str) -> str:
     plain = text
     if _ANOTHER_FORM.search(text) is not None:
         plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
