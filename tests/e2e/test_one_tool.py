@@ -1,4 +1,4 @@
-"""The one tool with real servers, through the real shim and the real gateway."""
+"""The one tool, through the real shim and the real gateway. Never here: real servers (test_real_servers)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import tests.fixtures.replay_server as replay_server
 from tests.cli.running import run_cli
 from tests.e2e.client import RawClient, client_of
 from tests.e2e.gateway import Gateway
-from tests.e2e.test_real_servers import Real
 from tests.fixtures.odd import until
 from trayapp.service.command_line import own_command
 
@@ -140,26 +139,3 @@ async def test_the_verbs_speak_to_the_same_engine(gateway: Gateway, tmp_path: Pa
     assert (done.returncode, "bytes" in done.stderr) == (2, True)
     assert run_cli(home, "call", "library_big", "bytes=100").returncode == 0
     await until(lambda: gateway.server("library")["calls"] == 1)
-
-
-@pytest.mark.requirement("one-tool-search", "one-tool-call", "resource-as-tool")
-async def test_six_real_servers_behind_the_one_tool(gateway: Gateway, tmp_path: Path) -> None:
-    real = Real(tmp_path)
-    gateway.write(real.entries(), expose="auto")
-    gateway.start()
-    async with gateway.client() as client:
-        await gateway.known()
-        assert await client.tools() == ["mcp"]
-        assert "time_get_current_time(timezone: string)" in await said(client, search="what time is it in Tokyo")
-        now = await mcp(client, tool="get_current_time", args={"timezone": "Asia/Tokyo"})
-        assert json.loads(now["content"][0]["text"])["timezone"] == "Asia/Tokyo"
-        arguments = {"path": str(real.files / "hello.txt")}
-        read = await mcp(client, tool="filesystem_read_text_file", args=arguments)
-        async with real.direct("filesystem") as direct:
-            assert read == await direct.call("read_text_file", **arguments)
-        image = await mcp(client, tool="everything_get-tiny-image")
-        async with real.direct("everything") as direct:
-            assert image == await direct.call("get-tiny-image")
-        assert "everything_read_architecture_md" in await said(client, search="architecture document")
-        document = await mcp(client, tool="everything_read_architecture_md")
-        assert document["content"][0]["resource"]["uri"] == "demo://resource/static/document/architecture.md"

@@ -24,6 +24,7 @@ from tests.packages.npm_registry import NpmRegistry
 from tests.packages.oci_registry import OciRegistry
 from tests.packages.pypi_registry import PypiRegistry
 from tests.patience import stretched
+from trayapp.wire.control import LIST, OUTDATED, RECONNECT
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400.0
@@ -123,10 +124,7 @@ async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway,
     gateway.start()
     await gateway.known()
 
-    def offered() -> set[str]:
-        return {row["name"] for row in verb(gateway, "list", "demo") if not row["stale"]}
-
-    assert offered() == {"stays", "goes"}, gateway.server("demo")["error"]
+    assert listed(gateway) == {"stays", "goes"}, gateway.server("demo")["error"]
     lock = json.loads((gateway.home / "servers.lock").read_text("utf-8"))
     ((first,),) = lock["servers"]["demo"].values()
     assert first["integrity"].startswith(("sha512-", "sha256:", "demo@sha256:"))
@@ -138,18 +136,18 @@ async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway,
     assert (row["newest"], row["error"]) == (None, None)  # a day old: not offered yet
 
     gateway.write({"demo": {"command": packaging.line}}, min_age=0.5)
-    await until(lambda: verb(gateway, "outdated")["rows"][0]["newest"] == packaging.second)
-    assert offered() == {"stays", "goes"}
+    await until(lambda: gateway.control(OUTDATED)["rows"][0]["newest"] == packaging.second)
+    assert listed(gateway) == {"stays", "goes"}
     (done,) = verb(gateway, "update", "demo", "--yes")["updates"]
     assert (done["added"], done["removed"], list(done["changed"])) == (["comes"], ["goes"], ["stays"])
     assert any("deletes all" in line for line in done["changed"]["stays"])
     assert (done["taken"], done["outcome"]["error"]) == (True, None)
-    await until(lambda: "comes" in offered() and "goes" not in offered())
+    await until(lambda: "comes" in listed(gateway) and "goes" not in listed(gateway))
 
     back = packaging.first if packaging.first != packaging.second else first["integrity"]
     (done,) = verb(gateway, "update", "demo", "--to", back, "--yes")["updates"]
     assert (done["taken"], done["outcome"]["error"]) == (True, None)
-    await until(lambda: offered() == {"stays", "goes"})
+    await until(lambda: listed(gateway) == {"stays", "goes"})
 
     assert run_cli(gateway.home, "remove", "demo", env=gateway.env).returncode == 0
     assert json.loads((gateway.home / "servers.lock").read_text("utf-8"))["servers"] == {}
@@ -174,13 +172,23 @@ async def test_in_random_states_of_its_registry_a_gateway_starts_what_is_locked(
             packaging.registry.online = not packaging.registry.online
         else:
             lose_files(gateway, tmp_path)
-        if run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode == 0:
+        if reconnected(gateway):
             started += 1
-            assert {row["name"] for row in verb(gateway, "list", "demo") if not row["stale"]} == {"stays", "goes"}
+            assert listed(gateway) == {"stays", "goes"}
     assert started >= STATES / 4
     packaging.registry.online = False
     lose_files(gateway, tmp_path)
-    assert run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode != 0
+    assert not reconnected(gateway)
+
+
+def listed(gateway: Gateway) -> set[str]:
+    """Return the tools that the server lists now."""
+    return {row["name"] for row in gateway.control(LIST, server="demo") if not row["stale"]}
+
+
+def reconnected(gateway: Gateway) -> bool:
+    """Return True if the server could be started again."""
+    return gateway.control(RECONNECT, server="demo")["servers"]["demo"]["error"] is None
 
 
 def lose_files(gateway: Gateway, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -15,11 +16,14 @@ import pytest
 
 from tests import servers
 from tests.e2e.client import RawClient, RpcFailure, client_of
-from tests.e2e.gateway import Gateway
+from tests.e2e.gateway import Gateway, gateway_in
+from tests.e2e.test_one_tool import mcp, said
 from tests.fixtures.odd import until
 from tests.patience import stretched
 from tests.tools import require
 from trayapp.gateway.exposure.exposure import INDEX_URI
+from trayapp.service.command_line import own_command
+from trayapp.wire.control import SETTLE
 
 pytestmark = pytest.mark.anyio
 
@@ -70,6 +74,17 @@ def real(tmp_path: Path) -> Real:
     return Real(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Real]]:
+    """Yield one gateway for the tests of all six: their starts take seconds of a processor."""
+    real = Real(tmp_path_factory.mktemp("six"))
+    with gateway_in(tmp_path_factory.mktemp("gateway")) as gateway:
+        gateway.write(real.entries(), expose="auto")
+        gateway.start()
+        gateway.control(SETTLE)
+        yield gateway, real
+
+
 # server, tool, arguments, a text that the answer holds
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     ("everything", "echo", {"message": "hi"}, "hi"),
@@ -92,12 +107,10 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.requirement("transport-real-servers", "call-no-field-lost", "transport-all-three")
-async def test_all_six_are_listed_and_called_field_by_field_as_directly(gateway: Gateway, real: Real) -> None:
+async def test_all_six_are_listed_and_called_field_by_field_as_directly(six: tuple[Gateway, Real]) -> None:
     """call-05."""
-    gateway.write(real.entries())
-    gateway.start()
-    await gateway.known()
-    async with gateway.client() as client:
+    gateway, real = six
+    async with client_of([*own_command(), "stdio", "--expose", "tools"], gateway.env, gateway.home) as client:
         listed = {tool["name"]: tool for tool in await client.all("tools")}
         exposed = {(row["server"], row["name"]): row["exposed_name"] for row in gateway.control("list")}
         shown = set()
@@ -117,6 +130,26 @@ async def test_all_six_are_listed_and_called_field_by_field_as_directly(gateway:
     assert {row["name"]: row["state"] for row in gateway.snapshot()["servers"]} == dict.fromkeys(
         real.entries(), "connected"
     )
+
+
+@pytest.mark.requirement("one-tool-search", "one-tool-call", "resource-as-tool")
+async def test_all_six_behind_the_one_tool(six: tuple[Gateway, Real]) -> None:
+    gateway, real = six
+    async with gateway.client() as client:
+        assert await client.tools() == ["mcp"]
+        assert "time_get_current_time(timezone: string)" in await said(client, search="what time is it in Tokyo")
+        now = await mcp(client, tool="get_current_time", args={"timezone": "Asia/Tokyo"})
+        assert json.loads(now["content"][0]["text"])["timezone"] == "Asia/Tokyo"
+        arguments = {"path": str(real.files / "hello.txt")}
+        read = await mcp(client, tool="filesystem_read_text_file", args=arguments)
+        async with real.direct("filesystem") as direct:
+            assert read == await direct.call("read_text_file", **arguments)
+        image = await mcp(client, tool="everything_get-tiny-image")
+        async with real.direct("everything") as direct:
+            assert image == await direct.call("get-tiny-image")
+        assert "everything_read_architecture_md" in await said(client, search="architecture document")
+        document = await mcp(client, tool="everything_read_architecture_md")
+        assert document["content"][0]["resource"]["uri"] == "demo://resource/static/document/architecture.md"
 
 
 def without_era(result: dict[str, Any]) -> dict[str, Any]:
