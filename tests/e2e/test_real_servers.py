@@ -25,7 +25,7 @@ from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.service.command_line import own_command
 from trayapp.wire.control import SETTLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]  # six servers start
 
 
 class Real:
