@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.model.test_redact import FORMS, SECRET
+from trayapp.history import store
 from trayapp.history.ended_call import Caller, EndedCall
 from trayapp.history.record import TEXT_MOST, Row, RowMaker
 from trayapp.history.store import WAL_BYTES, Filter, HistoryFile
@@ -107,6 +108,40 @@ def test_the_newest_calls_that_fit_are_found(file: HistoryFile) -> None:
     assert whole is not None
     assert (whole["error"], whole["arguments"]) == ("no such file", '{"title":"a bug"}')
     assert file.get(99) is None
+
+
+@pytest.mark.requirement("history-kept")
+@pytest.mark.parametrize("few", [0, 2, 1000])
+@pytest.mark.parametrize("words", ["bug", "odd", "bug od", "nothing"])
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"client": "cursor"}, {"client": "CURS", "typed": True}, {"client": "nobody"}, {"server": "fs", "failed": True},
+        {"tool": "create", "typed": True}, {"since": NOW + 5}, {"since": NOW + 99}, {"before": 8}, {"after": 3},
+        {"after": 3, "server": "fs"},
+    ],
+)  # fmt: skip
+def test_words_and_other_conditions_find_what_meets_both_however_many_meet_one(
+    file: HistoryFile, monkeypatch: pytest.MonkeyPatch, few: int, words: str, others: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(store, "FEW", few)
+    file.add(
+        [
+            a_row(
+                number,
+                client="cursor" if number % 3 == 0 else "claude-code",
+                server="fs" if number % 2 else "github",
+                outcome="error" if number in (3, 8) else "ok",
+                error="an odd one" if number % 4 == 3 else "",
+            )
+            for number in range(12)
+        ]
+    )
+    with_words = {row["id"] for row in file.find(Filter(words=words))}
+    expected = [row["id"] for row in file.find(Filter(**others)) if row["id"] in with_words]
+    assert [row["id"] for row in file.find(Filter(words=words, **others))] == expected
+    few_rows = file.find(Filter(words=words, limit=2, **others))
+    assert [row["id"] for row in few_rows] == (expected[-2:] if "after" in others else expected[:2])
 
 
 @pytest.mark.requirement("history-kept")

@@ -27,6 +27,7 @@ CACHE_KIB = 256  # of pages, in place of 2 MiB: rows are added at the end, and t
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows of one statement, which SQLite keeps; before 3.32 it took 999 values
 LIST_MOST = 500
+FEW = 1000  # calls: a smaller part of the history than the index goes through until it has a page of rows
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
@@ -98,15 +99,29 @@ class HistoryFile:
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the newest calls that match, without their texts."""
         match = _match(wanted.words)
-        # The index returns calls with these words newest first: it is read no further than the limit.
-        table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
-        where, values = _conditions(wanted, match, number)
-        order = "ASC" if wanted.after else "DESC"
-        most = max(1, min(wanted.limit, LIST_MOST))
-        sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
         with self._read() as file:
-            rows = [dict(row) for row in file.execute(sql, values)] if file is not None else []
-        return rows[::-1] if wanted.after else rows
+            if file is None:
+                return []
+            others, values = _conditions(wanted)
+            if match and others:
+                return self._find_both(file, wanted, match, (others, values))
+            return _rows(file, wanted, match, others, values)
+
+    def _find_both(
+        self, file: sqlite3.Connection, wanted: Filter, match: str, others: tuple[list[str], list[Any]]
+    ) -> list[dict[str, Any]]:
+        """Return the calls with these words that meet the other conditions, too.
+
+        A word may be in every call. If few calls meet the other conditions, the index is compared with their numbers
+        and no other row is read.
+        """
+        parts, values = others
+        sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
+        few = [row[0] for row in file.execute(sql, values)]
+        if not few or len(few) > FEW:
+            return _rows(file, wanted, match, parts, values) if few else []
+        part = f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({', '.join(map(str, few))})"
+        return _rows(file, wanted, match, [part], [])
 
     def get(self, number: int) -> dict[str, Any] | None:
         """Return one call with its texts, or None if there is none with that id."""
@@ -296,7 +311,24 @@ def _hint(error: sqlite3.Error) -> str:
     return "Calls continue, and a new history has begun"
 
 
-def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]]:
+def _rows(
+    file: sqlite3.Connection, wanted: Filter, match: str, parts: list[str], values: list[Any]
+) -> list[dict[str, Any]]:
+    """Return the rows that meet all conditions. The index returns calls with the words newest first: it is read no
+    further than the limit.
+    """
+    table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
+    if match:
+        parts, values = [*parts, "words MATCH ?"], [*values, match]
+    where = f"WHERE {' AND '.join(parts)}" if parts else ""
+    order, most = "ASC" if wanted.after else "DESC", max(1, min(wanted.limit, LIST_MOST))
+    sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
+    rows = [dict(row) for row in file.execute(sql, values)]
+    return rows[::-1] if wanted.after else rows
+
+
+def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
+    """Return all conditions but the words, and their values."""
     parts: list[str] = []
     values: list[Any] = []
     if wanted.server:
@@ -316,15 +348,12 @@ def _conditions(wanted: Filter, match: str, number: str) -> tuple[str, list[Any]
         parts.append("time >= ?")
         values.append(wanted.since)
     if wanted.after:
-        parts.append(f"{number} > ?")
+        parts.append("id > ?")
         values.append(wanted.after)
     if wanted.before:
-        parts.append(f"{number} < ?")
+        parts.append("id < ?")
         values.append(wanted.before)
-    if match:
-        parts.append("words MATCH ?")
-        values.append(match)
-    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+    return parts, values
 
 
 def _like(part: str) -> str:
