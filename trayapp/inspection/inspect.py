@@ -130,7 +130,7 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
     search = _Search(LOOKED_CONCEALED)
     decoded = next(_decoded(texts, search), None)
-    turned = next(_turned_round(texts, search), None) if decoded is None else None
+    turned = next(_turned_round(texts, search), None) if decoded is None and search.left >= 0 else None
     yield from (one for one in (decoded, turned) if one is not None)
     if search.left < 0:
         yield finding(UNREAD, "high", texts[-1][0], "It holds more hidden words of orders than can be looked over")
