@@ -132,10 +132,10 @@ def _show_servers() -> None:
     latest = time.monotonic() + SERVERS_S
     printed: set[str] = set()
     try:
+        ask(SNAPSHOT)  # starts the gateway
         while True:
-            servers = ask(SNAPSHOT)["servers"]
             is_over = _all_asked()
-            servers = ask(SNAPSHOT)["servers"] if is_over else servers
+            servers = ask(SNAPSHOT)["servers"]
             lines = {server["name"]: _outcome(server, is_over) for server in servers if server["state"] != "disabled"}
             say_hints(*(line for name, line in lines.items() if line and name not in printed))
             printed |= {name for name, line in lines.items() if line}
