@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from PIL import Image, ImageChops
 from tests.tray.bus import WAIT_S, WATCHER, Item, Watcher, until
 from tests.tray.desktop.sample_app import COLORS
 from tests.tray.desktop.session import (
-    CALM,
     PANEL_HEIGHT,
     SCREEN,
     TINT2_COLOR,
@@ -67,12 +65,12 @@ class Tray:
         return self.log.read_text(encoding="utf-8").splitlines().count(text)
 
     def on_bus(self) -> Item:
-        """Return the icon as the real panel knows it."""
+        """Return the icon as the real panel knows it, once it does."""
         with open_dbus_connection(self.desktop.bus_address) as connection:
             ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get(
                 "RegisteredStatusNotifierItems"
             )
-            (_, items) = connection.send_and_get_reply(ask).body[0]
+            items: list[str] = until(lambda: connection.send_and_get_reply(ask).body[0][1], "the panel knows the icon")
         name, _, path = items[0].partition("/")
         return Item(self.desktop.bus_address, name.rstrip("@"), f"/{path}")
 
@@ -235,14 +233,7 @@ def changed(desktop: Desktop, before: Image.Image) -> Box | None:
 
 def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
     """Around what is not as before once no pixel changes any more: some menus fade or slide in."""
-    seen: deque[Image.Image] = deque(maxlen=CALM)
-
-    def same() -> Box | None:
-        seen.append(desktop.picture())
-        calm = len(seen) == CALM and all(picture == seen[-1] for picture in seen)
-        return difference(seen[-1], before, within) if calm else None
-
-    box: Box = until(same, "a menu stands still")
+    box: Box = until(lambda: difference(desktop.still(), before, within), "a menu stands still")
     return box
 
 
