@@ -441,6 +441,7 @@ REQUIREMENTS: dict[str, str] = {
     "panel-setup": "The Setup page takes over and connects just what it showed and its user ticked, and undoes it all.",
     "panel-help": "The panel shows every page of the guide.",
     "panel-search": "All tools are searched as typed on one page of the panel.",
+    "panel-screen": "A new page shows a screen of its list, the rest once it is painted, and keeps its reader's place.",
     "panel-live": "An open page shows changes and calls by itself, and goes on after the gateway was away.",
     "panel-accessible": "The panel works by keyboard alone, and axe-core finds no serious violation on any page.",
     "panel-hostile": "Whatever stands in names, descriptions, results and logs is text on every page.",

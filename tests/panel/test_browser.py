@@ -15,7 +15,7 @@ from tests.benchmarks.workloads import NULL_SERVER
 from tests.fixtures.odd import Odd, until
 from tests.panel.scene import EVIL, assert_accessible, scene
 from tests.patience import stretched
-from trayapp.panel.pages import CARDS
+from trayapp.panel.pages import SCREEN
 
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
@@ -108,7 +108,7 @@ async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(
 
 @pytest.mark.requirement("panel-live")
 async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself(chromium: Browser, home: Path) -> None:
-    names = [f"s{number:02}" for number in range(CARDS + 5)]
+    names = [f"s{number:02}" for number in range(SCREEN + 5)]
     async with scene(home) as made:
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
         entries = {name: {"command": "nothing", "enabled": False} for name in names}
@@ -122,7 +122,7 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         cookie, _ = await made.signed_in()
         async with httpx2.AsyncClient() as plain:
             new = await plain.get(f"{made.root}/panel/", headers={"Cookie": cookie})
-        assert new.text.count("<article") == CARDS
+        assert new.text.count("<article") == SCREEN
         assert "5 more servers" in new.text
         assert (made.elsewhere, made.errors) == ([], [])
 

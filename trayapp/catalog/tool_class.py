@@ -166,7 +166,7 @@ def _class_of_word(words: list[str], place: int, *, guess: bool) -> ToolClass | 
 
 
 def _class_of(word: str) -> ToolClass | None:
-    fused = next((verb for verb in _FUSED if word.startswith(verb)), None)
+    fused = next(filter(word.startswith, _FUSED), None) if word.startswith(_FUSED) else None
     if word in _DESTRUCTIVE or (fused and word != fused and word.removeprefix(fused) not in _INFLECTIONS):
         return "destructive"
     if word in _WRITE:

@@ -34,8 +34,8 @@ from trayapp.wire.messages import RpcError
 LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
-ROWS = 25  # a screen of them: a browser lays out a whole table before its first paint
-CARDS = 12  # of servers, the same: with 25 a new browser process takes 20 ms longer
+ROWS = 25  # of a table, unless somebody asks for all
+SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a table is laid out as a whole
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
@@ -162,7 +162,7 @@ async def overview(page: Page) -> Context:
     return {
         "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
         "wanting": wanting, "approvals": approvals, "failed": failed,
-        "shown": snapshot["servers"][: None if page.is_news else CARDS],
+        "shown": screen_of(snapshot["servers"], page),
     }  # fmt: skip
 
 
@@ -222,7 +222,7 @@ async def server(page: Page) -> Context:
     definition = described["tool"] if described else {}
     return {
         "template": "server.html", "title": name, "server": status,
-        "tools": first_rows(found, page), "found": len(found), "total": len(rows),
+        **first_rows(found, page), "total": len(rows),
         "tool_class": classify(definition).tool_class if definition else "",
         "offer": await page.host.ask(control.OFFER, asked),
         "words": page.query.get("q", ""), "tried": described, "fields": fields(definition.get("inputSchema")),
@@ -243,9 +243,15 @@ def matching_rows(rows: list[Context], query: str) -> list[Context]:
     return [row for *_, row in sorted(found, key=lambda one: one[:2])]
 
 
-def first_rows(found: list[Context], page: Page) -> list[Context]:
-    """Return the rows to show: a screen of them unless the request is for all."""
-    return found if page.query.get("all") == "yes" else found[:ROWS]
+def first_rows(found: list[Context], page: Page) -> Context:
+    """Return the rows to show, and how many there will be: ROWS of them unless the request is for all."""
+    most = len(found) if page.query.get("all") == "yes" else min(len(found), ROWS)
+    return {"rows": screen_of(found[:most], page), "most": most, "found": len(found)}
+
+
+def screen_of(rows: list[Context], page: Page) -> list[Context]:
+    """Return the rows for a page: a screen of them if it is new, all if it requests them."""
+    return rows if page.is_news else rows[:SCREEN]
 
 
 async def tools(page: Page) -> Context:
@@ -253,8 +259,8 @@ async def tools(page: Page) -> Context:
     rows = await page.host.ask(control.LIST, {"classes": True})
     found = matching_rows(rows, page.query.get("q", ""))
     return {
-        "template": "tools.html", "title": "Tools", "rows": first_rows(found, page), "found": len(found),
-        "total": len(rows), "words": page.query.get("q", ""),
+        "template": "tools.html", "title": "Tools", **first_rows(found, page), "total": len(rows),
+        "words": page.query.get("q", ""),
     }  # fmt: skip
 
 
@@ -294,8 +300,10 @@ async def activity(page: Page) -> Context:
         opened = await page.host.ask(control.HISTORY_SHOW, {"id": int(page.rest[:15])})
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     return {
-        "template": "activity.html", "title": "Activity", "rows": found["rows"], "enabled": found["enabled"],
-        "problem": found["problem"], "asked": asked, "opened": opened, "again": is_repeatable(opened), "most": ROWS,
+        "template": "activity.html", "title": "Activity", **first_rows(found["rows"], page),
+        "enabled": found["enabled"],
+        "problem": found["problem"], "asked": asked, "opened": opened, "again": is_repeatable(opened),
+        "oldest": found["rows"][-1]["id"] if len(found["rows"]) == ROWS else 0,
         "servers": [one["name"] for one in snapshot["servers"]], "today": snapshot["gateway"].get("today"),
         "query": {name: value for name, value in query.items() if name != "before" and value},
     }  # fmt: skip

@@ -25,7 +25,7 @@ const start = () => {
   document.body.removeAttribute("hx-disable");
   htmx.process(document.body);
   if (early) early();
-  // The rest of the servers comes as news do.
+  // The rest of a list comes as news do.
   if (document.querySelector("[data-rest]")) document.body.dispatchEvent(new Event("panel-changed"));
   for (const one of document.querySelectorAll('[role="search"] input'))
     if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
@@ -43,6 +43,15 @@ window.addEventListener("load", () => {
   const painted = (list) => { if (list.getEntriesByName("first-contentful-paint").length) load(); };
   new PerformanceObserver(painted).observe({ type: "paint", buffered: true });
   setTimeout(load, document.hidden ? 0 : UNPAINTED_MS);
+});
+// Somebody who comes back to a page is taken to where they were, once the rest of its list is there.
+const [visit] = performance.getEntriesByType("navigation");
+let scrolled = visit && visit.type !== "navigate" ? (history.state || {}).scrolled || 0 : 0;
+window.addEventListener("pagehide", () => history.replaceState({ scrolled: window.scrollY }, ""));
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.elt.id !== "main" || !scrolled) return;
+  window.scrollTo(0, scrolled);
+  scrolled = 0;
 });
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="panel-token"]');
