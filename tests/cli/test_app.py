@@ -110,6 +110,7 @@ def test_help_of_stdio_is_no_business_of_the_shim(home: Path) -> None:
         (["stat"], ["Error: multi-mcp has no verb stat", "Did you mean status? See: multi-mcp --help"]),
         (["lst"], ["Error: multi-mcp has no verb lst", "Did you mean list? See: multi-mcp --help"]),
         (["qqq"], ["Error: multi-mcp has no verb qqq", "See: multi-mcp --help"]),
+        (["login"], ["Error: multi-mcp has no verb login", "Did you mean auth? See: multi-mcp --help"]),
         (["--foo"], ["Error: No such option '--foo'", "See: multi-mcp --help"]),
         (["list", "a", "b"], ["Error: Got unexpected extra argument (b)", "See: multi-mcp list --help"]),
         (["secret"], ["Error: multi-mcp secret needs one of: delete, list, set", "See: multi-mcp secret --help"]),

@@ -201,6 +201,10 @@ def test_another_server_of_our_name_is_asked_about(person: Person) -> None:
         1, "Error: Cursor has another server named multi-mcp: docker run x",
     )  # fmt: skip
     assert "multi-mcp connect cursor --replace" in done.stderr
+    person.file(".cursor/mcp.json", text.replace("multi-mcp", "b"))
+    done = person.says("connect", "cursor", "--as", "b")
+    assert "multi-mcp connect cursor --as b --replace" in done.stderr
+    person.file(".cursor/mcp.json", text)
     assert person.says("disconnect", "--all").returncode == 0
     assert file.read_text() == text
     if sys.platform != "win32":

@@ -185,6 +185,13 @@ def test_what_a_reader_may_miss_is_said() -> None:
 
 
 @pytest.mark.requirement("source-whole")
+def test_a_reference_to_the_keyring_is_shown_as_it_is() -> None:
+    server, _ = read_one("x", {"command": "npx", "args": ["x", "--token", "${keyring:x.token}"]})
+    assert server is not None
+    assert "'${keyring:x.token}'" in next(iter(decisive_lines(server)))
+
+
+@pytest.mark.requirement("source-whole")
 def test_a_link_of_ours_may_be_pasted() -> None:
     ((found,), _) = proposals("multi-mcp://add?what=npx%20-y%20x-mcp")
     assert found.lines[0] == "npx -y x-mcp"

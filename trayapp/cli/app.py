@@ -60,9 +60,18 @@ class Verbs(click.Group):
                 formatter.write_dl([(name.ljust(columns), verb.summary) for name, verb in verbs.items()])
 
 
+# Words of other programs for what a verb of ours does.
+OTHER_WORDS = {
+    "login": "auth", "logout": "auth", "signin": "auth", "account": "auth", "accounts": "auth", "tools": "list",
+    "ls": "list", "search": "find", "install": "add", "uninstall": "remove", "rm": "remove", "upgrade": "update",
+}  # fmt: skip
+
+
 def _did_you_mean(asked: str) -> str:
     from difflib import get_close_matches
 
+    if asked in OTHER_WORDS:
+        return f"Did you mean {OTHER_WORDS[asked]}? "
     near = [verb for verb in VERBS if len(asked) > 1 and verb.startswith(asked)] or get_close_matches(asked, VERBS, n=1)
     return f"Did you mean {near[0]}? " if near else ""
 

@@ -62,6 +62,7 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         ways = ", ".join(one.ways) or "nothing to run"
         lines.append((one.name, one.version, ways, one_line(state + (one.description or one.title))))
     print_table(Table(("NAME", "VERSION", "RUNS AS", "WHAT IT DOES"), lines, wraps=True))
+    note(one_line(f"To add one: multi-mcp add {shown[0].name if len(shown) == 1 else 'NAME'}"))
     if len(found.entries) > limit:
         note(f"{count(len(found.entries) - limit, 'more server')}: give more words, or --limit")
 

@@ -31,6 +31,7 @@ _LOADS_CODE = re.compile(
 
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
+_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # no secret itself
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
 
@@ -45,7 +46,11 @@ def command_line(server: ServerConfig) -> str:
     shown: list[str] = []
     plain: list[str] = []
     for before, word in zip(["", *words], words, strict=False):
-        if _CODE.search(word) or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word)):
+        if (
+            _CODE.search(word)
+            or _REFERENCE.fullmatch(word)
+            or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word))
+        ):
             shown += [redacted(escape_unprintable(shlex.join(plain)))] if plain else []
             shown.append(escape_unprintable(shlex.quote(word)))
             plain = []

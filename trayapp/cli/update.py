@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from trayapp import __version__
-from trayapp.cli.confirmation import agreed, at_terminal, require_person
+from trayapp.cli.confirmation import agreed, require_person
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say, say_hints, waiting
 from trayapp.cli.servers_file import own_config, own_store
@@ -78,7 +78,7 @@ def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) ->
         raise UsageError("--to needs a server", "For example: multi-mcp update github --to 1.4.2")
     if yes:
         require_person("update what a server runs")
-    elif as_json or not at_terminal():
+    elif as_json or not require_person("update what a server runs"):
         raise UsageError("Cannot ask for confirmation", "Pass --yes to proceed, or look with: multi-mcp outdated")
     rows = [] if server is not None else _outdated(as_json)["rows"]
     names = [server] if server is not None else [row["server"] for row in rows if row["newest"] and not row["pinned"]]
@@ -124,8 +124,10 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     for tool, lines in found["changed"].items():
         yield one_line(f"  {tool} changes:")
         yield from (f"    {clean(line)}" for line in lines[:LINES_SHOWN])
-    if not found["added"] and not found["removed"] and not found["changed"]:
-        yield "  Its tools stay as they are, or as they were then"
+    if found.get("kept"):
+        yield "  It ran that release before, and its tools become what they were then"
+    elif not found["added"] and not found["removed"] and not found["changed"]:
+        yield "  Its tools stay as they are"
 
 
 @click.command("update-check", epilog=examples("multi-mcp update-check"))

@@ -7,6 +7,7 @@ clients. File formats are in the families, file locations in the table.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,7 +226,8 @@ def plan_connect(
     foreign = entry is not None and not ours.is_own(entry)
     if foreign and not replace:
         title = f"{client.title} has another server named {own.name}: {_launch_text(entry)}"
-        raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp connect {name} --replace")
+        words = ["connect", name, *(own.options or ()), *(["--as", own.name] if own.name != NAME else []), "--replace"]
+        raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp {shlex.join(words)}")
     if entry is None or foreign:
         keys = _place(client, text or "", place.path, own.name)
         command = [*context.command, *(own.options or ())]

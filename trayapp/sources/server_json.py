@@ -53,7 +53,11 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     ]
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
-        raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", "See its own page")
+        known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
+        hint = "A package's name or version is none, or it speaks HTTP only; see its own page"
+        raise UnclearSourceError(
+            f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
+        )
     return found
 
 

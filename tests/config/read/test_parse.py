@@ -608,6 +608,11 @@ def test_an_entry_whose_command_is_misspelt_is_told_once_what_was_meant() -> Non
     assert (only.fatal, only.line) == (True, 3)
 
 
+def test_a_setting_at_the_top_of_the_file_is_told_where_it_belongs() -> None:
+    (only,) = problems_of("profiles:\n  work:\n    servers: [db]\n")
+    assert only.hint == "Write it below settings: profiles is one of them"
+
+
 @pytest.mark.parametrize("others", ["command: x", "type: nonsense"])
 def test_a_misspelt_command_beside_another_one_or_another_mistake_is_told_too(others: str) -> None:
     found = problems_of(f"servers:\n  db:\n    comand: x\n    {others}\n")

@@ -13,7 +13,7 @@ from trayapp.config.problems import InvalidValueError, Report, UnparsableError, 
 from trayapp.config.read.command import Exists, path_exists
 from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.settings import read_settings
-from trayapp.config.read.spelling import is_extension, is_servers_key, snake
+from trayapp.config.read.spelling import SETTING_KEYS, is_extension, is_servers_key, snake, spelled
 from trayapp.config.read.text import BOM, MAX_BYTES
 from trayapp.config.yaml.nodes import (
     MAX_DEPTH,
@@ -53,7 +53,10 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
     for pair in top:
         if pair not in said and not is_servers_key(pair.name) and not is_extension(pair.name):
             near = nearest(pair.name, ("settings", "servers"))
-            report.add(pair.key, f"Unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else "")
+            hint = f"Did you mean {near}?" if near else ""
+            if spelled(pair.name, SETTING_KEYS) is not None:
+                hint = f"Write it below settings: {shown(pair.name)} is one of them"
+            report.add(pair.key, f"Unknown key {shown(pair.name)}", hint)
     settings = read_settings(said[0].value, report) if said else Settings()
     return Config(settings, {server.name: server for server in servers if server}, report.sorted(), text)
 

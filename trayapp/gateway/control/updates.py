@@ -68,7 +68,7 @@ class UpdateRequests:
         updates.tried[server.name] = one
         told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
         if one in package.versions:
-            return told  # it has run before: going back takes seconds and needs no registry
+            return told | {"kept": True}  # it has run before: going back takes seconds and needs no registry
         try:
             return told | _changes(self._gateway.services.listings.get(server.name), await updates.offer(server, one))
         except MultiMcpError as error:
