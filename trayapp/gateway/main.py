@@ -66,6 +66,7 @@ FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system
 SAME_PROBE_S = 60.0  # one network change causes several reports: log only the first
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
+YOUNG_OBJECTS = 10_000  # before a garbage collection; Python's 700 come with every hundred calls or so
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
@@ -447,6 +448,7 @@ async def collect_garbage() -> None:
     clients have settled: the first collection, due at once, would make the first calls wait.
     """
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
     gc.enable()
     await anyio.sleep(SETTLED_S)
     gc.unfreeze()
