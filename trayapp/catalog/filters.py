@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from trayapp.catalog.names import call_spelling, spelled
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -55,8 +55,7 @@ def passes(
     return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsChange:
+class ToolsChange(NamedTuple):
     """Original names of the tools that a refresh added, missed for the first time, or found again."""
 
     added: tuple[str, ...] = ()

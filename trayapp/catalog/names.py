@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
@@ -28,8 +29,7 @@ _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
 _MCP_SUFFIX = re.compile(r"-?mcp\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class NameClash:
+class NameClash(NamedTuple):
     """Tool that could not get the name that it would have by itself. `reason` is one line for people."""
 
     server: str

@@ -8,8 +8,7 @@ more harmless than their names say.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trayapp.model.choices import choices
 
@@ -72,8 +71,7 @@ _ACTIONS = _words("action operation op method command subcommand mode")  # param
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolClassification:
+class ToolClassification(NamedTuple):
     """Class of one tool, and where the class came from."""
 
     tool_class: ToolClass

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from trayapp.config.urls import url_fault
 from trayapp.model.errors import COMMAND, KEYRING, ConfigError, MissingVariableError
@@ -36,8 +37,7 @@ _BODY = re.compile(
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedText:
+class ExpandedText(NamedTuple):
     """A text with its variables replaced. `missing`: those without a value (empty in the text), once, in order."""
 
     text: str

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 APP_NAME = "multi-mcp"
 HOME_VARIABLE = "MULTI_MCP_HOME"
@@ -16,8 +16,7 @@ CONFIG_NAME = "servers.yaml"
 PACKAGES = "packages"  # folder in the state folder
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """Absolute paths. None of them needs to exist."""
 
     config_file: Path

@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.config.files import QUIET_S, Signature, locked, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.read.text import MAX_BYTES, decode
@@ -25,8 +24,7 @@ AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have move
 MISSING = ""  # the fingerprint of a missing file
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
+class LoadedFile(NamedTuple):
     """A file's text (with its byte order mark) and fingerprint; MISSING if there is no file."""
 
     text: str

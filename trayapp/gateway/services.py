@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
@@ -29,8 +28,7 @@ class Spawn(Protocol):
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(NamedTuple):
     """Services of one gateway. `state` and `settings` return the current ones of gateway and user.
 
     `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the shared

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
@@ -32,8 +31,7 @@ class EndedCall(NamedTuple):
     allowed: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The caller: the client's name, its session and the folder that it works in."""
 
     client: str

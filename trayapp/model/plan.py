@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.model.errors import Problem
 from trayapp.model.servers import ServerConfig, launch_settings
@@ -44,8 +44,7 @@ class Config:
     foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Server names by what a change does to them. A name is in at most one field."""
 
     added: tuple[str, ...] = ()

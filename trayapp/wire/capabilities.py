@@ -6,8 +6,7 @@ Never here: sessions, connections, routing, the requests themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SAMPLING, ELICITATION, ROOTS = "sampling/createMessage", "elicitation/create", "roots/list"
 QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
@@ -75,8 +74,7 @@ def questions_of(capabilities: Capabilities) -> frozenset[str]:
     return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
 
 
-@dataclass(frozen=True, slots=True)
-class ClientKind:
+class ClientKind(NamedTuple):
     """The part of a client that decides which connections it uses and what it sees.
 
     `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, and those that it can

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
@@ -85,8 +84,7 @@ def without_envelope(params: Params) -> Params:
     return {**kept, "_meta": left} if left else kept
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """Envelope of a 2026-07-28 request: its protocol revision, and what it says about its client."""
 
     protocol: str

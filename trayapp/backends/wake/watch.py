@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import anyio
 
@@ -23,8 +23,7 @@ GAP_S = 3.0  # a shorter gap is a busy machine or a clock adjustment
 TELL_DELAY_S = 1.5  # a network that comes up causes several reports
 
 
-@dataclass(frozen=True, slots=True)
-class ClockReading:
+class ClockReading(NamedTuple):
     """The clocks at one moment, in seconds. `suspended` is the machine's total time asleep, 0.0 if unknown."""
 
     wall: float

@@ -6,8 +6,7 @@ Never here: choosing names, deciding who sees the tool, repairing the inside of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.catalog.entries import are_icons
 from trayapp.catalog.schema.mending import Mender, Schema
@@ -23,16 +22,14 @@ _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
-@dataclass(frozen=True, slots=True)
-class RepairedTool:
+class RepairedTool(NamedTuple):
     """Schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WithheldTool:
+class WithheldTool(NamedTuple):
     """A tool that no client could accept; `reason` is one line for people."""
 
     reason: str

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from trayapp.config.files import read_bytes
 from trayapp.config.interpolate import expand
@@ -135,8 +136,7 @@ def read_project(path: Path) -> ProjectFile | None:
     return replace(file, scripts=tuple(scripts), watched=tuple(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(NamedTuple):
     """One program. `name`: relative to the project's folder; `digest`: of its content."""
 
     server: str

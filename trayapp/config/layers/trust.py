@@ -11,9 +11,8 @@ import logging
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.config.files import FILE_MODE, locked, read_bytes, write_atomic
 from trayapp.config.layers.project import ProjectFile
@@ -27,8 +26,7 @@ STORE_LARGEST = 10_000_000  # bytes; an entry has about 150
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedFile:
+class TrustedFile(NamedTuple):
     """A project's file whose exact content was approved. Created only by TrustStore.check."""
 
     file: ProjectFile

@@ -9,8 +9,7 @@ import os
 import unicodedata
 from collections.abc import Callable
 from collections.abc import Mapping as Plain
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from trayapp.config.problems import InvalidValueError, Report, nearest, shown
 from trayapp.config.read import fields
@@ -31,8 +30,7 @@ HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret"
 OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port")
 
 
-@dataclass(frozen=True, slots=True)
-class EntryContext:
+class EntryContext(NamedTuple):
     """Facts about the machine and the file that reading an entry depends on.
 
     `in_project`: its servers run in the project's folder, which gives relative paths a meaning.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 
@@ -59,8 +59,7 @@ _SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # pairs of keys with 
 _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)")
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(NamedTuple):
     """The canonical name of a key, and the unit in its spelling, if any."""
 
     name: str

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from trayapp.gateway.asks.preview import NAME_LONGEST, Shown, marked, shown_text
@@ -37,8 +37,7 @@ BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
+class Asker(NamedTuple):
     """Client on whose behalf the user is asked. `session`: None for the command line, which has no session."""
 
     client: str
@@ -46,8 +45,7 @@ class Asker:
     session: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A server's question to the user: a form (`schema`) or an address to open (`url`)."""
 
     message: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trayapp.catalog.tool_class import STRICTNESS, Basis, ToolClass, ToolClassification, classify
 from trayapp.model.offer import Item
@@ -12,8 +12,7 @@ from trayapp.model.settings import AskMode, Settings
 READS = ToolClassification("read", "name")  # of a resource
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """Tool that a call would use, and that the user is asked about first.
 
     `key`: the shared server's. `hash`: of the definition that an answer is for. `mode`: the setting that asks.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from trayapp.catalog import approval_store
 from trayapp.catalog.approval_store import Pin, ServerPins, definition_hash
@@ -59,8 +60,7 @@ class PendingApproval:
     difference: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
     `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
@@ -72,8 +72,7 @@ class Verdict:
     flagged: Pin | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HeldDefinition:
+class HeldDefinition(NamedTuple):
     """Reason for which a tool waits for approval, and the definitions before and after."""
 
     old: Item | None
@@ -84,8 +83,7 @@ class HeldDefinition:
     as_now: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(NamedTuple):
     """Definition that was inspected ahead. `findings`: None if it equals its pin."""
 
     item: Item

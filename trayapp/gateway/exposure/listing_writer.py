@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -27,8 +27,7 @@ ONE_WRITE_S = 10.0  # the results of a refresh become one write, unless one of m
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """Cache entry to write, and the switches that servers.yaml should have for that server."""
 
     entry: CacheEntry

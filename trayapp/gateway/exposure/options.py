@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
@@ -15,8 +14,7 @@ OPTIONS = ("expose", "servers", "profile")
 HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
+class SessionOptions(NamedTuple):
     """Options as given; None = not given. `wrong`: the problem in one line, or empty."""
 
     expose: Expose | None = None
@@ -25,8 +23,7 @@ class SessionOptions:
     wrong: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Part of the catalog that a session sees, and in which mode.
 
     `servers`: None = all. `wrong`: the options cannot be followed. Then nothing is shown, since the session asked for

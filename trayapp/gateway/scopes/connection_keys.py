@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, ref
 
 from trayapp.config.read.command import is_relative
@@ -40,8 +40,7 @@ class KeyedSession(Hashable, Protocol):
         """Return the folder in which its client runs, as the shim reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(NamedTuple):
     """A connection's purpose: a server, by its key, and an era or one session. Both None: any client."""
 
     server: str

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is for every other change
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFinding:
+class ProjectFinding(NamedTuple):
     """Result of checking a folder's project file. It has an overlay only if this very content is trusted."""
 
     overlay: Overlay | None = None

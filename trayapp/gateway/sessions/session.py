@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.asks.asks import Asks
@@ -41,8 +40,7 @@ NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDependencies:
+class SessionDependencies(NamedTuple):
     """Dependencies that all sessions of one gateway share. `list_served` is called when one of them got a list."""
 
     services: Services
