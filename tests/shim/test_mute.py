@@ -137,7 +137,7 @@ def test_a_call_to_a_gateway_that_says_nothing_gets_one_error_and_is_not_repeate
         began = time.monotonic()
         assert asked(process, CALL)["error"]["message"] == f"{UNRESPONSIVE}. {NOT_REPEATED}"
         assert time.monotonic() - began > 2 * MUTE_S
-        assert (mute.methods, mute.connections) == (["tools/call", "ping"], 1)
+        assert mute.methods == ["tools/call", "ping"]  # another try would have been pinged, too
 
 
 @pytest.mark.requirement("shim-mute-gateway")
