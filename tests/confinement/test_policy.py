@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from trayapp.config.paths import find_paths
-from trayapp.confinement import bubblewrap
 from trayapp.confinement import policy as making
-from trayapp.confinement.places import cache_environment, own_folders, private_paths, scratch_folder
+from trayapp.confinement.places import cache_environment, own_folders, scratch_folder
 from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
 from trayapp.model.settings import Confine
 
@@ -55,41 +53,6 @@ def test_its_folder_and_the_folders_among_its_arguments_are_written_the_system_i
     assert may(made, "/etc/hosts") == "read"
     for denied in (home, home / "src/other/x", home / ".ssh/id_rsa", home / ".bashrc", home / "ours/x", "/root/x"):
         assert may(made, denied) == "", denied
-
-
-@pytest.mark.requirement("confine-policy")
-def test_a_program_of_roots_reads_of_the_systems_settings_what_everybody_may(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = tmp_path / "etc"
-    (settings / "ssl/private").mkdir(parents=True)
-    (settings / "ssl/private").chmod(0o710)
-    for name, mode in (("hosts", 0o644), ("shadow", 0o640), ("ssl/ca.pem", 0o644), ("ssl/private/key", 0o644)):
-        (settings / name).write_text("")
-        (settings / name).chmod(mode)
-    os.utime(settings, (1, 1))  # whatever the clock's steps: what comes later changes it
-    monkeypatch.setattr(making, "system_paths", lambda: ("/usr", str(settings)))
-    monkeypatch.setattr(making, "private_paths", lambda: private_paths(str(settings)))
-    monkeypatch.setattr(bubblewrap, "LINUX_SYSTEM", ("/usr", str(settings)))
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-
-    def masked(made: Policy) -> set[str]:
-        program = Program("s", ("/usr/bin/env",), str(home / "src/mine"), {"HOME": str(home)}, (), ())
-        words = bubblewrap.command_line(made, program, 9)
-        return {word for mount, word in pairwise(words) if mount in ("/dev/null", "--tmpfs")} - {"/tmp", "/var/tmp"}
-
-    made = policy(home)
-    assert [may(made, settings / name) for name in ("hosts", "ssl/ca.pem")] == ["read", "read"]
-    assert [may(made, settings / name) for name in ("shadow", "ssl/private/key", "")] == ["", "", ""]
-    assert made.is_secret(str(settings / "shadow"))
-    assert masked(made) == {str(settings / "shadow"), str(settings / "ssl/private")}
-    (settings / "host_key").touch(0o600)
-    assert may(policy(home), settings / "host_key") == ""
-    named = policy(home, read=(str(settings / "shadow"),))
-    assert may(named, settings / "shadow") == "read"
-    assert str(settings / "shadow") not in masked(named)
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert may(policy(home), settings / "host_key") == "read"  # the kernel decides
 
 
 @pytest.mark.requirement("confine-policy")

@@ -11,7 +11,7 @@ from functools import cache
 
 from trayapp.config.programs import own_environment
 from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
-from trayapp.confinement.policy import Policy, Program, is_inside
+from trayapp.confinement.policy import Policy, Program
 
 CHECK_S = 1.5  # the check takes 10 ms
 
@@ -50,19 +50,10 @@ def command_line(policy: Policy, program: Program, filter_fd: int) -> list[str]:
         words.append("--unshare-net")
     for path in LINUX_SYSTEM:
         words += [] if path.startswith("/proc/") else ["--ro-bind-try", path, path]
-    for path in policy.secrets:
-        if _is_of_system(path) and os.path.lexists(path) and not policy.allows(path, write=False):
-            words += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
     # Inner folders after outer ones: the later mount takes precedence.
     given = dict.fromkeys(policy.read, "--ro-bind-try") | dict.fromkeys(policy.write, "--bind-try")
     for path in sorted(given, key=len):
-        is_there = given[path] == "--ro-bind-try" and _is_of_system(path)
-        if not is_there and path not in LINUX_DEVICES and not path.startswith(("/proc", "/dev/null")):
+        if path not in LINUX_SYSTEM and path not in LINUX_DEVICES and not path.startswith(("/proc", "/dev/null")):
             words += [given[path], path, path]
     words += ["--remount-ro", "/"]  # a write anywhere else fails, instead of being lost
     return [*words, "--chdir", program.cwd, "--seccomp", str(filter_fd), "--", *program.argv]
-
-
-def _is_of_system(path: str) -> bool:
-    """Return True if a path is in a folder of the system, which the program sees."""
-    return any(is_inside(path, one) for one in LINUX_SYSTEM)

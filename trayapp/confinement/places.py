@@ -6,7 +6,6 @@ Never here: the folders that one server's entry grants (policy).
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -70,48 +69,11 @@ TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
 FOLDER = "confined"  # in the cache folder
-SETTINGS = "/etc"  # the one system folder with files for some users only: passwords, host keys
-_private: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {}  # by folder: times of its folders, what is private
 
 
 def system_paths() -> tuple[str, ...]:
     """Return the system paths that every confined program may read."""
     return DARWIN_SYSTEM if sys.platform == "darwin" else LINUX_SYSTEM
-
-
-def private_paths(folder: str = SETTINGS) -> tuple[str, ...]:
-    """Return the files and folders below a folder of the system that not everybody may read.
-
-    Root owns them, so no permission keeps them from a program of root's. The folder is searched again once entries came
-    or went in it, or beside something private.
-    """
-    times, private = _private.get(folder, ({}, ()))
-    if not times or any(_changed(path) != time for path, time in times.items()):
-        times, found = {}, []
-        left = [folder]
-        while left:
-            path = left.pop()
-            times[path] = _changed(path)
-            with suppress(OSError), os.scandir(path) as entries:
-                for entry in entries:
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                    wanted = stat.S_IROTH | stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
-                    if mode & wanted != wanted and not stat.S_ISLNK(mode):
-                        found.append(entry.path)
-                    elif stat.S_ISDIR(mode):
-                        left.append(entry.path)
-        private = tuple(found)
-        beside = {folder, *map(os.path.dirname, found)}
-        _private[folder] = {path: times[path] for path in beside}, private
-    return private
-
-
-def _changed(path: str) -> int:
-    """Return when entries of a folder last came or went; 0 if there is none."""
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
 
 
 def device_paths() -> tuple[str, ...]:

@@ -5,8 +5,7 @@ Reads the file system and changes nothing. Never here: enforcement.
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
   there.
-- A folder that holds secrets is granted without them: each of its other entries, as they are at the start. For root's
-  programs, files of the system that not everybody may read are secrets, too.
+- A folder that holds secrets is granted without them: each of its other entries, as they are at the start.
 - Entries of the home folder whose names begin with a dot are never granted with a folder above them.
 - A link inside a folder that the server may write never grants more: the server could have made it.
 """
@@ -22,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from trayapp.config.programs import script_of
-from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, private_paths, system_paths
+from trayapp.confinement.places import READ_ALONE, SECRETS, TOOLCHAINS, device_paths, system_paths
 from trayapp.model.settings import Confine
 
 MOST_ENTRIES = 2000  # of a folder that is granted entry by entry; more would slow down every start
@@ -104,11 +103,10 @@ def make_policy(confine: Confine, program: Program) -> Policy:
     read = grants.given((*package, *(_at(path, program) for path in confine.read)))
     read += grants.given(_code_root(path, program.home) for path, is_code in words if is_code)
     read += grants.toolchain()
-    system = [piece for path in _real(system_paths()) for piece in grants.pieces(path)]
     write += program.scratch
     _refuse_linked_secrets(write + read, grants.there)
     return Policy(
-        tuple(dict.fromkeys((*system, *read))),
+        tuple(dict.fromkeys((*_real(system_paths()), *read))),
         tuple(dict.fromkeys(write)),
         device_paths(),
         confine.network,
@@ -133,8 +131,6 @@ class _Grants:
         secrets = {*_below(program.home, SECRETS), *program.own}
         self.there = [one for one in secrets if os.path.lexists(one)]  # most are not
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both of their names
-        if _ASKS_KERNEL and os.geteuid() == 0:
-            self.secrets.update(private_paths())
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = _with_parents(self.secrets - self._named)
         # Folders that the server may write: the path as named, and its real path
@@ -149,7 +145,7 @@ class _Grants:
                 continue
             if write:
                 self._writable.append((os.path.normpath(path), real))
-            found += self.pieces(real)
+            found += self._pieces(real, [MOST_ENTRIES])
         return found
 
     def toolchain(self) -> list[str]:
@@ -158,7 +154,7 @@ class _Grants:
         folders = [*_below(home, TOOLCHAINS)]
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
         named = [path for path in _real(folders) if not self._is_secret(path) and not is_inside(home, path)]
-        real = [piece for path in named for piece in self.pieces(path)]
+        real = [piece for path in named for piece in self._pieces(path, [MOST_ENTRIES])]
         real += _real(_below(home, READ_ALONE))
         starts = [program.argv[0]]
         if not any(map(self._can_write, (program.argv[0], os.path.realpath(program.argv[0])))):
@@ -168,7 +164,7 @@ class _Grants:
             runs = os.path.realpath(path)
             for start in {path} if self._leads_out(path, runs) else {path, runs}:
                 root = root_of(start, home)
-                real += [] if self._is_secret(root) else self.pieces(root)
+                real += [] if self._is_secret(root) else self._pieces(root, [MOST_ENTRIES])
         return real
 
     def _is_secret(self, real: str) -> bool:
@@ -188,10 +184,6 @@ class _Grants:
         """Return True if the server may write a file: its own choice of an interpreter grants nothing."""
         path = os.path.normpath(path)
         return any(is_inside(path, one) for pair in self._writable for one in pair)
-
-    def pieces(self, folder: str) -> Iterator[str]:
-        """Return what is granted of a folder: all of it, or its entries without secrets."""
-        return self._pieces(folder, [MOST_ENTRIES])
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
         """Yield the folder or, if it holds secrets, each of its entries that is not a secret and holds none."""
