@@ -173,18 +173,17 @@ def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
 def choose_in_submenu(tray: Tray, color: str, name: str, expected: Image.Image | None = None) -> Image.Image:
     """Click on the last line of the menu, and on the only line of its submenu; return how the first line looks.
 
-    With `expected`, wait until it looks like that. Plasma's menu has its size before all of its colors, on a busy
-    machine for long: the line is looked at once the submenu is there.
+    With `expected`, wait until it looks like that: Plasma's menu has its size before all of its colors.
     """
     desktop = tray.desktop
     background, menu = opened(tray, color)
     if expected is not None:
         until(lambda: first_line(desktop, menu) == expected, "the first line is as it was")
+    header = first_line(desktop, menu)
     desktop.click(menu[0] + 60, menu[3] - (LINE_PX if tray.gnome else LINE_PX // 2))
     beside = (0, menu[3], *SCREEN) if tray.gnome else (menu[2], BELOW[1], *SCREEN)
     until(lambda: wide(difference(desktop.picture(), background, beside)), "the submenu is open")
     submenu = still(desktop, background, beside)
-    header = first_line(desktop, menu)
     desktop.screenshot(name)
     desktop.click(*middle(submenu))
     closed(tray, background)
