@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from jeepney.io.blocking import open_dbus_connection
 from PIL import Image
 
 from tests.fixtures.ending import end
-from tests.patience import stretched
 from tests.tools import require, require_file
 from tests.tray.bus import CONFIG, NOTIFICATIONS, WAIT_S, WATCHER, session_bus, until
 
@@ -40,7 +38,7 @@ SCREENSHOTS = Path(__file__).resolve().parents[3] / ".cache" / "screenshots"
 SERVICES = Path("/usr/share/dbus-1/services")
 END_S = 5.0
 ALL_PLANES = 0xFFFFFFFF
-CALM_S = 0.1  # on a busy machine what draws gets its turn later
+CALM = 12  # pictures in a row, about a tenth of a second
 
 # One panel along the top with nothing on it but the icons, so that a test finds them.
 XFCE_PANEL = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -197,20 +195,14 @@ class Desktop:
     def calm(self) -> Image.Image:
         """Return the screen once nothing moves there any more, with the mouse where it is over nothing."""
         self.run("xdotool", "mousemove", str(SCREEN[0] // 2), str(SCREEN[1] // 2))
-        return self.still()
-
-    def still(self) -> Image.Image:
-        """Return the screen once no pixel has changed for CALM_S."""
-        last, since = self.picture(), time.monotonic()
+        last = [self.picture()]
 
         def same() -> bool:
-            nonlocal last, since
-            if (now := self.picture()) != last:
-                last, since = now, time.monotonic()
-            return time.monotonic() - since > stretched(CALM_S)
+            last.append(self.picture())
+            return len(last) > CALM and all(picture == last[-1] for picture in last[-CALM:])
 
         until(same, "nothing moves")
-        return last
+        return last[-1]
 
     def owns(self, name: str) -> bool:
         """Return True if somebody has that name on the session bus."""

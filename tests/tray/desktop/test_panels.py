@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from PIL import Image, ImageChops
 from tests.tray.bus import WAIT_S, WATCHER, Item, Watcher, until
 from tests.tray.desktop.sample_app import COLORS
 from tests.tray.desktop.session import (
+    CALM,
     PANEL_HEIGHT,
     SCREEN,
     TINT2_COLOR,
@@ -232,7 +234,14 @@ def changed(desktop: Desktop, before: Image.Image) -> Box | None:
 
 def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
     """Around what is not as before once no pixel changes any more: some menus fade or slide in."""
-    box: Box = until(lambda: difference(desktop.still(), before, within), "a menu stands still")
+    seen: deque[Image.Image] = deque(maxlen=CALM)
+
+    def same() -> Box | None:
+        seen.append(desktop.picture())
+        calm = len(seen) == CALM and all(picture == seen[-1] for picture in seen)
+        return difference(seen[-1], before, within) if calm else None
+
+    box: Box = until(same, "a menu stands still")
     return box
 
 
