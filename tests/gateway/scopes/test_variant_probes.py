@@ -116,6 +116,28 @@ async def test_a_server_that_starts_here_is_waited_for_as_a_client_waits_for_its
         assert len(client.answers(1)) == 1
 
 
+async def test_a_list_of_the_one_tool_waits_for_nothing_and_its_first_search_finds_the_lists_read(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        read_by_a_newer_client(made, server("a"))
+        of_era = made.net["a#older"]
+        of_era.tools = [tool("only_older")]
+        gate = of_era.hold_start()
+        made.apply(server("a"), settings=Settings(defer_above=0))
+        made.start()
+        client = await older(made)
+        client.ask_only(1, "tools/list")
+        await settle()
+        assert [item["name"] for item in client.answers(1)[0]["result"]["tools"]] == ["mcp"]
+        assert of_era.opened == 1
+        client.ask_only(2, "tools/call", {"name": "mcp", "arguments": {"search": "older"}})
+        await settle()
+        assert client.answers(2) == []
+        gate.set()
+        assert "only_older" in str((await client.answer(2))["result"])
+
+
 @pytest.mark.requirement("one-request-one-answer")
 @pytest.mark.parametrize("regex", [False, True])
 async def test_a_first_search_that_waits_for_its_kinds_lists_and_then_for_the_index_is_answered(

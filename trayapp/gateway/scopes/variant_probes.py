@@ -10,7 +10,8 @@ of servers are read again:
 Differences are kept in the catalog's cache.
 
 This happens in the background, with one exception: a client's first list waits for the reading for its kind, since many
-clients list once and ignore list_changed. A server that may be out of reach delays it by REACHED_S only.
+clients list once and ignore list_changed. If the list is the one tool, its first search waits instead. A server that
+may be out of reach delays either by REACHED_S only.
 
 Over HTTP, some servers of the newer era treat `initialize` as an error. So such a server is tried in the older era only
 once a client of that era has connected.
@@ -113,6 +114,11 @@ class VariantProbes:
     def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
         """Return the keys of the probes that read the lists for that kind of client."""
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
+
+    def begin(self, servers: Iterable[str], kind: ClientKind) -> None:
+        """Begin to read these servers' lists for that kind of client, for one that does not wait for them yet."""
+        for key in self.unread(servers, kind):
+            self._left_s(key)
 
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
         """Read these servers' lists for that kind of client. After LIST_WAITS_S, continue in the background."""

@@ -174,12 +174,21 @@ class ClientRequests:
         session, request_id = self._session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
-        # With `search` the list is the one tool, whatever servers answer.
-        settled = kind == "tools" and session.seen.exposure.choice.expose == "search"
-        if not settled and (session.view.first_list_delay.may_grow or session.unread()):
+        if self._is_settled(kind):
+            self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # for the first search
+        elif session.view.first_list_delay.may_grow or session.unread():
             session.start(request_id, partial(self._list_later, request_id, kind))
-        else:
-            self._give_list(request_id, kind)
+            return
+        self._give_list(request_id, kind)
+
+    def _is_settled(self, kind: str) -> bool:
+        """Return True if the list is the one tool, whatever servers answer. Some clients wait for no list: they send
+        the model's first request without our tools.
+        """
+        exposure = self._session.seen.exposure
+        if kind != "tools" or self._session.shows_apps or exposure.mode != "search":
+            return False
+        return not any(server.direct_tools for server in exposure.servers.values())
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
         with self._session.lists.awaiting(kind):
