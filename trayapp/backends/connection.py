@@ -6,9 +6,7 @@ Its failures affect no other server. Every change of state goes through model/li
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import anyio
@@ -68,46 +66,6 @@ class _Attempt:
         self.error: ServerError | None = None
 
 
-class CallEnds:
-    """Ends of calls on one connection, successful or not, for those that wait for them."""
-
-    def __init__(self) -> None:
-        self.awaited = False
-        self._next = anyio.Event()
-        self._turns: deque[anyio.Event] = deque()  # of requests that wait for other sessions' calls
-
-    def next(self) -> anyio.Event:
-        """Return the event that is set when a call ends."""
-        self.awaited = True
-        return self._next
-
-    def tell(self) -> None:
-        """Wake those that wait."""
-        self._next.set()
-        self._next = anyio.Event()
-        self.wake()
-        self.awaited = bool(self._turns)
-
-    def wake(self) -> None:
-        """Wake the first of the requests that wait: one at a time, since its call holds up the others."""
-        if self._turns:
-            self._turns.popleft().set()
-
-    @contextmanager
-    def turn(self) -> Iterator[anyio.Event]:
-        """Yield the event that is set when it is a request's turn."""
-        turn, unbroken, self.awaited = anyio.Event(), False, True
-        self._turns.append(turn)
-        try:
-            yield turn
-            unbroken = True
-        finally:
-            if not turn.is_set():
-                self._turns.remove(turn)
-            elif not unbroken:
-                self.wake()  # the request was canceled: the next one takes its turn
-
-
 class Connection:
     """A connection to one configured server. Call its methods only in the event loop of the task group `tasks`.
 
@@ -128,7 +86,7 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
-        self.open_calls: dict[Call, float] = {}  # sessions' calls in flight, in order; when each began, by the clock
+        self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
         self.announced: dict[str, set[Call]] = {}  # list_changed -> calls in flight at that time; the reader clears it
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
@@ -150,7 +108,7 @@ class Connection:
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
         self.changes_at_start = False  # its lists changed during the first read; may depend on client capabilities
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
-        self.ends = CallEnds()
+        self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
     @property
     def name(self) -> str:
@@ -178,11 +136,11 @@ class Connection:
 
     def begin(self, call: Call | None = None) -> None:
         """Record the start of a call: a session's `call`, or None for the gateway's own. It prevents idle closing."""
+        if call is not None:
+            self.open_calls[call] = None
         self.in_flight += 1
         self.calls += 1
-        self.last_used = now = self._context.clock.now()
-        if call is not None:
-            self.open_calls[call] = now
+        self.last_used = self._context.clock.now()
         if not self.used_since_connected:
             self.used_since_connected = True
             self.used.set()
@@ -193,8 +151,15 @@ class Connection:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
         self.last_used = self._context.clock.now()
-        if self.ends.awaited:
-            self.ends.tell()
+        if self._next_end is not None:
+            self._next_end.set()
+            self._next_end = None
+
+    def next_end(self) -> anyio.Event:
+        """Return the event that is set when a call ends, successful or not."""
+        if self._next_end is None:
+            self._next_end = anyio.Event()
+        return self._next_end
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, send the request and return its result. Raises ServerError or RpcError."""

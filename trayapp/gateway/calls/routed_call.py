@@ -70,7 +70,6 @@ class RoutedCall:
         "connection",
         "finish",
         "log_level",
-        "moved",
         "parked",
         "proof",
         "request",
@@ -95,7 +94,6 @@ class RoutedCall:
         self.connection = connection
         self.serial = 0  # number in the order in which calls began
         self.parked = False
-        self.moved = False  # sent again on another connection
         self.log_level: str | None = None  # asked for by the client in this request
         self.proof: Callable[[], None] | None = None  # called when the server has answered
         self.finish = finish  # makes the client's answer from the backend's
@@ -276,20 +274,6 @@ class RoutedCall:
     async def _send_again(self) -> None:
         await self.connection.up()
         self.send(self._timeout_s)
-
-    def move(self) -> None:
-        """Cancel the request at the backend, and send it again on the connection that its session uses now. Only for
-        requests that may be executed twice.
-        """
-
-        async def work() -> None:
-            self.connection = await self.session.connected_again(self.request_id, self.request, self.connection)
-            self.send(self._timeout_s)
-
-        if self._close():
-            self.moved = True
-            self._tell_server("sent again on another connection")
-            self.session.start(self.request_id, work)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
         """Ask the client or the user the questions of a 2026-07-28 server, then send the request again with the

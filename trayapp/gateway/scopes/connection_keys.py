@@ -26,7 +26,6 @@ class KeyedSession(Hashable, Protocol):
 
     lasting: bool  # False: it is a single request
     apart: set[str]  # keys of servers to which it has its own connection
-    called_servers: set[str]  # keys of the connections that its requests have gone to
 
     @property
     def client(self) -> ClientInfo:

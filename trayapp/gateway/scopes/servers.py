@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
 from trayapp.gateway.scopes.projects import Projects, ProjectSession
-from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, Sharing, Topic
+from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.model.errors import ServerError
@@ -140,17 +139,14 @@ class Servers:
                 continue
             if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # it speaks the other era, or the server has asked meanwhile
-            wait_s = sharing.wait_s(session, connection, topic)
-            left = min(wait_s, began + max(wait_s, QUIET_S) - clock.now())
-            if left > 0:
-                await self._wait(left, connection)
-                continue
-            # Elsewhere it would not find the state that this client's earlier calls have left.
-            joins = wait_s < PROVE_S or not session.lasting or connection.key in session.called_servers
-            if joins:
-                connection.ends.wake()  # a request of the same session may join, too
+            if sharing.may_join(session, connection, topic):
                 return connection
-            alone = True
+            left = began + PROVE_S - clock.now()
+            if left <= 0 and (not session.lasting or connection.key in session.called_servers):
+                return connection  # elsewhere it would not find the state that this client's earlier calls have left
+            alone = left <= 0
+            if not alone:
+                await self._wait(left, connection)
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
@@ -169,11 +165,11 @@ class Servers:
 
     async def _wait(self, seconds: float, connection: Connection | None = None) -> None:
         """Wait until sharing has changed, or a call on that connection has ended."""
-        with connection.ends.turn() if connection is not None else nullcontext(anyio.Event()) as ended:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_then_cancel, self.sharing.changed.wait, tasks.cancel_scope)
-                tasks.start_soon(_then_cancel, ended.wait, tasks.cancel_scope)
-                tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_then_cancel, self.sharing.changed.wait, tasks.cancel_scope)
+            if connection is not None:
+                tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
+            tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
 
     def drop(self, session: ConnectedSession) -> None:
         """Close a session's own connections: it has ended."""

@@ -21,7 +21,6 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
-from trayapp.gateway.scopes.connection_keys import KeyedSession
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.capabilities import ClientKind
@@ -45,7 +44,6 @@ class Route(NamedTuple):
     timeout_s: float
     finish: Finishing | None
     gated: bool  # the user may have to allow its calls
-    server: str  # key of the server
 
 
 class SessionView:
@@ -153,26 +151,14 @@ class SessionView:
             return server, {**params, "uri": uri}
         return self._completion(params)
 
-    def route(self, called: str | Key, session: KeyedSession) -> Route | None:
-        """Return the route of an earlier call if that session may take it now; otherwise None. Its server is connected,
-        and a question that comes during the call would belong to that session for certain, or name its call.
+    def route(self, called: str | Key) -> Route | None:
+        """Return the route of an earlier call whose server is connected; otherwise None.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
         route = self._routes.get(called) if self._routes_of == self.view.revision else None
-        if route is None:
+        if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
             return None
-        connection, live = route.connection, route.live
-        if connection.live is not live or live.transport.gone.is_set() or not connection.used_since_connected:
-            return None
-        if route.server in session.apart:
-            return None
-        if not live.peer.modern:
-            calls = connection.open_calls
-            if calls and getattr(next(reversed(calls)), "session", None) is not session:
-                return None
-            if connection.server.url is not None and connection.key not in session.called_servers:
-                return None
         return route
 
     def keep_route(self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None) -> None:
@@ -182,8 +168,7 @@ class SessionView:
         if connection.live is not None:
             gated = self.subject(connection.key, "tools/call", tool, listed=isinstance(called, str)) is not None
             timeout_s = self.timeout_s(connection)
-            server = self.view.shared_key(connection.key)
-            self._routes[called] = Route(connection, connection.live, tool, timeout_s, finish, gated, server)
+            self._routes[called] = Route(connection, connection.live, tool, timeout_s, finish, gated)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 

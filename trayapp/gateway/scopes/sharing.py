@@ -10,20 +10,17 @@ A server has one connection for all sessions unless one of these rules splits it
   HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
   session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions that can answer nothing
   share a connection that announces nothing.
-- Addresses: an older server at an address gets a connection for each session from its first call on, as it would
-  directly. That costs no process, and what the server asks or logs outside a call's own stream has one reader. The
-  first session uses the server's first connection, until it ends.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
-- Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
-  at a time: another session's call waits `PROVE_S`. Then a session that has not used the server yet gets its own
-  connection, and keeps it, because its calls leave state there. A session that has used the shared connection joins
-  it, and so does a single request. A process of its own would not have the state of the client's earlier calls, such
-  as an open page or a changed folder, and a call that works directly would fail. A tool that has answered without
-  asking counts as quiet. Its calls start `QUIET_S` after those of another session, or once those have ended. So a
-  server's first question nearly always belongs to one session for certain. One case remains: a tool that asks later
-  than that, while calls of other sessions are in progress. Its question is held (calls/server_requests).
+- Before a server has asked, it is unknown whether it will. A tool that has answered without asking counts as quiet,
+  and all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
+  `PROVE_S`. Then a session that has not used the server yet gets its own connection, and keeps it, because its
+  calls leave state there. A session that has used the shared connection joins it, and so does a single request. A
+  process of its own would not have the state of the client's earlier calls, such as an open page or a changed folder,
+  and a call that works directly would fail. So a server's first question nearly always belongs to one session for
+  certain. One case remains: a tool that was quiet before, or for `PROVE_S`, and asks while others are in progress. Its
+  question is held until one session is left (calls/server_requests).
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used.
 
@@ -52,7 +49,6 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
-QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
 
 
@@ -90,8 +86,6 @@ class Sharing:
         unfit = live is not None and lacks_capabilities(
             _asked_of(live.sent_capabilities), _asked_of(session.client.capabilities)
         )
-        if self._is_taken(session, connection):
-            return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         if unfit and (connection.in_flight or connection.used_since_connected):
             return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
@@ -102,13 +96,6 @@ class Sharing:
         told = known.live.sent_capabilities if known is not None and known.live is not None else None
         unfit = told is not None and lacks_capabilities(_asked_of(told), _asked_of(session.client.capabilities))
         return self._alone(session, name) if unfit else key
-
-    def _is_taken(self, session: KeyedSession, connection: Connection) -> bool:
-        """Return True if another session uses that connection of an older server at an address."""
-        if connection.live is None or connection.server.url is None:
-            return False
-        others: list[Any] = [one for one in self._services.sessions if connection.key in one.called_servers]
-        return any(one is not session and one.lasting for one in others)
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
         """Return the key of the connection that serves an era, where the server speaks it."""
@@ -156,28 +143,24 @@ class Sharing:
 
     # -- who may join --------------------------------------------------------------------------------------------
 
-    def wait_s(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> float:
-        """Return how long a request waits at most for calls in progress on that connection. 0: it may be sent now, and
-        a question would belong to one session for certain.
+    def may_join(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> bool:
+        """Return True if a request may be sent on that connection now: a question would belong to one session for
+        certain.
         """
         live = connection.live
-        if topic is None or not connection.open_calls or live is None or live.peer.modern:
-            return 0.0
-        me: Any = session
-        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
-        others = [call for call in calls if call.session is not me]
-        if not others or self._keys.purpose(connection.key).alone:
-            return 0.0
-        told, clients = questions_of(live.sent_capabilities), [me.client, *(call.session.client for call in others)]
-        if not any(told & questions_of(client.capabilities) for client in clients):
-            return 0.0
+        if live is None or live.peer.modern or self._keys.purpose(connection.key).alone:
+            return True
         quiet = self._quiet.get(self._keys.shared_key(connection.key), set())
-        if topic not in quiet and any(topic_of(call.request) not in quiet for call in others):
-            return PROVE_S
-        if len(others) < len(calls) and topic in quiet:
-            return 0.0  # with a call in progress, this session is one of those that a question may belong to
-        youngest = max(connection.open_calls[call] for call in others)
-        return max(0.0, youngest + QUIET_S - self._services.clock.now())
+        if topic is None or topic in quiet:
+            return True
+        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+        others: list[Any] = [call.session for call in calls if topic_of(call.request) not in quiet]
+        doubtful = [other for other in others if other is not session]
+        if not doubtful:
+            return True
+        told = questions_of(live.sent_capabilities)
+        clients = [session.client, *(other.client for other in doubtful)]
+        return not any(told & questions_of(client.capabilities) for client in clients)
 
     def is_settled(self, session: KeyedSession, connection: Connection, topic: Topic) -> bool:
         """Return True if all calls of that topic by sessions like this one may use that connection without a further

@@ -220,8 +220,8 @@ class ClientRequests:
         if method == "tools/call":
             # A repeated call of a server in use, as most calls are, takes this shortcut.
             name = params.get("name") if isinstance(params, dict) else None
-            route = session.seen.route(name, session) if type(name) is str else None
-            if route is not None:
+            route = session.seen.route(name) if type(name) is str else None
+            if route is not None and route.connection.used_since_connected and not session.apart:
                 own = Request(request.id, method, {**params, "name": route.tool})
                 if session.client.modern or session.client.log_level is not None:
                     own = self._with_log_level(own, route.connection)
@@ -288,8 +288,8 @@ class ClientRequests:
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
         """Send a call through the one tool over its tool's known route. Return False if there is none."""
         session = self._session
-        route = session.seen.route(key, session)
-        if route is None:
+        route = session.seen.route(key)
+        if route is None or not route.connection.used_since_connected or session.apart:
             return False
         if session.client.modern or session.client.log_level is not None:
             request = self._with_log_level(request, route.connection)
