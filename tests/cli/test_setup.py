@@ -179,7 +179,7 @@ def test_the_undo_tells_what_it_leaves(person: Person) -> None:
     assert [
         name for name in backups if f"  ~/.cursor/{name} (a backup, as this file has changed since)" not in left
     ] == []
-    assert f"  {person.servers} (multi-mcp's own)" in left
+    assert f"  {person.servers.parent} (multi-mcp's own)" in left  # all of it is in that folder
     assert "  the gateway, which still runs; to stop it: multi-mcp stop" in left
     person.says("stop")
     assert "still runs" not in person.says("setup", "--undo").stdout

@@ -279,7 +279,7 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     if not as_json:
         say(*_trust_lines(file, laid))
     can_ask = (yes or not as_json) and require_person("trust a project")
-    if yes or (not as_json and _confirm_trust(can_ask)):
+    if yes or (not as_json and _confirm_trust(can_ask, laid)):
         commands = [one for name in laid.named for one in secret_commands(laid.config.servers[name])]
         if commands:
             store.approve_commands(commands)
@@ -309,11 +309,13 @@ def _user_config() -> Config:
         return Config()
 
 
-def _confirm_trust(can_ask: bool) -> bool:
+def _confirm_trust(can_ask: bool, laid: Overlay) -> bool:
     """Ask the user to trust the file. Raises UsageError if nobody can answer."""
     if not can_ask:
         raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
-    return click.confirm("Trust this file to start these programs and to use the secrets shown above?", default=False)
+    uses_secrets = any(any(secret_lines(laid.config.servers[name])) for name in laid.named)
+    more = " and to use the secrets shown above" if uses_secrets else ""
+    return click.confirm(f"Trust this file to start these programs{more}?", default=False)
 
 
 def _trust_lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:

@@ -189,8 +189,9 @@ def _undo(click_context: click.Context, dry_run: bool) -> int:
 def _tell_left(backups: Sequence[Path], home: Path) -> None:
     """Print what an undo leaves: backups of files that changed since, multi-mcp's own files, and the gateway."""
     paths = find_paths(os.environ)
-    own = (paths.config_file, paths.cache_dir, paths.log_dir, paths.state_dir)
-    rows = [f"{shown_path(path, home)} (multi-mcp's own)" for path in dict.fromkeys(own) if path.exists()]
+    own = (paths.config_file.parent, paths.cache_dir, paths.log_dir, paths.state_dir)
+    outer = [path for path in dict.fromkeys(own) if path.exists() and not set(path.parents) & set(own)]
+    rows = [f"{shown_path(path, home)} (multi-mcp's own)" for path in outer]
     rows += [
         f"{shown_path(path, home)} (a backup, as this file has changed since)" for path in backups if path.exists()
     ]
