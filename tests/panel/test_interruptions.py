@@ -137,7 +137,7 @@ async def test_a_switch_shows_servers_yaml_also_for_a_tool_that_is_held_back_or_
     chromium: Browser, home: Path
 ) -> None:
     async with scene(home) as made:
-        await serve(made.gateway, home / "shelf.json", "Drops \u2066one\u2069 table")
+        await serve(made.gateway, home / "shelf.json", "Drops \u202eone\u202c table")
         page = await made.open(chromium, "approvals")
         await expect(page.get_by_text("No AI tool sees it until you approve it.")).to_be_visible()
         await page.goto(f"{made.root}/panel/server/shop")
