@@ -98,7 +98,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         '"feeds": [\n  {\n    "name": "A",\n    "url": "https://acme.example.com",\n    "scopes": ["a"]\n  }\n]',
         '{"account": 1, "role": "a", "command": "aws s3 ls"}', "npx wrangler deploy",
         "uvx foo-mcp validate-corpus", "npx foo-mcp generate", "npx", "https://github.com/acme/foo-mcp",
-        "https://acme.example.com/foo.mcpb", "foo.mcpb", "foo-mcp", "npx @smithery/cli mcp add @x/foo",
+        "https://acme.example.com/foo.mcpb", "https://a.test/package/@x/acme-mcp", "https://a.test/project/acme/",
+        "foo.mcpb", "foo-mcp", "npx @smithery/cli mcp add @x/foo",
         "Command: npx\nArguments: -y foo && rm x",
         '```\nnpx a\n```\nor\n```\nnpx b\n```', "npm run a\n{\n\"a\": 1\n}",
         '{"tasks": [{"label": "x", "command": "y"}]}',
@@ -212,8 +213,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("acme-mcp --stdio", "acme", {"command": "acme-mcp", "args": ["--stdio"]}, []),
     ("ACME_KEY=k acme-mcp", "acme", {"command": "acme-mcp", "env": {"ACME_KEY": "k"}}, []),
     ("@x/acme-mcp@1.2", "acme", {"command": "npx", "args": ["-y", "@x/acme-mcp@1.2"]}, []),
-    ("https://www.npmjs.com/package/@x/acme-mcp", "acme", {"command": "npx", "args": ["-y", "@x/acme-mcp"]}, []),
-    ("https://pypi.org/project/acme-mcp/", "acme", {"command": "uvx", "args": ["acme-mcp"]}, []),
+    ("https://acme.test/project/mcp", "acme", {"url": "https://acme.test/project/mcp"}, []),
 ]  # fmt: skip
 
 

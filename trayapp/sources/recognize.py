@@ -66,12 +66,15 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # of npm only
-# Pages about a package, and pages for people, which are no addresses of servers.
+# Pages about a package, told by their path, and pages for people: no addresses of servers
 _PACKAGE_PAGE = re.compile(
+    r"https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
+)
+_PAGE = re.compile(
     r"https?://(?:(?:www\.)?(npm)js\.com/package/((?:@[\w.~-]+/)?[\w.~-]+)|(pypi)\.org/project/([\w.-]+))/?(?:[?#].*)?"
 )
 _PAGE = re.compile(
-    r"https?://(?:(?:www\.)?(?:github\.com|npmjs\.com|pypi\.org|mcp\.so|pulsemcp\.com|mcpservers\.org)|hub\.docker\.com"
+    r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|pulsemcp\.com|mcpservers\.org)"
     r"|marketplace\.visualstudio\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
 )
@@ -161,7 +164,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if _SCOPED.fullmatch(text):
         return [_package("npm", text)]
     if re.fullmatch(r"https?://\S+", text):
-        return [_of_page(text) or _address(text)]
+        _refuse_page(text)
+        return [_address(text)]
     if _BUNDLE.fullmatch(text):
         raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
     if (labelled := _labelled(text)) is not None:
@@ -226,15 +230,15 @@ def _package(kind: str, name: str) -> Source:
     return Source(name_for(entry), entry, f"a package ({kind})")
 
 
-def _of_page(url: str) -> Source | None:
-    """Return the package of its page, None for another address. Raises UnclearSourceError for other pages."""
-    if (found := _PACKAGE_PAGE.fullmatch(url)) is not None:
-        return _package(found[1] or found[3], found[2] or found[4])
+def _refuse_page(url: str) -> None:
+    """Raise UnclearSourceError for an address that is no server's: a package's page, a bundle, a page for people."""
+    if _PACKAGE_PAGE.fullmatch(url) is not None:
+        hint = "Write npm:NAME or pypi:NAME. If it is a server: multi-mcp add NAME --url ADDRESS"
+        raise UnclearSourceError("This looks like a package's page, not a server", hint)
     if url.split("?")[0].lower().endswith((".mcpb", ".dxt")):
         raise UnclearSourceError("This is the address of a bundle", "Download it, then add the file")
     if _PAGE.fullmatch(url.lower()) is not None:
         raise UnclearSourceError("This is a page for people, not a server", "Paste the snippet or command it shows")
-    return None
 
 
 def _address(url: str) -> Source:
