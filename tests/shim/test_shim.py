@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,34 @@ async def test_the_gateway_hears_options_folder_and_process_of_the_shim(home: Pa
     assert hello == Hello(
         "session", {"cwd": str(folder.resolve()), "pid": str(pid), "expose": "tools", "servers": "a,b"}
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pipes are passed on Linux only")
+@pytest.mark.anyio
+async def test_a_session_that_lasts_goes_on_over_pipes(home: Path) -> None:
+    async with gateway(run_dir(environment(home))):
+        with shim(environment(home)) as client:
+            assert await anyio.to_thread.run_sync(client.ask, "before") == answer_of(1, "before")
+            await anyio.to_thread.run_sync(await_pipes, client.process.pid)
+            for number in range(2, 5):
+                assert await anyio.to_thread.run_sync(client.ask, "after") == answer_of(number, "after")
+            assert client.end() == (b"", b"")
+
+
+def await_pipes(pid: int) -> None:
+    """Wait until a process has no socket open."""
+    while any("socket:" in target for target in open_files(pid)):
+        time.sleep(0.02)
+
+
+def open_files(pid: int) -> Iterator[str]:
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            yield str(descriptor.readlink())
+
+
+def answer_of(number: int, method: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "result": {"method": method}}
 
 
 @posix_only

@@ -23,6 +23,8 @@ def main(argv: list[str]) -> int:
         from trayapp.shim.windows import ThreadedShim
 
         return run(ThreadedShim(options, run_dir(os.environ)))
+    if sys.platform == "linux":
+        options["pipes"] = "1"  # asks the gateway for two pipes, which cost less than its socket
     return run(Shim(greeting(options), run_dir(os.environ)))
 
 

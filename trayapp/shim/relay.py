@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-from trayapp.wire.rundir import STOPPING, socket_path
+from trayapp.wire.rundir import PIPES, STOPPING, socket_path
 
 CHUNK = 1 << 20  # bytes per read, once a line has turned out to be long
 FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 MiB would touch 2 MiB of the heap
@@ -27,6 +27,7 @@ REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the s
 PING_S = 2.0  # silence after the first request of a connection, until a ping shows if the gateway works on it
 MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may not work
 MUTE_TRIES = 2  # times that long, before the client gets the error; its own patience is 30 s or more
+PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
 LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
 
 
@@ -76,7 +77,9 @@ class Shim:
     def __init__(self, hello: bytes, run: str) -> None:
         self._hello = hello
         self._run = run
-        self._gateway = -1  # file descriptor; -1: none
+        self._gateway = -1  # file descriptor that is read; -1: none
+        self._to = -1  # file descriptor that is written: the same one of a socket, another one of two pipes
+        self._socket: _socket.socket | None = None  # until the gateway passes pipes
         self._from_client: list[bytes] = []  # the beginning of an incomplete line
         self._from_gateway: list[bytes] = []
         self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
@@ -146,10 +149,11 @@ class Shim:
                         return
                     self._client_sent(data)
                 elif source == self._gateway:
-                    data = read_socket(source, CHUNK if self._from_gateway else FIRST_CHUNK)
-                    if data:
-                        self._gateway_sent(data)
-                    else:
+                    most = CHUNK if self._from_gateway else FIRST_CHUNK
+                    received = read_socket(source, most) if self._socket is None else self._received(most)
+                    if received:
+                        self._gateway_sent(received)
+                    elif received is not None:
                         self._gateway_lost()
             if self._asked_at:
                 self._look_for_mute()
@@ -365,25 +369,52 @@ class Shim:
         except OSError:
             sock.close()
             return False
-        self._gateway = sock.detach()
+        self._socket, self._gateway = sock, sock.fileno()
+        self._to = self._gateway
         self._new_connection()
         self._poll.register(self._gateway, select.POLLIN)
         return True
 
+    def _received(self, most: int) -> "bytes | None":
+        """Return the bytes received over the socket; empty if the gateway is gone. If they end with the message that
+        carries pipes, switch to those and return what came before, or None if nothing did.
+        """
+        from _socket import MSG_CMSG_CLOEXEC
+
+        assert self._socket is not None
+        try:
+            data, passed, _, _ = self._socket.recvmsg(most, PASSED_BYTES, MSG_CMSG_CLOEXEC)
+        except OSError:
+            return b""
+        if not passed:
+            return data
+        pair = [int.from_bytes(passed[0][2][at : at + 4], sys.byteorder) for at in (0, 4)]
+        self._hang_up()
+        self._gateway, self._to = pair
+        self._poll.register(self._gateway, select.POLLIN)
+        return data.removesuffix(PIPES) or None
+
     def _hang_up(self) -> None:
-        if self._gateway >= 0:
-            self._poll.unregister(self._gateway)
+        if self._gateway < 0:
+            return
+        self._poll.unregister(self._gateway)
+        if self._socket is not None:
+            self._socket.close()
+        else:
             os.close(self._gateway)
-            self._gateway = -1
+            os.close(self._to)
+        self._socket, self._gateway = None, -1
 
     def _to_gateway(self, data: bytes) -> None:
-        write_all(self._gateway, data)
+        write_all(self._to, data)
 
     def _next_of_gateway(self, patience_s: float) -> "bytes | None":
         """Return the gateway's next bytes; empty if it is gone, None if it sends nothing in time."""
-        if not select.select([self._gateway], [], [], patience_s)[0]:
-            return None
-        return read_socket(self._gateway)
+        while select.select([self._gateway], [], [], patience_s)[0]:
+            data = read_socket(self._gateway) if self._socket is None else self._received(CHUNK)
+            if data is not None:
+                return data
+        return None
 
     def _pause(self, seconds: float) -> bool:
         """Wait and return True. If the client is gone, return False at once."""
@@ -444,4 +475,6 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
+    import _socket
+
     from trayapp.shim.ledger import Ledger

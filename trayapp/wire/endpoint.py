@@ -27,6 +27,7 @@ from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.lock import GatewayLock as GatewayLock  # part of the endpoint; its code is shared with the tray
 from trayapp.wire.lock import private_folder as private_folder
+from trayapp.wire.pipes import PipeTransport, pass_pipes
 from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ SEND_BYTES = 4 << 20  # lets a large answer leave in a few turns of the event lo
 GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names need
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
+PIPES_AFTER_S = 0.1  # from the first line of a session; its first answers come before the pipes
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
@@ -59,14 +61,19 @@ Accept = Callable[[Hello, "Link"], FrameDispatcher]
 
 
 class Link(asyncio.Protocol):
-    """One connection to the local socket. After its first line, frames go to the dispatcher that `accept` returned."""
+    """One connection to the local socket. After its first line, frames go to the dispatcher that `accept` returned.
+
+    A shim that can take pipes gets them soon. It then closes the socket, and everything goes over the pipes.
+    """
 
     def __init__(self, accept: Accept, token: str, pending: PendingConnections) -> None:
         self._accept = accept
         self._token = token
         self._pending = pending
         self._transport: asyncio.Transport | None = None
-        self._descriptor = -1  # of a socket that takes several buffers in one call (writev)
+        self._socket: asyncio.BaseTransport | None = None  # until the shim closes it for the pipes
+        self._pipes: PipeTransport | None = None
+        self._descriptor = -1  # that takes several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
         self._room = asyncio.Event()
@@ -101,6 +108,8 @@ class Link(asyncio.Protocol):
             return
         self._head = b""
         self._pending.discard(self)
+        if hello.options.pop("pipes", None):
+            asyncio.get_running_loop().call_later(PIPES_AFTER_S, self._pass_pipes)
         self._dispatcher = self._accept(hello, self)
         self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # saves a call per read
         if rest:
@@ -120,7 +129,25 @@ class Link(asyncio.Protocol):
         """Wait until the reader has caught up."""
         await self._room.wait()
 
+    def _pass_pipes(self) -> None:
+        """Send over pipes from now on, if the shim can be given them and has read everything before."""
+        socket_transport = self._transport
+        if socket_transport is None or socket_transport.is_closing() or socket_transport.get_write_buffer_size():
+            return
+        with socket_transport.get_extra_info("socket").dup() as sock:
+            pipes = pass_pipes(sock, self)
+        if pipes is not None:
+            self._socket, self._transport, self._pipes = socket_transport, pipes, pipes
+            self._descriptor = pipes.writer
+
     def connection_lost(self, error: Exception | None) -> None:
+        """Read from the pipes once the shim has closed the socket for them. Else end (asyncio.Protocol)."""
+        if self._socket is not None and self._pipes is not None and self._dispatcher is not None:
+            self._socket.close()
+            self._socket = None
+            if not self._pipes.is_closing():
+                self._pipes.read_to(self._dispatcher.feed)
+                return
         self.lost.set()
         self._pending.discard(self)
         if self._dispatcher is not None:
