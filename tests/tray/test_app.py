@@ -26,7 +26,7 @@ from trayapp.cli.tray import has_desktop
 from trayapp.model.child import CRASHES_MOST
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.pause import RESUME_HINT as PAUSED_HINT
-from trayapp.tray.linux.hosts import PANEL_WAIT_S
+from trayapp.tray.linux.icon import PANEL_WAIT_S
 from trayapp.wire.control import STOP
 
 READY = "1 of 1 server ready, 3 tools"

@@ -32,13 +32,13 @@ from trayapp.service.version import version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, BusNotifications, NoticeDisplay
-from trayapp.tray.icon_class import icon_class
-from trayapp.tray.linux.hosts import PANEL_WAIT_S, STARTED_WAIT_S
+from trayapp.tray.linux.icon import PANEL_WAIT_S, STARTED_WAIT_S, LinuxIcon
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
 from trayapp.tray.state.tray_state import Action, ClientState, IconKind, Offered
 from trayapp.tray.state_sources import StateSources
+from trayapp.tray.toolkit import NativeIcon
 from trayapp.tray.updates import Updates
 from trayapp.wire.rundir import run_dir
 
@@ -77,8 +77,9 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
         is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
     finally:
         single.close()
-    if is_replaced:
-        _become_the_new_one(environ)
+    if is_replaced:  # become the newly installed program: the session that started this process notices no end
+        argv = tray_command()
+        os.execve(argv[0], argv, own_environment(environ))
     return 0
 
 
@@ -98,12 +99,6 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
     return holder
 
 
-def _become_the_new_one(environ: Mapping[str, str]) -> None:
-    """Replace this process with the newly installed program: the session that started it notices no end."""
-    argv = tray_command()
-    os.execve(argv[0], argv, own_environment(environ))
-
-
 def second_words(holder: int, answer: str | None) -> str:
     """Return the message of a second start. `answer`: the state that the first one shows, or None."""
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
@@ -118,7 +113,10 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     switch = find_autostart(environ, tray_command())
     told = paths.cache_dir / NO_HOST_TOLD
     app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
-    _serve(single, app)
+    try:
+        single.serve(app.second_start)
+    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
+        log.warning("Cannot notice further starts: %s", error)
     threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
     Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
     if not autostart:
@@ -127,13 +125,6 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     app.run()
     log.info("Tray ended")
     return app.is_replaced
-
-
-def _serve(single: SingleTray, app: App) -> None:
-    try:
-        single.serve(app.second_start)
-    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
-        log.warning("Cannot notice further starts: %s", error)
 
 
 def _keep_true(switch: Autostart) -> None:
@@ -255,13 +246,14 @@ class SystemPlatform:
 
             windows.be_dpi_aware(ctypes.windll)
         if sys.platform in ("win32", "darwin"):
-            icon = _native_class()(NAME)
+            adapted = darwin.adapted if sys.platform == "darwin" else windows.mended
+            icon = adapted(NativeIcon)(NAME)
             self.speaker = BalloonNotifications(icon)
             return icon
         notifier = Notifier(None, NAME, picture=icons.app_icon)
         self.speaker = BusNotifications(notifier)
         wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
-        return icon_class()(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
+        return LinuxIcon(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
         """Return the text of a menu entry, with `&` escaped on Windows."""
@@ -300,8 +292,3 @@ def _touch(path: Path) -> None:
     with suppress(OSError):
         make_folder(path.parent)
         path.touch()
-
-
-def _native_class() -> type[Any]:
-    base = icon_class()
-    return darwin.adapted(base) if sys.platform == "darwin" else windows.mended(base)

@@ -12,8 +12,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from trayapp.tray.icon_class import icon_class
 from trayapp.tray.linux.bus import connect
+from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import Notifier
 from trayapp.tray.toolkit import KeyedItem, Menu
 
@@ -41,7 +41,7 @@ class App:
         bus = connect()
         self.color = "red"
         self.notifier = Notifier(bus, "multi-mcp", disc("blue"))
-        self.icon: Any = icon_class()(
+        self.icon: Any = LinuxIcon(
             "multi-mcp",
             disc("red"),
             "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in\nfiles has failed",

@@ -9,8 +9,16 @@ import sys
 
 import pytest
 
-from trayapp.tray.icon_class import icon_class
-from trayapp.tray.linux.hosts import DOCK_WAIT_S, PANEL_WAIT_S, STARTED_WAIT_S, HostSearch, SearchStep, may_have_xembed
+from trayapp.tray.linux.icon import (
+    DOCK_WAIT_S,
+    PANEL_WAIT_S,
+    STARTED_WAIT_S,
+    HostSearch,
+    LinuxIcon,
+    SearchStep,
+    may_have_xembed,
+)
+from trayapp.tray.toolkit import BaseIcon
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
 # what there is, and then (second, whether there is a watcher) -> what to do
@@ -104,8 +112,7 @@ def test_an_xembed_tray_is_looked_for_on_x_alone(environ: dict[str, str], expect
 
 LOOK = """
 import json, os, sys
-from trayapp.tray.icon_class import icon_class
-icon_class()
+import trayapp.tray.linux.icon
 from trayapp.tray.linux.notifications import Notifier
 known = ("mcp", "Xlib", "gi", "anyio", "yaml", "keyring", "asyncio", "PIL.Image", "trayapp.tray.linux.xembed")
 pages = int(open("/proc/self/statm").read().split()[1]) if os.path.exists("/proc/self/statm") else 0
@@ -116,7 +123,7 @@ print(json.dumps([loaded, os.environ.get("PYSTRAY_BACKEND"), pages * 4 // 1024])
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere pystray's own classes are used")
 @pytest.mark.parametrize("choice", [None, "gtk"])
-def test_the_classes_come_without_a_display_and_leave_no_trace_in_the_environment(choice: str | None) -> None:
+def test_the_class_comes_without_a_display_and_leaves_no_trace_in_the_environment(choice: str | None) -> None:
     environ = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "PYSTRAY_BACKEND")}
     environ |= {"PYSTRAY_BACKEND": choice} if choice else {}
     out = subprocess.run([sys.executable, "-c", LOOK], env=environ, capture_output=True, check=True, timeout=30).stdout
@@ -125,7 +132,5 @@ def test_the_classes_come_without_a_display_and_leave_no_trace_in_the_environmen
     assert megabytes < 40, "what the whole tray may take is 45 MB"
 
 
-def test_all_classes_are_pystrays() -> None:
-    from trayapp.tray.toolkit import BaseIcon
-
-    assert all(issubclass(icon_class(kind), BaseIcon) for kind in (None, "sni", "xembed"))
+def test_the_class_is_pystrays() -> None:
+    assert issubclass(LinuxIcon, BaseIcon)

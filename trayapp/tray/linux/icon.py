@@ -6,12 +6,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from trayapp.tray.linux.bus import SessionBus, connect
-from trayapp.tray.linux.hosts import KINDS, PANEL_WAIT_S, HostSearch, Kind, may_have_xembed
 from trayapp.tray.linux.sni import StatusNotifierIcon
 from trayapp.tray.toolkit import BaseIcon, Menu
 
@@ -19,6 +17,60 @@ log = logging.getLogger(__name__)
 # The time between two looks for a missing session bus: a login may still be in progress, or this is a container.
 # A look costs one system call.
 BUS_WAIT_S = 10.0
+Kind = Literal["sni", "xembed"]
+# At login the panel may start after the tray. XEmbed, and the notice that nothing shows icons, wait this long for it.
+PANEL_WAIT_S = 10.0
+STARTED_WAIT_S = 3.0  # the same if a person started the tray, or a window manager's file started it and the bar
+DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
+
+
+class SearchStep(NamedTuple):
+    """The next step of the search.
+
+    - `way`: the kind of host to use; None: none yet.
+    - `nobody`: True if it is time to tell the user, should nothing show the icon.
+    - `wait_s`: the seconds until the next question if nothing happens before; None: no limit.
+    """
+
+    way: Kind | None
+    nobody: bool
+    wait_s: float | None
+
+
+class HostSearch:
+    """Decides by the hosts that exist, and by how long none has existed. It never asks or waits itself.
+
+    `now` is the seconds of any clock that only goes forward.
+    """
+
+    def __init__(self, bus: bool, display: bool, now: float, panel_wait_s: float = PANEL_WAIT_S) -> None:
+        self._display = display
+        self._alone_since = now
+        self._watcher = False
+        # XEmbed is tried once no better host can be expected. If nothing can ever show icons, the user is told at once.
+        self._xembed_after_s = panel_wait_s if bus else 0.0
+        self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
+
+    def step(self, watcher: bool, now: float) -> SearchStep:
+        """Return the next step; `watcher`: True if there is a panel that supports StatusNotifierItem."""
+        if self._watcher and not watcher:  # the panel is restarting, which takes some seconds
+            self._alone_since = now
+            self._xembed_after_s, self._told_after_s = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
+        self._watcher = watcher
+        if watcher:
+            return SearchStep("sni", False, None)
+        alone_s = now - self._alone_since
+        way: Kind | None = "xembed" if self._display and alone_s >= self._xembed_after_s else None
+        left = [mark - alone_s for mark in (self._xembed_after_s, self._told_after_s) if mark > alone_s]
+        return SearchStep(way, alone_s >= self._told_after_s, min(left, default=None))
+
+
+def may_have_xembed(environ: Mapping[str, str]) -> bool:
+    """Return True if it makes sense to look for an XEmbed tray.
+
+    Not under Wayland: panels there support StatusNotifierItem, and the question would start Xwayland.
+    """
+    return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
 
 
 class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
@@ -37,7 +89,6 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     The class is broad because pystray's interface is.
     """
 
-    kinds: tuple[Kind, ...] = KINDS
     on_open: Callable[[], None] | None = None  # called when the menu opens; must return at once, as handlers do
 
     def __init__(
@@ -138,28 +189,29 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _activated(self) -> None:
         _handle(self)
 
-    def _clicked(self, item: Any) -> None:
-        _handle(self._handler(item))
-
     def _opened(self) -> None:
         if self.on_open is not None:
             _handle(self.on_open)
 
     # -- hosts that come and go ------------------------------------------------------------------------------------
 
-    def _has_display(self) -> bool:
-        return "xembed" in self.kinds and may_have_xembed(os.environ)
-
     def _find_bus(self, quietly: bool) -> None:
         """Connect to the session bus, if there is one."""
-        if self._own_bus and "sni" in self.kinds:
+        if self._own_bus:
             self._bus = connect(quietly)
             if self._bus is not None and self._on_bus is not None:
                 self._on_bus(self._bus)
         if self._bus is not None:
             self._bus.on_gone(self._end)
-            clicks = (self._activated, self._clicked, self._watcher_is, self._opened)
-            self._sni = StatusNotifierIcon(self._bus, self.name, Menu.SEPARATOR, *clicks)
+            self._sni = StatusNotifierIcon(
+                self._bus,
+                self.name,
+                Menu.SEPARATOR,
+                self._activated,
+                lambda item: _handle(self._handler(item)),
+                self._watcher_is,
+                self._opened,
+            )
 
     def _find_late_bus(self) -> None:
         """Look for a bus again. If there is one now, show on it what is already shown elsewhere."""
@@ -171,9 +223,6 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._update_menu()
             if self._visible:
                 self._show()
-
-    def _looks_for_bus(self) -> bool:
-        return self._bus is None and "sni" in self.kinds
 
     def _watcher_is(self, there: bool) -> None:
         with self._changed:
@@ -192,23 +241,22 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     def _follow_hosts(self) -> None:
         """Use the best host after every change, until the end."""
-        search = HostSearch(self._bus is not None, self._has_display(), time.monotonic(), self._panel_wait_s)
+        display = may_have_xembed(os.environ)
+        search = HostSearch(self._bus is not None, display, time.monotonic(), self._panel_wait_s)
         while not self._ended:
             watcher = self._watcher
             step = search.step(watcher, time.monotonic())
             self._take(step.way)
-            if step.nobody:
-                self._say_if_alone()
+            if step.nobody and self.host is None and self._on_no_host is not None:
+                said, self._on_no_host = self._on_no_host, None
+                threading.Thread(target=said, name="no host", daemon=True).start()
+            wait_s = step.wait_s
+            if self._bus is None:  # one may come: a login is in progress
+                wait_s = min(wait_s or self._bus_wait_s, self._bus_wait_s)
             with self._changed:
-                self._changed.wait_for(partial(self._news_since, watcher), self._wait_s(step.wait_s))
-            if self._looks_for_bus() and not self._ended:
+                self._changed.wait_for(lambda seen=watcher: self._ended or self._watcher != seen, wait_s)  # type: ignore[misc]
+            if self._bus is None and not self._ended:
                 self._find_late_bus()
-
-    def _wait_s(self, wait_s: float | None) -> float | None:
-        return min(wait_s or self._bus_wait_s, self._bus_wait_s) if self._looks_for_bus() else wait_s
-
-    def _news_since(self, watcher: bool) -> bool:
-        return self._ended or self._watcher != watcher
 
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:
@@ -238,11 +286,6 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         if self._bus is None:
             self._end()  # nothing else reports the end of the session
 
-    def _say_if_alone(self) -> None:
-        if self.host is None and self._on_no_host is not None:
-            said, self._on_no_host = self._on_no_host, None
-            threading.Thread(target=said, name="no host", daemon=True).start()
-
     def _close(self) -> None:
         self._take(None)
         if self._sni is not None:
@@ -257,15 +300,3 @@ def _handle(handler: Callable[[], object]) -> None:
         handler()
     except Exception:  # the boundary of a click: the next one must still work
         log.exception("A click failed")
-
-
-class SniIcon(LinuxIcon):
-    """An icon on StatusNotifierItem only."""
-
-    kinds: tuple[Kind, ...] = ("sni",)
-
-
-class XembedIcon(LinuxIcon):
-    """An icon on XEmbed only."""
-
-    kinds: tuple[Kind, ...] = ("xembed",)
