@@ -91,8 +91,8 @@ class Actions:
         self._means = means
         self._shown: dict[str, list[dict[str, str]]] = {}  # for each server, the changes that the user has seen
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
-            Verb.RECONNECT: self._reconnect,
-            Verb.REFRESH: self._refresh,
+            Verb.RECONNECT: lambda server: outcomes.reconnected(self._outcomes(RECONNECT, server)),
+            Verb.REFRESH: lambda server: outcomes.refreshed(self._outcomes(REFRESH, server)),
             Verb.SIGN_IN: self._sign_in,
             Verb.SIGN_OUT: self._sign_out,
             Verb.UNLOCK: self._unlock,
@@ -104,7 +104,7 @@ class Actions:
             Verb.ALLOW: lambda ask: self._allow(ask, "once"),
             Verb.ALLOW_SESSION: lambda ask: self._allow(ask, "session"),
             Verb.ALLOW_ALWAYS: lambda ask: self._allow(ask, "always"),
-            Verb.DENY: self._deny,
+            Verb.DENY: lambda ask: self._means.ask(DENY, {"id": ask, "by": BY}),
             Verb.OPEN_ASKED: self._open_asked,
             Verb.OPEN_PANEL: self._open_panel,
             Verb.OPEN_FILE: self._open_file,
@@ -117,8 +117,8 @@ class Actions:
             Verb.LEAVE_SERVERS: self._leave_servers,
             Verb.TAKE_OUT: self._take_out,
             Verb.SHOW_LOGS: self._show_logs,
-            Verb.LOG_FOLDER: self._log_folder,
-            Verb.CHECK: self._check,
+            Verb.LOG_FOLDER: lambda _: means.open_file(self._logs()),
+            Verb.CHECK: lambda _: means.open_file(self._written_check(self._diagnostics())),
             Verb.COPY_DIAGNOSTICS: self._copy_diagnostics,
             Verb.PAUSE: lambda _: means.command(CommandKind.PAUSE),
             Verb.RESUME: lambda _: means.command(CommandKind.START),
@@ -126,8 +126,8 @@ class Actions:
             Verb.RETRY: lambda _: means.command(CommandKind.START),
             Verb.AUTOSTART_ON: lambda _: self._autostart(True),
             Verb.AUTOSTART_OFF: lambda _: self._autostart(False),
-            Verb.SHOW_STATE: self._show_state,
-            Verb.ABOUT: self._about,
+            Verb.SHOW_STATE: lambda _: outcomes.state(texts.APP, means.view()),
+            Verb.ABOUT: lambda _: outcomes.about(means.version, str(means.paths.config_file), str(means.paths.log_dir)),
             Verb.QUIT: lambda _: means.quit(),
         }
 
@@ -145,11 +145,10 @@ class Actions:
 
     # -- servers -------------------------------------------------------------------------------------------------
 
-    def _reconnect(self, server: str) -> Notice:
-        return outcomes.reconnected(self._means.ask(RECONNECT, {"server": server or None})["servers"])
-
-    def _refresh(self, server: str) -> Notice:
-        return outcomes.refreshed(self._means.ask(REFRESH, {"server": server or None})["servers"])
+    def _outcomes(self, method: str, server: str) -> Mapping[str, outcomes.Outcome]:
+        """Send a request about one server, or about all ("")."""
+        answer: Mapping[str, outcomes.Outcome] = self._means.ask(method, {"server": server or None})["servers"]
+        return answer
 
     def _sign_in(self, server: str) -> Notice:
         """Sign in to a server. Wait for the user as long as the gateway waits for the browser."""
@@ -192,9 +191,6 @@ class Actions:
         """Allow an ask. The first answer counts: a later one raises an error that says so."""
         self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
 
-    def _deny(self, ask: str) -> None:
-        self._means.ask(DENY, {"id": ask, "by": BY})
-
     def _open_asked(self, ask: str) -> None:
         """Open the page that a server wants the user to see. Opening it is the answer."""
         url = next((row["url"] for row in self._means.ask(ASKS, {})["asks"] if row["id"] == ask), None)
@@ -235,24 +231,20 @@ class Actions:
         file = self._means.paths.log_dir / GATEWAY_LOG
         self._means.open_file(file if file.exists() else self._logs())
 
-    def _log_folder(self, _: str) -> None:
-        self._means.open_file(self._logs())
-
     def _logs(self) -> Path:
         folder = self._means.paths.log_dir
         if not folder.exists():
             raise MultiMcpError("No log has been written yet", f"Logs will be in {folder}")
         return folder
 
-    def _check(self, _: str) -> None:
-        self._means.open_file(self._written(Path(CHECK_NAME), self._diagnostics(), "multi-mcp doctor"))
-
     def _copy_diagnostics(self, _: str) -> Notice:
         text = self._diagnostics()
         if not self._means.copy(text):
-            file = self._written(Path(CHECK_NAME), text, "multi-mcp doctor")
-            return outcomes.diagnostics_in(str(file))
+            return outcomes.diagnostics_in(str(self._written_check(text)))
         return outcomes.diagnostics_copied()
+
+    def _written_check(self, text: str) -> Path:
+        return self._written(Path(CHECK_NAME), text, "multi-mcp doctor")
 
     def _diagnostics(self) -> str:
         """Return the findings of `multi-mcp doctor`. They contain no secrets."""
@@ -331,11 +323,3 @@ class Actions:
         self._means.autostart.turn(on)
         self._means.changed()
         return outcomes.autostart(on)
-
-    def _show_state(self, _: str) -> Notice:
-        shown = self._means.view()
-        return outcomes.state(texts.APP, shown.summary, shown.buttons)
-
-    def _about(self, _: str) -> Notice:
-        paths = self._means.paths
-        return outcomes.about(self._means.version, str(paths.config_file), str(paths.log_dir))

@@ -121,15 +121,16 @@ class App:
         hears, tells = socket.socketpair()
         tells.setblocking(False)
         signal.set_wakeup_fd(tells.detach(), warn_on_full_buffer=False)
-        threading.Thread(target=self._obey, args=(hears,), name="signals", daemon=True).start()
 
-    def _obey(self, hears: socket.socket) -> None:
-        while number := hears.recv(1):
-            if number[0] == getattr(signal, RENEWS, None):
-                self._renew()
-            else:
-                log.info("Received signal %d. Ending the tray", number[0])
-                self.quit_soon()
+        def obey() -> None:
+            while number := hears.recv(1):
+                if number[0] == getattr(signal, RENEWS, None):
+                    self._renew()
+                else:
+                    log.info("Received signal %d. Ending the tray", number[0])
+                    self.quit_soon()
+
+        threading.Thread(target=obey, name="signals", daemon=True).start()
 
     def _renew(self) -> None:
         log.info("The program was replaced. Ending the tray and starting the new one")
@@ -216,15 +217,16 @@ class App:
         with self._notices_lock:
             fresh = due_notices(self._sources.state(), self._told, self._clock())
             self._told = fresh.told
-        if fresh.notices or fresh.over:
-            threading.Thread(target=self._show_all, args=(fresh,), name="notices", daemon=True).start()
-        return fresh
 
-    def _show_all(self, fresh: DueNotices) -> None:
-        for key in fresh.over:
-            self._face.withdraw(key)
-        for notice in fresh.notices:
-            self.show(notice)
+        def show_all() -> None:
+            for key in fresh.over:
+                self._face.withdraw(key)
+            for notice in fresh.notices:
+                self.show(notice)
+
+        if fresh.notices or fresh.over:
+            threading.Thread(target=show_all, name="notices", daemon=True).start()
+        return fresh
 
     def show(self, notice: Notice) -> None:
         """Show a notification, and log it in case nothing displays notifications."""
@@ -267,7 +269,11 @@ class BusNotifications:
         """Show a notice. Return False if no notification server takes it."""
         actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
         labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
-        chosen = partial(_choose, actions, click)
+
+        def chosen(answer: str) -> None:
+            if answer in actions:
+                click(actions[answer])
+
         return bool(
             self._notifier.notify(
                 notice.key,
@@ -283,11 +289,6 @@ class BusNotifications:
     def withdraw(self, key: str) -> None:
         """Withdraw the notice with that key."""
         self._notifier.close(key)
-
-
-def _choose(actions: dict[str, Action], click: Callable[[Action], None], chosen: str) -> None:
-    if chosen in actions:
-        click(actions[chosen])
 
 
 class BalloonNotifications:

@@ -20,17 +20,12 @@ def at_size(artwork: Artwork, size: int) -> Image:
 
     A missing size is made from the nearest larger one or, if there is none, from the largest.
     """
-    drawn = _source(artwork, size)
+    if isinstance(artwork, Mapping):
+        drawn = artwork[min((known for known in artwork if known >= size), default=max(artwork))]
+    else:
+        drawn = artwork(size) if callable(artwork) else artwork
     picture = drawn if drawn.mode == "RGBA" else drawn.convert("RGBA")
     return picture if picture.size == (size, size) else picture.resize((size, size))
-
-
-def _source(artwork: Artwork, size: int) -> Image:
-    if isinstance(artwork, Mapping):
-        return artwork[min((known for known in artwork if known >= size), default=max(artwork))]
-    if callable(artwork):
-        return artwork(size)
-    return artwork
 
 
 def argb32(picture: Image) -> bytes:

@@ -48,13 +48,10 @@ class Painter:
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
         if before is None or (before.menu, before.click) != (view.menu, view.click):
-            self._icon.menu = self._menu_of(view)
+            # A click on the icon itself is an invisible entry.
+            itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
+            self._icon.menu = Menu(itself, *map(self._entry, view.menu))
         return True
-
-    def _menu_of(self, view: TrayView) -> Any:
-        """Return the view's menu for pystray, with a click on the icon itself as an invisible entry."""
-        itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
-        return Menu(itself, *map(self._entry, view.menu))
 
     def _entry(self, entry: Item | Separator) -> Any:
         if isinstance(entry, Separator):
@@ -64,16 +61,12 @@ class Painter:
             action = Menu(*map(self._entry, entry.children))
         elif entry.action is not None:
             action = partial(_clicked, self._click, entry.action)
-        checked = None if entry.checked is None else partial(_constant, entry.checked)
+        checked = None if entry.checked is None else lambda *_: entry.checked
         return KeyedItem(entry.key, self._label(entry.text), action, checked=checked, enabled=entry.enabled)
 
 
 def _clicked(click: Click, action: Action, *_: object) -> None:
     click(action)
-
-
-def _constant(value: bool, *_: object) -> bool:
-    return value
 
 
 class Redraws:

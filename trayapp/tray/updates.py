@@ -47,19 +47,14 @@ class Updates:
         except MultiMcpError as error:
             log.info("%s", error)
             return
-        if newer and newer["version"] != self._last():
-            self._show(notice(newer["version"], newer["url"]))
-            self._remember(newer["version"])
-
-    def _last(self) -> str:
+        last = ""
         with suppress(OSError, UnicodeDecodeError):
-            return self._told.read_text(encoding="utf-8")
-        return ""
-
-    def _remember(self, version: str) -> None:
-        with suppress(OSError):
-            make_folder(self._told.parent)
-            self._told.write_text(version, encoding="utf-8")
+            last = self._told.read_text(encoding="utf-8")
+        if newer and newer["version"] != last:
+            self._show(notice(newer["version"], newer["url"]))
+            with suppress(OSError):
+                make_folder(self._told.parent)
+                self._told.write_text(newer["version"], encoding="utf-8")
 
 
 def notice(version: str, url: str) -> Notice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from itertools import accumulate, pairwise
 from typing import TypeVar
@@ -39,10 +39,18 @@ RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
     """Return the whole menu."""
-    up = known.live is not None
+    up, child = known.live is not None, state.child
+    titles = client_titles(state, known)
+    if child is ChildState.PAUSED:
+        pause = Item("resume", texts.RESUME, Action(Verb.RESUME))
+    else:
+        pause = Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
+    restart = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
+    # With the AI tools whose next call starts the gateway again: their shims keep running.
+    ending = texts.quit_text(client_titles(state, known, "stdio"))
     return (
         Item("header", header, Action(Verb.SHOW_STATE)),
-        *_connected(state, known),
+        *([Item("connected", texts.clients_line(titles), enabled=False)] if titles else []),
         *_wants(state, known),
         SEPARATOR,
         Item("panel", texts.OPEN_PANEL, Action(Verb.OPEN_PANEL), enabled=up),
@@ -52,13 +60,13 @@ def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
         Item("clients", texts.AI_TOOLS, children=_clients(state)),
         Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
         SEPARATOR,
-        _pause(state.child),
-        _restart(state.child),
+        pause,
+        Item("restart", restart, Action(Verb.RESTART), enabled=child in RESTARTABLE),
         Item("help", texts.HELP, children=HELP),
         _autostart(state.autostart),
         SEPARATOR,
         Item("about", texts.ABOUT, Action(Verb.ABOUT)),
-        Item("quit", _quit_text(state, known), Action(Verb.QUIT)),
+        Item("quit", texts.QUIT_ATTACHED if child is ChildState.ATTACHED else ending, Action(Verb.QUIT)),
     )
 
 
@@ -87,11 +95,6 @@ def identity(problem: Problem) -> str:
     return repr(astuple(problem))
 
 
-def _connected(state: TrayState, known: Assessment) -> tuple[Item, ...]:
-    titles = client_titles(state, known)
-    return (Item("connected", texts.clients_line(titles), enabled=False),) if titles else ()
-
-
 # -- what needs the user ---------------------------------------------------------------------------------------------
 
 
@@ -101,17 +104,20 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
         wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
     if known.live is None:
         return wants
-    wants += _first_few("ask", known.asks, _ask, texts.MORE_ASKS, "ask")
+    wants += _first_few("ask", map(_ask, known.asks), texts.MORE_ASKS, "ask")
     if known.keyring is not None:
         wants.append(_keyring(known.keyring, known.keyring_error))
-    wants += _first_few("sign-in", known.sign_in, _sign_in_want, texts.MORE_SIGN_INS)
-    wants += _first_few("grant", known.permissions, _grant_want, texts.MORE_GRANTS)
+    sign_ins = [_sign_in_want("sign-in", server, texts.sign_in_to(server)) for server in known.sign_in]
+    wants += _first_few("sign-in", sign_ins, texts.MORE_SIGN_INS)
+    # These sign-ins ask for the wanted permissions in addition to those already granted.
+    grants = [_sign_in_want("grant", server, texts.grant_to(server)) for server in known.permissions]
+    wants += _first_few("grant", grants, texts.MORE_GRANTS)
     codes = {server.name: server.findings or () for server in known.servers}
     alarming_first = sorted(known.approvals, key=lambda name: not codes.get(name))
-    approvals = [(name, codes.get(name, ())) for name in alarming_first]
-    wants += _first_few("approve", approvals, _approval, texts.MORE_APPROVALS)
-    wants += _first_few("failed", known.failed, _failure, texts.MORE_FAILURES)
-    wants += _first_few("problem", known.problems, _problem, texts.MORE_PROBLEMS, "problem")
+    approvals = [_approval(name, codes.get(name, ())) for name in alarming_first]
+    wants += _first_few("approve", approvals, texts.MORE_APPROVALS)
+    wants += _first_few("failed", map(_failure, known.failed), texts.MORE_FAILURES)
+    wants += _first_few("problem", map(_problem, known.problems), texts.MORE_PROBLEMS, "problem")
     if known.offered:
         wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
     return wants
@@ -162,11 +168,9 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
     return *_in_groups("offer", rows), SEPARATOR, *yes, Item("offer/no", texts.LEAVE, Action(Verb.LEAVE_SERVERS))
 
 
-def _first_few(
-    key: str, values: Sequence[T], entry: Callable[[T], Item], way: str, thing: str = "server"
-) -> tuple[Item, ...]:
-    """Return one entry per value. If there are too many, move the rest into a submenu."""
-    entries = tuple(map(entry, values))
+def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server") -> tuple[Item, ...]:
+    """Return the entries. If there are too many, move the rest into a submenu."""
+    entries = tuple(wants)
     if len(entries) <= WANTS_SHOWN + 1:
         return entries
     rest = entries[WANTS_SHOWN:]
@@ -192,22 +196,12 @@ def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
     return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
 
 
-def _sign_in_want(server: ServerStatus) -> Item:
-    return Item(
-        f"want/sign-in/{keyed(server.name)}", texts.wanted(texts.sign_in_to(server)), Action(Verb.SIGN_IN, server.name)
-    )
+def _sign_in_want(kind: str, server: ServerStatus, words: str) -> Item:
+    return Item(f"want/{kind}/{keyed(server.name)}", texts.wanted(words), Action(Verb.SIGN_IN, server.name))
 
 
-def _grant_want(server: ServerStatus) -> Item:
-    """Return an entry whose sign-in asks for the wanted permissions in addition to those already granted."""
-    return Item(
-        f"want/grant/{keyed(server.name)}", texts.wanted(texts.grant_to(server)), Action(Verb.SIGN_IN, server.name)
-    )
-
-
-def _approval(waiting: tuple[str, Sequence[str]]) -> Item:
+def _approval(server: str, codes: Sequence[str]) -> Item:
     """Return an entry that shows the changes first: an approval covers only what was shown."""
-    server, codes = waiting
     key = f"want/approve/{keyed(server)}"
     show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, server))
     yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server))
@@ -253,40 +247,36 @@ def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
         return tuple(map(_server, servers))
     first = [server for server in servers if in_trouble(server)][:SERVERS_SHOWN]
     rest = [server for server in servers if server not in first]
-    groups = _parts(rest)
-    line: tuple[Entry, ...] = (SEPARATOR,) if first and groups else ()
-    return (*map(_server, first), *line, *(_group(number, group) for number, group in enumerate(groups)))
-
-
-def _group(number: int, servers: tuple[ServerStatus, ...]) -> Item:
-    text = texts.group(servers[0], servers[-1], len(servers))
-    return Item(f"servers-group/{number}", text, children=tuple(map(_server, servers)))
+    groups = [
+        Item(f"servers-group/{at}", texts.group(part[0], part[-1], len(part)), children=tuple(map(_server, part)))
+        for at, part in enumerate(_parts(rest))
+    ]
+    return (*map(_server, first), *([SEPARATOR] if first and groups else []), *groups)
 
 
 def _server(server: ServerStatus) -> Item:
     """Return the entry of one server, with its submenu."""
     key = f"servers/{keyed(server.name)}"
-    enabled = server.state is not State.DISABLED
-    entries: list[Entry] = [*_why(server, key)]
-    sign_in, sign_out = _sign_in(server, key), _sign_out(server, key)
+    on = server.state is not State.DISABLED
+    entries = _why(server, key)
+    if server.state is State.NEEDS_AUTH or server.signed_in is False:
+        entries.append(Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)))
+    elif wants_permissions(server):
+        entries.append(Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name)))
     entries += [
-        *sign_in,
-        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=enabled),
-        Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=enabled),
-        *sign_out,
-        *_suspicious(server, key),
-        _enabled(server, key),
-        Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
+        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=on),
+        Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=on),
     ]
+    if server.signed_in and server.state is not State.NEEDS_AUTH:
+        entries.append(Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)))
+    if server.suspicious:  # tools that are served although they read like orders: no notification reports these
+        look = texts.suspicious(len(server.suspicious))
+        entries.append(Item(f"{key}/look", look, Action(Verb.SHOW_CHANGES, server.name)))
+        entries.append(Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name)))
+    switch = Action(Verb.DISABLE if on else Verb.ENABLE, server.name)  # in servers.yaml, not in a project's file
+    entries.append(Item(f"{key}/enabled", texts.ENABLED, switch, on, enabled=server.project is None))
+    entries.append(Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)))
     return Item(key, texts.server_line(server), children=tuple(entries))
-
-
-def _suspicious(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    """Return entries for tools that are served although they read like orders. No notification reports these."""
-    if not server.suspicious:
-        return ()
-    show = Item(f"{key}/look", texts.suspicious(len(server.suspicious)), Action(Verb.SHOW_CHANGES, server.name))
-    return show, Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name))
 
 
 def _why(server: ServerStatus, key: str) -> list[Entry]:
@@ -298,51 +288,26 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
     return [*headings, SEPARATOR] if headings else []
 
 
-def _sign_in(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    """Return a sign-in entry if the server needs a sign-in or more permissions; otherwise nothing."""
-    if server.state is State.NEEDS_AUTH or server.signed_in is False:
-        return (Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)),)
-    if wants_permissions(server):
-        return (Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name)),)
-    return ()
-
-
-def _sign_out(server: ServerStatus, key: str) -> tuple[Item, ...]:
-    if server.state is State.NEEDS_AUTH or not server.signed_in:
-        return ()
-    return (Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)),)
-
-
-def _enabled(server: ServerStatus, key: str) -> Item:
-    """Return the server's switch in servers.yaml. It is disabled for a server that only a project's file defines."""
-    on = server.state is not State.DISABLED
-    verb = Verb.DISABLE if on else Verb.ENABLE
-    return Item(f"{key}/enabled", texts.ENABLED, Action(verb, server.name), on, enabled=server.project is None)
-
-
 # -- clients and the app itself --------------------------------------------------------------------------------------
 
 
 def _clients(state: TrayState) -> tuple[Entry, ...]:
-    """Return the AI tools that are installed or connected, by title."""
+    """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
+
+    A yes to remove those counts for the servers that were shown only.
+    """
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
     none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
-    entries = tuple(map(_client, shown)) or (Item("clients/none", none, enabled=False),)
-    return (*entries, SEPARATOR, *_doubled(state.doubled), COPY)
-
-
-COPY = Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
-
-
-def _doubled(servers: tuple[Offered, ...]) -> tuple[Item, ...]:
-    """Return an entry for the servers that AI tools still start themselves. A yes counts for these servers only."""
-    if not servers:
-        return ()
-    rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
-    yes = Item("doubled/yes", texts.TAKE_OUT, Action(Verb.TAKE_OUT, offer_key(servers)))
-    return (Item("doubled", texts.removal(len(servers)), children=(*_in_groups("doubled", rows), SEPARATOR, yes)),)
+    entries: list[Entry] = [*map(_client, shown)] or [Item("clients/none", none, enabled=False)]
+    entries.append(SEPARATOR)
+    if servers := state.doubled:
+        rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
+        yes = Item("doubled/yes", texts.TAKE_OUT, Action(Verb.TAKE_OUT, offer_key(servers)))
+        below = (*_in_groups("doubled", rows), SEPARATOR, yes)
+        entries.append(Item("doubled", texts.removal(len(servers)), children=below))
+    return *entries, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
 
 
 def _client(client: ClientState) -> Item:
@@ -353,25 +318,7 @@ def _client(client: ClientState) -> Item:
     return Item(f"clients/of/{keyed(client.name)}", text, Action(verb, client.name), client.connected)
 
 
-def _pause(child: ChildState) -> Item:
-    if child is ChildState.PAUSED:
-        return Item("resume", texts.RESUME, Action(Verb.RESUME))
-    return Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
-
-
-def _restart(child: ChildState) -> Item:
-    text = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
-    return Item("restart", text, Action(Verb.RESTART), enabled=child in RESTARTABLE)
-
-
 def _autostart(on: bool | None) -> Item:
     if on is None:
         return Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False)
     return Item("autostart", texts.AUTOSTART, Action(Verb.AUTOSTART_OFF if on else Verb.AUTOSTART_ON), on)
-
-
-def _quit_text(state: TrayState, known: Assessment) -> str:
-    """Return the text of Quit, with the AI tools whose next call starts the gateway again: their shims keep running."""
-    if state.child is ChildState.ATTACHED:
-        return texts.QUIT_ATTACHED
-    return texts.quit_text(client_titles(state, known, "stdio"))

@@ -81,7 +81,8 @@ class NoticeMemory:
     - `tools`: the total and stale tool counts of each server, as last reported.
     - `child`: the process state at the last call.
     - `crashed_at`: when the last crash was seen.
-    - `is_down`: True if a crash is to be reported as soon as the gateway runs again.
+    - `is_down`: True from a crash until the gateway runs again, when the crash is reported, or is no longer wanted.
+      Crashes in a row count as one.
     """
 
     told: frozenset[Cause] = frozenset()
@@ -113,27 +114,32 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     `now`: seconds of any steady clock. Call this for every change of the state, and again after `again_s`.
     """
     known = assess(state)
-    held = _held(state, known, told, now)
+    held = _held(state, known, told)
     fresh = {cause: told.waiting.get(cause, now) for cause in held if cause not in told.told}
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
     tellable = {cause for cause in fresh if cause[0] in due}
     mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
     notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
-    asks = _untold_asks(known, told)
+    room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
+    asks = [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]  # the oldest first
+    crashes = state.child is ChildState.RESTARTING and told.child is not ChildState.RESTARTING
+    calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
+    ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
     after = NoticeMemory(
         told=_still(told.told, state, known) | tellable - {c for c in tellable if c[0] in PASSING},
         waiting=waiting,
         tools=_counts(known, told, {name for kind, name in waiting if kind is NoticeKind.TOOLS}),
         child=state.child,
-        crashed_at=now if _crashes(state, told) else told.crashed_at,
-        is_down=_is_down(state, known, told, now),
+        crashed_at=now if crashes else told.crashed_at,
+        is_down=(crashes and calm) or (told.is_down and not ended),
         asks=frozenset(ask.id for ask in known.asks if ask.id in told.asks or ask in asks),
     )
     over = tuple(kind for kind in ASKING if _names(kind, told.told) and not _names(kind, after.told))
     answered = tuple(_ask_key(ask_id) for ask_id in sorted(told.asks - after.asks))
     shown = (*([MENDED] if mended else []), *map(_ask, asks), *notices)
-    return DueNotices(shown, after, _again_s(waiting, now), (*over, *answered))
+    again_s = min((since + DELAYS_S[cause[0]] - now for cause, since in waiting.items()), default=None)
+    return DueNotices(shown, after, again_s, (*over, *answered))
 
 
 # These ask the user for something. Some desktops keep them on the screen, but the user may have acted elsewhere.
@@ -148,10 +154,6 @@ ASKING = (
 PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events, over once they are reported
 
 
-def _again_s(waiting: Mapping[Cause, float], now: float) -> float | None:
-    return min((since + DELAYS_S[cause[0]] - now for cause, since in waiting.items()), default=None)
-
-
 def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
     return {name for of, name in causes if of is kind}
 
@@ -159,7 +161,7 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
 # -- causes ----------------------------------------------------------------------------------------------------------
 
 
-def _held(state: TrayState, known: Assessment, told: NoticeMemory, now: float) -> set[Cause]:
+def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]:
     """Return the causes that hold now."""
     causes: set[Cause] = {(NoticeKind.FAILED, server.name) for server in known.failed}
     causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
@@ -172,17 +174,6 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory, now: float) -
     causes |= {(NoticeKind.OFFER, "")} if known.offered and not state.offer_told else set()
     causes |= {(NoticeKind.HANGS, "")} if state.hangs else set()
     return causes | ({(NoticeKind.CRASHED, "")} if told.is_down and known.live is not None else set())
-
-
-def _is_down(state: TrayState, known: Assessment, told: NoticeMemory, now: float) -> bool:
-    """Return True from a crash until the gateway runs again or is no longer wanted. Crashes in a row count as one."""
-    calm = told.crashed_at is None or now - told.crashed_at >= CALM_S
-    ended = known.live is not None or state.child in (ChildState.CRASH_LOOP, ChildState.PAUSED, ChildState.STOPPING)
-    return (calm and _crashes(state, told)) or (told.is_down and not ended)
-
-
-def _crashes(state: TrayState, told: NoticeMemory) -> bool:
-    return state.child is ChildState.RESTARTING and told.child is not ChildState.RESTARTING
 
 
 def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
@@ -227,12 +218,6 @@ def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping
 # -- asks ------------------------------------------------------------------------------------------------------------
 
 
-def _untold_asks(known: Assessment, told: NoticeMemory) -> list[AskStatus]:
-    """Return the oldest unreported asks, as many as there is still room for on the screen."""
-    room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
-    return [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]
-
-
 def _ask_key(ask_id: str) -> str:
     return f"ask/{ask_id}"
 
@@ -271,25 +256,21 @@ def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     )
 
 
-def _sign_in(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    servers = [server for server in known.sign_in if server.name in names]
-    title = texts.sign_in_wanted([texts.server_name(server) for server in servers])
-    text = texts.SIGN_IN_TEXT if len(servers) == 1 else texts.SIGN_IN_TEXT_MANY
-    return _notice(NoticeKind.SIGN_IN, title, [text], *_sign_in_buttons(servers, texts.SIGN_IN_NOW))
-
-
-def _permissions(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    servers = [server for server in known.permissions if server.name in names]
-    title = texts.permissions_wanted([texts.server_name(server) for server in servers])
-    text = texts.GRANT_TEXT if len(servers) == 1 else texts.GRANT_TEXT_MANY
-    return _notice(NoticeKind.PERMISSIONS, title, [text], *_sign_in_buttons(servers, texts.GRANT_NOW))
-
-
-def _sign_in_buttons(servers: Sequence[ServerStatus], alone: str) -> list[tuple[str, Action]]:
-    """Return one button per server, as many as there is room for. A single server need not be named."""
-    labels = [alone] if len(servers) == 1 else list(map(texts.sign_in_to, servers))
-    buttons = [(label, Action(Verb.SIGN_IN, server.name)) for label, server in zip(labels, servers, strict=True)]
-    return buttons[: texts.BUTTONS]
+def _sign_in(kind: NoticeKind, wanting: Sequence[ServerStatus], names: set[str]) -> Notice:
+    """Return a notice with one button per server, as many as there is room for. A single server need not be named."""
+    servers = [server for server in wanting if server.name in names]
+    shown, alone = [texts.server_name(server) for server in servers], len(servers) == 1
+    if kind is NoticeKind.SIGN_IN:
+        title, label = texts.sign_in_wanted(shown), texts.SIGN_IN_NOW
+        text = texts.SIGN_IN_TEXT if alone else texts.SIGN_IN_TEXT_MANY
+    else:
+        title, label = texts.permissions_wanted(shown), texts.GRANT_NOW
+        text = texts.GRANT_TEXT if alone else texts.GRANT_TEXT_MANY
+    buttons = [
+        (label if alone else texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name))
+        for server in servers[: texts.BUTTONS]
+    ]
+    return _notice(kind, title, [text], *buttons)
 
 
 def _approval(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
@@ -332,21 +313,6 @@ def _tools(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     return _notice(NoticeKind.TOOLS, title, text.split("\n"))
 
 
-def _crashed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    return _notice(NoticeKind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
-
-
-def _crash_loop(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    retry, logs = (texts.RETRY_NOW, Action(Verb.RETRY)), (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
-    notice = _notice(NoticeKind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], retry, logs)
-    return replace(notice, urgent=True)  # the user may be away
-
-
-def _hangs(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    logs, restart = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)), (texts.RESTART, Action(Verb.RESTART))
-    return _notice(NoticeKind.HANGS, texts.HANGS, [texts.HANGS_TEXT], logs, restart)
-
-
 def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     if texts.is_unlockable(known.keyring, known.keyring_error):
         unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
@@ -370,14 +336,23 @@ def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 RECONNECT_ALL = Action(Verb.RECONNECT)
+LOGS = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
 MENDED = _notice(NoticeKind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
+CRASHED = _notice(NoticeKind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], LOGS)
+CRASH_LOOP = replace(  # urgent: the user may be away
+    _notice(
+        NoticeKind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], (texts.RETRY_NOW, Action(Verb.RETRY)), LOGS
+    ),
+    urgent=True,
+)
+HANGS = _notice(NoticeKind.HANGS, texts.HANGS, [texts.HANGS_TEXT], LOGS, (texts.RESTART, Action(Verb.RESTART)))
 NOTICES: dict[NoticeKind, Callable[[Assessment, set[str], NoticeMemory], Notice]] = {
-    NoticeKind.CRASH_LOOP: _crash_loop,
-    NoticeKind.CRASHED: _crashed,
-    NoticeKind.HANGS: _hangs,
+    NoticeKind.CRASH_LOOP: lambda *_: CRASH_LOOP,
+    NoticeKind.CRASHED: lambda *_: CRASHED,
+    NoticeKind.HANGS: lambda *_: HANGS,
     NoticeKind.FILE: _file,
-    NoticeKind.SIGN_IN: _sign_in,
-    NoticeKind.PERMISSIONS: _permissions,
+    NoticeKind.SIGN_IN: lambda known, names, _: _sign_in(NoticeKind.SIGN_IN, known.sign_in, names),
+    NoticeKind.PERMISSIONS: lambda known, names, _: _sign_in(NoticeKind.PERMISSIONS, known.permissions, names),
     NoticeKind.APPROVAL: _approval,
     NoticeKind.FAILED: _failed,
     NoticeKind.TOOLS: _tools,

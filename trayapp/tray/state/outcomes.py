@@ -13,7 +13,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
-from trayapp.tray.state.tray_state import Action, Offered, Verb
+from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb
 
 KEY = "click"  # of every outcome: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
@@ -115,21 +115,14 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
         why = [texts.reason(bad[name]), texts.plain(bad[name].get("hint") or "")]
         return outcome_notice(f"Not {done}: {texts.name(name)}", *why)
     good = len(servers) - len(bad)
-    whys = [texts.fit(_named(name, texts.reason(error))) for name, error in bad.items()]
-    changed = [texts.fit(f"{texts.name(n)}: {words(o)}") for n, o in servers.items() if n not in bad and _moved(o)]
+    reasons = {name: texts.reason(error) for name, error in bad.items()}
+    whys = [texts.fit(why if name in why else f"{texts.name(name)}: {why}") for name, why in reasons.items()]
+    moved = {name: one for name, one in servers.items() if any(one.get(key) for key in ("added", "gone", "back"))}
+    changed = [texts.fit(f"{texts.name(name)}: {words(one)}") for name, one in moved.items() if name not in bad]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
     return outcome_notice(
         title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL]
     )
-
-
-def _named(server: str, why: str) -> str:
-    """Put the server's name before the reason, unless the reason contains it."""
-    return why if server in why else f"{texts.name(server)}: {why}"
-
-
-def _moved(outcome: Outcome) -> bool:
-    return any(outcome.get(key) for key in ("added", "gone", "back"))
 
 
 def _change(outcome: Outcome) -> str:
@@ -272,9 +265,9 @@ def about(version: str, config: str, logs: str) -> Notice:
     return outcome_notice(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
 
 
-def state(headline: str, summary: str, buttons: tuple[tuple[str, Action], ...] = ()) -> Notice:
+def state(headline: str, shown: TrayView) -> Notice:
     """Return the notice after a click on the icon."""
-    return outcome_notice(headline, *summary.split("\n"), actions=buttons[: texts.BUTTONS])
+    return outcome_notice(headline, *shown.summary.split("\n"), actions=shown.buttons[: texts.BUTTONS])
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:

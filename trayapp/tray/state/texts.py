@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
-from trayapp.model.status import AskStatus, KeyringState, ServerStatus, ShownArgument
+from trayapp.model.status import AskStatus, KeyringState, ServerStatus
 from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, width
 from trayapp.tray.state.tray_state import Offered
 
@@ -524,14 +524,10 @@ def asks(waiting: Sequence[AskStatus]) -> str:
     """Return `Claude Code wants to call github/delete_repo` or `3 asks wait for your answer`."""
     if len(waiting) > 1:
         return f"{len(waiting)} asks wait for your answer"
-    return fit(_asked(waiting[0]))
-
-
-def _asked(ask: AskStatus) -> str:
-    who = name(ask.client)
+    (ask,) = waiting
     if ask.kind == "call":
-        return f"{who} wants to call {name(ask.server)}/{plain(ask.tool)}"
-    return f"{name(ask.server)} asks: {plain(ask.message)}"
+        return fit(f"{name(ask.client)} wants to call {name(ask.server)}/{plain(ask.tool)}")
+    return fit(f"{name(ask.server)} asks: {plain(ask.message)}")
 
 
 def ask_title(ask: AskStatus) -> str:
@@ -565,7 +561,10 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
     basis = ", as its server says" if ask.basis == "annotations" else ""
     number = f"; {count(len(ask.arguments), 'argument')}" if counted and ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
-    return rows + [_argument(shown, longest) for shown in ask.arguments]
+    for shown in ask.arguments:  # a value that is too long keeps both its ends
+        head = f"{fit(shown.name, NAME)} = "
+        rows.append(head + _middle(plain(shown.value), longest - width(head), shown.length))
+    return rows
 
 
 def _address(url: str, longest: int) -> str:
@@ -574,12 +573,6 @@ def _address(url: str, longest: int) -> str:
     host, slash, path = rest.partition("/")
     first = f"{scheme}{mark}{host}{slash}"
     return first + _middle(path, max(NAME, longest - width(first)))
-
-
-def _argument(shown: ShownArgument, longest: int) -> str:
-    """Return a name and a value on a line of `longest` columns. A value that is too long keeps both its ends."""
-    head = f"{fit(shown.name, NAME)} = "
-    return head + _middle(plain(shown.value), longest - width(head), shown.length)
 
 
 def _middle(text: str, columns: int, length: int = 0) -> str:

@@ -225,7 +225,7 @@ def assess(state: TrayState) -> Assessment:
     if snapshot is None or snapshot.gateway.state != "running":
         return Assessment()
     by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names: no duplicates
-    servers = tuple(sorted(by_name.values(), key=_rank))
+    servers = tuple(sorted(by_name.values(), key=lambda server: (server.name.casefold(), server.name)))
     wanted = [server for server in servers if server.state is not State.DISABLED]
     return Assessment(
         live=snapshot,
@@ -257,7 +257,3 @@ def wants_permissions(server: ServerStatus) -> bool:
 def in_trouble(server: ServerStatus) -> bool:
     """Return True if the server cannot serve until somebody acts."""
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
-
-
-def _rank(server: ServerStatus) -> tuple[str, str]:
-    return server.name.casefold(), server.name

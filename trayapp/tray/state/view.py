@@ -32,25 +32,25 @@ def view(state: TrayState) -> TrayView:
     known = assess(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
-    return TrayView(
-        icon=icon_kind(state, known),
-        tooltip=texts.within([texts.header(headline), *(troubles or _under_way(known)), *_today(known)], texts.TOOLTIP),
-        menu=menu(state, known, texts.header(headline)),
-        buttons=_buttons(state, known),
-        summary="\n".join(
-            [headline, *(_summary(state, known, troubles) if known.live else _why_down(state, WHY_LINES))]
-        ),
-    )
-
-
-def _buttons(state: TrayState, known: Assessment) -> tuple[tuple[str, Action], ...]:
-    """Return the buttons, most useful first. A click on the notification does the first one, so that is never Quit."""
+    under_way = [texts.connecting(known.connecting)] if known.connecting else []
+    today = known.live.gateway.today if known.live else None  # None also if no history is kept
+    calls = [texts.today(today.calls, today.failed)] if today is not None else []
+    # The most useful button first. A click on the notification does the first one, so that is never Quit.
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
-    buttons = [first]
-    if known.live is not None:
+    if known.live is None:
+        buttons, summary = [first], _why_down(state, WHY_LINES)
+    else:
         buttons = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in known.sign_in[:1]]
         buttons.append((texts.RECONNECT_ALL, Action(Verb.RECONNECT)) if known.wanted else first)
-    return *buttons, (texts.QUIT, Action(Verb.QUIT))
+        lines = texts.bounded(troubles or under_way or [texts.ALL_WELL], SUMMARY_LINES).split("\n")
+        summary = [*lines, texts.clients(client_titles(state, known)), *calls]
+    return TrayView(
+        icon=icon_kind(state, known),
+        tooltip=texts.within([texts.header(headline), *(troubles or under_way), *calls], texts.TOOLTIP),
+        menu=menu(state, known, texts.header(headline)),
+        buttons=(*buttons, (texts.QUIT, Action(Verb.QUIT))),
+        summary="\n".join([headline, *summary]),
+    )
 
 
 def icon_kind(state: TrayState, known: Assessment) -> IconKind:
@@ -115,22 +115,3 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     )  # only our own gateway is restarted automatically; for others the error says how to end it
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
-
-
-def _under_way(known: Assessment) -> list[str]:
-    """Say that servers are still connecting; nothing if none is."""
-    return [texts.connecting(known.connecting)] if known.connecting else []
-
-
-def _today(known: Assessment) -> list[str]:
-    """Return the number of calls today; nothing if there were none or no history is kept."""
-    today = known.live.gateway.today if known.live else None
-    return [texts.today(today.calls, today.failed)] if today is not None else []
-
-
-def _summary(state: TrayState, known: Assessment, troubles: list[str]) -> list[str]:
-    """Return the lines below the headline for a serving gateway; at least one."""
-    assert known.live is not None
-    lines = troubles or _under_way(known) or [texts.ALL_WELL]
-    shown = texts.bounded(lines, SUMMARY_LINES).split("\n")
-    return [*shown, texts.clients(client_titles(state, known)), *_today(known)]
