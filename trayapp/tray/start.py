@@ -117,7 +117,15 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
         single.serve(app.second_start)
     except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
         log.warning("Cannot notice further starts: %s", error)
-    threading.Thread(target=_keep_true, args=(switch,), name="start at login", daemon=True).start()
+
+    def keep_true() -> None:
+        try:
+            if switch.refresh_command():
+                log.info("Start at login now points to this program: %s", switch.where)
+        except MultiMcpError as error:
+            log.warning("Cannot update the entry for start at login: %s", error)
+
+    threading.Thread(target=keep_true, name="start at login", daemon=True).start()
     Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
     if not autostart:
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
@@ -127,14 +135,6 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     return app.is_replaced
 
 
-def _keep_true(switch: Autostart) -> None:
-    try:
-        if switch.refresh_command():
-            log.info("Start at login now points to this program: %s", switch.where)
-    except MultiMcpError as error:
-        log.warning("Cannot update the entry for start at login: %s", error)
-
-
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemPlatform) -> App:
     """Build and connect all parts of one tray."""
     told = paths.cache_dir / OFFER_TOLD
@@ -142,18 +142,30 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     sources = StateSources(
         switch,
         partial(_clients, environ),
-        partial(_offer, environ),
-        partial(_doubled, environ),
+        lambda: _servers_of_tools(environ, ["import", "--first", "--dry-run"]),
+        lambda: _servers_of_tools(environ, ["import", "--doubled", "--dry-run"], known=True),
         offer_told=told.exists(),
     )
     app = App(sources, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayProcess(environ, run, paths.log_dir), app.saw)
+
+    def ask(method: str, params: dict[str, Any]) -> Any:
+        with connect_gateway(run, None) as client:
+            return client.call(method, params)
+
+    def create() -> None:
+        # Only the first servers.yaml needs the YAML libraries in this process.
+        from trayapp.config.sample import sample_text
+        from trayapp.config.store import ConfigStore
+
+        ConfigStore(paths.config_file, first_text=sample_text).create()
+
     means = ActionServices(
-        ask=partial(_ask, run),
+        ask=ask,
         run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
         command=supervisor.command,
-        create_file=partial(_create, paths.config_file),
+        create_file=create,
         open_file=lambda path: open_file(path, environ, OPENS_S),
         open_url=lambda url: open_url(url, environ, OPENS_S),
         copy=lambda text: copy(text, environ) or _own_selection(text, environ),
@@ -169,25 +181,12 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     return app
 
 
-def _ask(run: str, method: str, params: dict[str, Any]) -> Any:
-    with connect_gateway(run, None) as client:
-        return client.call(method, params)
-
-
 def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
     if sys.platform != "linux":
         return False
     from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
 
     return selection.own_selection(text, environ)
-
-
-def _create(path: Path) -> None:
-    """Write the first servers.yaml. Only this function needs the YAML libraries, so it imports them here."""
-    from trayapp.config.sample import sample_text
-    from trayapp.config.store import ConfigStore
-
-    ConfigStore(path, first_text=sample_text).create()
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
@@ -200,22 +199,13 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
     return tuple(map(client_of, rows))
 
 
-def _offer(environ: Mapping[str, str]) -> tuple[Offered, ...] | None:
-    """Return the servers that AI tools have, on a first start; None if the verb fails."""
+def _servers_of_tools(environ: Mapping[str, str], argv: list[str], known: bool = False) -> tuple[Offered, ...] | None:
+    """Return servers in the AI tools' files, those that multi-mcp also has (`known`) or lacks; None if the verb fails."""
     try:
-        return offered_of(run_verb(["import", "--first", "--dry-run"], environ, CLIENTS_S))
+        return offered_of(run_verb(argv, environ, CLIENTS_S), known=known)
     except MultiMcpError as error:
         log.warning("Cannot read the servers of the AI tools: %s", error)
         return None
-
-
-def _doubled(environ: Mapping[str, str]) -> tuple[Offered, ...]:
-    """Return the servers that connected AI tools still start themselves; none if the verb fails."""
-    try:
-        return offered_of(run_verb(["import", "--doubled", "--dry-run"], environ, CLIENTS_S), known=True)
-    except MultiMcpError as error:
-        log.warning("Cannot read the servers of the AI tools: %s", error)
-        return ()
 
 
 def client_of(row: Mapping[str, Any]) -> ClientState:

@@ -96,7 +96,7 @@ class SessionBus:
         self._endings: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="session bus", daemon=True)
-        self._listen_to_owners()
+        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # follow() adds those who need it
         self._thread.start()
 
     @classmethod
@@ -201,9 +201,6 @@ class SessionBus:
         self._listeners.setdefault((BUS, "NameOwnerChanged"), []).append(heard)
         self.call(message_bus.GetNameOwner(name), lambda reply: owned_by((values(reply) or ("",))[0]))
 
-    def _listen_to_owners(self) -> None:
-        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)
-
     # -- the reading thread ----------------------------------------------------------------------------------------
 
     def _send(self, message: Message, serial: int | None = None) -> bool:
@@ -222,18 +219,15 @@ class SessionBus:
         except (ReceiveStopped, OSError, EOFError, ValueError) as error:
             log.debug("The session bus ended: %r", error)
         finally:
-            self._end()
-
-    def _end(self) -> None:
-        with self._lock:
-            self.gone.set()
-            waiting, self._replies = list(self._replies.values()), {}
-            endings, self._endings = self._endings, []
-        close_connection(self._connection)
-        for on_reply in waiting:
-            self._guarded(lambda on_reply=on_reply: on_reply(None))  # type: ignore[misc]
-        for ending in endings:
-            self._guarded(ending)
+            with self._lock:
+                self.gone.set()
+                waiting, self._replies = list(self._replies.values()), {}
+                endings, self._endings = self._endings, []
+            close_connection(self._connection)
+            for on_reply in waiting:
+                self._guarded(lambda on_reply=on_reply: on_reply(None))  # type: ignore[misc]
+            for ending in endings:
+                self._guarded(ending)
 
     def _take(self, message: Message) -> None:
         kind, fields = message.header.message_type, message.header.fields

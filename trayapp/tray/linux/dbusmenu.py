@@ -111,15 +111,16 @@ class MenuService:
         """
         if self._repeat is not None:
             self._repeat.cancel()
-        self._repeat = threading.Timer(REPEAT_S, self._tell_again)
+
+        def tell_again() -> None:
+            with self._lock:
+                known = self._known()
+                nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
+                self._tell(MenuDifference([number for number in known if number in self._unread], nodes, []))
+
+        self._repeat = threading.Timer(REPEAT_S, tell_again)
         self._repeat.daemon = True
         self._repeat.start()
-
-    def _tell_again(self) -> None:
-        with self._lock:
-            known = self._known()
-            nodes = [(number, without_kind(node.properties)) for number, node in known.items() if number != ROOT]
-            self._tell(MenuDifference([number for number in known if number in self._unread], nodes, []))
 
     # -- the panels' requests --------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class MenuService:
         return {
             "GetLayout": ("iias", self._get_layout),
             "GetGroupProperties": ("aias", self._get_group_properties),
-            "GetProperty": ("is", self._get_property),
+            "GetProperty": ("is", lambda number, name: ("v", (self._known()[number].properties[name],))),
             "Event": ("isvu", self._event),
             "EventGroup": ("a(isvu)", self._event_group),
             "AboutToShow": ("i", self._about_to_show),
@@ -152,9 +153,6 @@ class MenuService:
         known = self._known()
         asked = [known[number] for number in numbers or known if number in known]
         return "a(ia{sv})", ([(node.number, _only(node.properties, names)) for node in asked],)
-
-    def _get_property(self, number: int, name: str) -> Answer:
-        return "v", (self._known()[number].properties[name],)
 
     def _event(self, number: int, kind: str, data: object, timestamp: int) -> Answer:
         # A missing item is not the panel's error: it showed an older menu, and has already been told about the change.
@@ -277,20 +275,20 @@ class EntryNumbers:
 
 def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
     """Read the items of a pystray menu as they are now. This calls the functions that compute their texts."""
-    return tuple(_entry(item, separator) for item in menu)
-
-
-def _entry(item: Any, separator: Any) -> MenuEntry:
-    if item is separator:
-        return MenuEntry("", {"type": ("s", "separator")}, item)
-    text, checked, submenu = item.text, item.checked, item.submenu
-    properties: Properties = {"label": ("s", text.replace("_", "__")), "enabled": ("b", bool(item.enabled))}
-    if checked is not None:
-        properties["toggle-type"] = ("s", "radio" if item.radio else "checkmark")
-        properties["toggle-state"] = ("i", int(bool(checked)))
-    if submenu:
-        properties["children-display"] = ("s", "submenu")
-    return MenuEntry(getattr(item, "key", text), properties, item, entries(submenu or (), separator))
+    read = []
+    for item in menu:
+        if item is separator:
+            read.append(MenuEntry("", {"type": ("s", "separator")}, item))
+            continue
+        text, checked, submenu = item.text, item.checked, item.submenu
+        properties: Properties = {"label": ("s", text.replace("_", "__")), "enabled": ("b", bool(item.enabled))}
+        if checked is not None:
+            properties["toggle-type"] = ("s", "radio" if item.radio else "checkmark")
+            properties["toggle-state"] = ("i", int(bool(checked)))
+        if submenu:
+            properties["children-display"] = ("s", "submenu")
+        read.append(MenuEntry(getattr(item, "key", text), properties, item, entries(submenu or (), separator)))
+    return tuple(read)
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:

@@ -138,7 +138,11 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._mark_ready()
             self._follow_hosts()
         finally:
-            self._close()
+            self._take(None)
+            if self._sni is not None:
+                self._sni.close()
+            if self._own_bus and self._bus is not None:
+                self._bus.close()
 
     def _run_detached(self) -> None:
         threading.Thread(target=self._run, name="icon", daemon=True).start()
@@ -273,25 +277,16 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         try:
             from trayapp.tray.linux import xembed  # opens the display
 
-            made = xembed.DockedIcon(
-                self.name, self._icon, self.title, self._activated, self._docked_is, self._display_gone
-            )
+            def gone() -> None:
+                if self._bus is None:
+                    self._end()  # nothing else reports the end of the session
+
+            made = xembed.DockedIcon(self.name, self._icon, self.title, self._activated, self._docked_is, gone)
         except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
             log.info("no X display: %s", repr(error))  # repr: a kept log record must not keep the attempt's sockets
             return None
         made.start()
         return made
-
-    def _display_gone(self) -> None:
-        if self._bus is None:
-            self._end()  # nothing else reports the end of the session
-
-    def _close(self) -> None:
-        self._take(None)
-        if self._sni is not None:
-            self._sni.close()
-        if self._own_bus and self._bus is not None:
-            self._bus.close()
 
 
 def _handle(handler: Callable[[], object]) -> None:

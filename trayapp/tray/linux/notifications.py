@@ -112,7 +112,11 @@ class Notifier:
             offered = actions if on_action else ()
             body = self._body(key, title, text, offered, server, urgent, clickable)
             first = offered[0][0] if offered and clickable else ""
-            return self._show(self._bus, key, body, lambda number: _ShownNotice(number, on_action, first))
+
+            def note(answer: Body) -> None:  # on the bus's thread: a click may follow there at once
+                self._shown[key] = _ShownNotice(answer[0], on_action, first)
+
+            return self._bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
     def close(self, key: str) -> None:
         """Withdraw the notification, if it is still shown."""
@@ -147,6 +151,14 @@ class Notifier:
             actions = [*actions[: BUTTONS_OF_GNOME - 1], *actions[BUTTONS_OF_GNOME - 1 :][-1:]]
         if server.name == LXQT:
             text = _in_short_lines(text)
+        hints: dict[str, tuple[str, Any]] = {
+            "urgency": ("y", 2 if urgent else 1),
+            "desktop-entry": ("s", self._app_name),
+        }
+        if self._picture is not None and server.name != LXQT:
+            rgba = at_size(self._picture, PICTURE_PX).tobytes()
+            # width, height, bytes per row, alpha, bits per sample, samples per pixel
+            hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
         default = [(CLICKED, actions[0][1])] if actions and clickable else []
         buttons = [part for action in (*default, *actions) for part in action]
         return (
@@ -156,28 +168,9 @@ class Notifier:
             title,
             escape(text, quote=False) if "body-markup" in can else text,
             buttons if "actions" in can else [],
-            self._hints(urgent, None if server.name == LXQT else self._picture),
+            hints,
             SERVER_DECIDES,
         )
-
-    def _hints(self, urgent: bool, picture: Artwork | None) -> dict[str, tuple[str, Any]]:
-        hints: dict[str, tuple[str, Any]] = {
-            "urgency": ("y", 2 if urgent else 1),
-            "desktop-entry": ("s", self._app_name),
-        }
-        if picture is not None:
-            rgba = at_size(picture, PICTURE_PX).tobytes()
-            # width, height, bytes per row, alpha, bits per sample, samples per pixel
-            hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
-        return hints
-
-    def _show(self, bus: SessionBus, key: str, body: Body, made: Callable[[int], _ShownNotice]) -> bool:
-        """Send Notify and wait. The id is stored on the bus's thread: a click may follow there at once."""
-
-        def note(answer: Body) -> None:
-            self._shown[key] = made(answer[0])
-
-        return bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
     # -- the server's signals, on the bus's thread -----------------------------------------------------------------
 

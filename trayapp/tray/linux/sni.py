@@ -132,12 +132,12 @@ class StatusNotifierIcon:
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
-        self._bus.call(call, _registered)
 
+        def registered(reply: Message | None) -> None:
+            if reply is not None and values(reply) is None:
+                log.warning("The panel refused the icon: %s", reply.header.fields)
 
-def _registered(reply: Message | None) -> None:
-    if reply is not None and values(reply) is None:
-        log.warning("The panel refused the icon: %s", reply.header.fields)
+        self._bus.call(call, registered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,15 @@ class ItemService:
         """Change fields of the ItemLook, and signal the differences to panels. Call this from any thread."""
         with self._lock:
             before, self._look = self._look, replace(self._look, **changes)
-            for member, signature, body in _signals(before, self._look):
-                self._bus.emit(self._path, ITEM, member, signature, body)
+            told: list[str] = []
+            if before.pixmaps != self._look.pixmaps:
+                told += ["NewIcon", "NewAttentionIcon"]
+            if before.title != self._look.title:
+                told += ["NewTitle", "NewToolTip"]
+            for member in told:
+                self._bus.emit(self._path, ITEM, member)
+            if before.status != self._look.status:
+                self._bus.emit(self._path, ITEM, "NewStatus", "s", (self._look.status,))
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         look = self._look
@@ -218,14 +225,3 @@ class ItemService:
 
 def _nothing(*arguments: object) -> Answer:
     return "", ()
-
-
-def _signals(before: ItemLook, after: ItemLook) -> list[tuple[str, str | None, tuple[str, ...]]]:
-    told: list[tuple[str, str | None, tuple[str, ...]]] = []
-    if before.pixmaps != after.pixmaps:
-        told += [("NewIcon", None, ()), ("NewAttentionIcon", None, ())]
-    if before.title != after.title:
-        told += [("NewTitle", None, ()), ("NewToolTip", None, ())]
-    if before.status != after.status:
-        told += [("NewStatus", "s", (after.status,))]
-    return told

@@ -15,6 +15,7 @@ import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import Xlib.error
@@ -83,24 +84,21 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     # -- between threads -------------------------------------------------------------------------------------------
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
-        """Queue calls of these methods. pystray's own waits for the display's thread: forever, if that has ended."""
-        self._manager = self._display.intern_atom("MANAGER")
-        for method in methods:
-            setattr(self, method.__name__, self._in_loop(method))
+        """Make these methods queue their calls for the display's thread.
 
-    def _in_loop(self, method: Callable[[], None]) -> Callable[[], None]:
-        """Return a method that queues the given one for the display's thread.
-
-        No other thread touches the display: once it is gone, python-xlib blocks all others.
+        pystray's own waits for that thread: forever, if it has ended. No other thread touches the display: once it is
+        gone, python-xlib blocks all others.
         """
+        self._manager = self._display.intern_atom("MANAGER")
 
-        def queued() -> None:
+        def queue(method: Callable[[], None]) -> None:
             self._jobs.append(method)
             with self._waking:
                 if self._running:
                     os.write(self._wake, b"\0")
 
-        return queued
+        for method in methods:
+            setattr(self, method.__name__, partial(queue, method))
 
     def _on_message(self, event: Any) -> None:
         if event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
@@ -117,18 +115,15 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
             gone = True
         except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app goes on without the icon
             log.exception("Lost the icon in the XEmbed tray")
-        self._end()
-        self._tell(False)
-        if gone:
-            self._on_gone()
-
-    def _end(self) -> None:
         with self._waking:
             self._running = False
             os.close(self._wake)
         os.close(self._woken)
         with suppress(*X_ERRORS):
             self._display.close()
+        self._tell(False)
+        if gone:
+            self._on_gone()
 
     def _mainloop(self) -> None:
         while True:
@@ -145,8 +140,12 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _handle(self, event: Any) -> bool:
         """Handle an event. Return False if stop() was called and the icon is gone."""
         if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
-            if not self._stopping:
-                self._start_anew()
+            if not self._stopping:  # a tray that was killed took our window with it
+                self._systray_manager = None
+                self._window = self._create_window()
+                self._gc = self._window.create_gc()
+                if self._visible:
+                    self._show()
             return not self._stopping
         self._message_handlers.get(event.type, lambda event: None)(event)
         return True
@@ -157,14 +156,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _stop(self) -> None:
         self._stopping = True
         super()._stop()
-
-    def _start_anew(self) -> None:
-        """Create a new window: a tray that was killed took ours with it."""
-        self._systray_manager = None
-        self._window = self._create_window()
-        self._gc = self._window.create_gc()
-        if self._visible:
-            self._show()
 
     # -- docking ---------------------------------------------------------------------------------------------------
 
@@ -249,7 +240,12 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _draw(self) -> None:
         try:
             size = self._window.get_geometry()
-            (self._draw_deep if self._deep else self._draw_flat)(size.width, size.height)
+            if self._deep:
+                self._draw_deep(size.width, size.height)
+            else:
+                picture = self._on(self._background(size.width, size.height))
+                picture.tostring = picture.tobytes  # python-xlib still uses the old name
+                self._window.put_pil_image(self._gc, 0, 0, picture)
         except Xlib.error.BadDrawable:
             return  # hidden meanwhile
         self._display.flush()
@@ -261,11 +257,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
             part = picture.crop((0, top, width, min(height, top + rows)))
             data = part.convert("RGBa").tobytes("raw", "BGRa")
             self._window.put_image(self._gc, 0, top, *part.size, Xlib.X.ZPixmap, DEEP, 0, data)
-
-    def _draw_flat(self, width: int, height: int) -> None:
-        picture = self._on(self._background(width, height))
-        picture.tostring = picture.tobytes  # python-xlib still uses the old name
-        self._window.put_pil_image(self._gc, 0, 0, picture)
 
     def _on(self, background: Any) -> Any:
         """Draw the icon in the middle of the background."""
