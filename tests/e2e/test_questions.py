@@ -67,14 +67,22 @@ class Person:
         except (RpcFailure, TimeoutError, EOFError) as error:
             self.failed.append(f"{type(error).__name__}: {error}")
 
-    async def be_asked(self, server: str) -> None:
-        """Call the tool that asks; the answer that it got is this session's own."""
-        asked = {"method": "elicitation/create", "params": {"message": self.name}}
-        params: dict[str, Any] = {"name": f"{server}_ask", "arguments": asked}
+    def params(self, server: str, **arguments: Any) -> dict[str, Any]:
+        """Return the params of a call of the tool that may ask."""
+        params: dict[str, Any] = {"name": f"{server}_ask", "arguments": arguments}
         if self.modern:
             params["_meta"] = {
                 META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities(MODERN)
             }  # fmt: skip
+        return params
+
+    async def be_quiet(self, server: str) -> None:
+        """Call the same tool so that it does not ask."""
+        assert await self.client.request("tools/call", self.params(server, quiet=True))
+
+    async def be_asked(self, server: str) -> None:
+        """Call the tool that asks; the answer that it got is this session's own."""
+        params = self.params(server, method="elicitation/create", params={"message": self.name})
         result = await self.client.request("tools/call", params)
         while result.get("resultType") == "input_required":
             if self.asked >= self.replies:
@@ -112,18 +120,18 @@ async def people(
         yield found
 
 
-async def all_at_once(everybody: list[Person], server: str) -> None:
+async def all_at_once(everybody: list[Person], server: str, questions: int = QUESTIONS) -> None:
     """Let each client make the server ask so many times, all at the same moment."""
     async with task_group() as tasks:
         async with task_group() as calls:
             for person in everybody:
                 tasks.start_soon(person.answer_questions)
-                for _ in range(QUESTIONS):
+                for _ in range(questions):
                     calls.start_soon(person.call, server)
         tasks.cancel_scope.cancel()
     assert [(person.name, person.failed) for person in everybody if person.failed] == []
     assert [(person.name, person.crossed) for person in everybody if person.crossed] == []
-    assert [person.asked for person in everybody] == [QUESTIONS] * len(everybody)
+    assert [person.asked for person in everybody] == [questions] * len(everybody)
 
 
 @contextmanager
@@ -139,10 +147,10 @@ def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str
 
 
 @contextmanager
-def served(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
+def served(kind: str, folder: Path, *more: str) -> Iterator[dict[str, Any]]:
     """Yield the entry of a server: its transport, and its era."""
     transport, era = kind.split()
-    options = ["--both"] if era == "both" else []
+    options = [*more, *(["--both"] if era == "both" else [])]
     revision = MODERN if era == "newer" else OLDER
     if transport == "stdio":
         program = str(FIXTURES / "era_server.py")
@@ -170,3 +178,17 @@ async def test_each_of_many_sessions_of_both_eras_is_asked_its_own_questions(
         async with people(gateway, EVERY_WAY) as everybody:
             await all_at_once(everybody, "s")
         assert gateway.server_names() == ["s"]
+
+
+@pytest.mark.parametrize("kind", ["stdio older", "http older", "sse older"])
+async def test_a_tool_that_asks_after_all_sessions_have_used_it_quietly_loses_no_call(
+    gateway: Gateway, tmp_path: Path, kind: str
+) -> None:
+    with served(kind, tmp_path) as entry:
+        gateway.write({"s": entry}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        async with people(gateway, EVERY_WAY, 10) as everybody:
+            for person in everybody:
+                await person.be_quiet("s")
+            await all_at_once(everybody, "s", 5)

@@ -118,6 +118,12 @@ class ClientSession(Protocol):
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 
+    def may_repeat(self, key: str, request: Request) -> bool:
+        """Return True if a request may be executed twice: a read, or a call of a tool that its server declares safe."""
+
+    async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
+        """Return the connection that a request sent on `connection` would use now, connected. Raises ServerError."""
+
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""
 

@@ -13,9 +13,9 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
-from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S
+from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S, STUCK_S, UNSTUCK_S
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.scopes.sharing import PROVE_S
+from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch
 from trayapp.model.settings import Profile, Settings
@@ -406,10 +406,11 @@ def asked_of(client: Client) -> list[str]:
 
 
 async def holding(made: House, client: Client, number: int = 1) -> None:
-    """Begin a call of `a` for that client."""
+    """Begin a call of `a` for that client, so long ago that other sessions' calls do not wait for it."""
     heard = made.net["a"].methods().count("held")
     client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
     await made.net["a"].heard_of("held", heard + 1)
+    await made.clock.pass_(QUIET_S)
 
 
 async def known_to_hold(made: House) -> None:
@@ -464,6 +465,85 @@ async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tm
         two.ask_only(6, "tools/call", tool_call("a_ask", method="roots/list"))
         await made.clock.pass_(PROVE_S + HELD_S)
         assert asked_of(one) == asked_of(two) == []
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("began", ["just now", "a while ago", "and asks"])
+async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_other(tmp_path: Path, began: str) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        one, two = await older(made, name="one"), await older(made, name="two")
+
+        def held() -> int:
+            return made.net["a"].methods().count("held")
+
+        one.ask_only(1, "tools/call", tool_call("a_hold", key="one"))
+        await made.net["a"].heard_of("held", 2)
+        if began == "a while ago":
+            await made.clock.pass_(QUIET_S)
+        two.ask_only(1, "tools/call", tool_call("a_hold", key="two"))
+        one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))  # of the same session: it does not wait
+        await made.net["a"].heard_of("held", 3)
+        await settle()
+        assert held() == (4 if began == "a while ago" else 3)
+        if began == "and asks":
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(asks, made)
+                asked = await question(one, "roots/list")
+                one.send({"id": asked["id"], "result": {"roots": []}})
+            await made.net["a#1"].heard_of("held")
+            assert (held(), asked_of(two)) == (3, [])
+        elif began == "just now":
+            await made.net["a"].let_go("one")
+            await settle()
+            assert held() == 3  # its other call is still in progress
+            await made.clock.pass_(QUIET_S)
+            assert held() == 4
+            assert made.net["a#1"].opened == 0
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_quiet_tool_of_another_session_follows_as_soon_as_the_call_before_it_has_ended(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        clients = [await older(made, name=str(number)) for number in range(3)]
+        for number, client in enumerate(clients):
+            client.ask_only(1, "tools/call", tool_call("a_hold", key=str(number)))
+            client.ask_only(2, "tools/call", tool_call("a_hold", key=f"{number} too"))
+        for number in range(3):
+            await made.net["a"].heard_of("held", 1 + 2 * number + 2)
+            await settle()
+            assert made.net["a"].methods().count("held") == 1 + 2 * number + 2
+            for key in (str(number), f"{number} too"):
+                await made.net["a"].let_go(key)
+        for client in clients:
+            assert [set(await client.answer(number)) for number in (1, 2)] == [{"jsonrpc", "id", "result"}] * 2
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_tool_that_has_been_quiet_often_enough_starts_for_all_sessions_at_once(tmp_path: Path) -> None:
+    """Only calls that could overlap with another session's count."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await known_to_hold(made)
+        one, two = await older(made, name="one"), await older(made, name="two")
+        for number in range(TRUSTED):
+            await one.call("a_echo", number)
+        for trusted in (False, True):
+            one.ask_only("long", "tools/call", tool_call("a_hold", key=f"long {trusted}"))
+            await made.net["a"].heard_of("held", 2 + trusted)
+            two.call_only("a_echo", "now")
+            await settle()
+            assert bool(two.answers("now")) == trusted
+            await made.clock.pass_(QUIET_S)
+            await two.answer("now")
+            for number in range(0 if trusted else TRUSTED):
+                await one.call("a_echo", number)
+            await made.net["a"].let_go(f"long {trusted}")
+            await one.answer("long")
+            two.heard.clear()
 
 
 @pytest.mark.requirement("bridge-who")
@@ -536,6 +616,62 @@ async def test_a_question_that_stays_in_doubt_is_refused_and_the_log_says_so_onc
             assert "several sessions" in (await two.answer(number))["error"]["message"]
         assert asked_of(one) == asked_of(two) == []
         assert caplog.text.count("several sessions") == 1
+
+
+def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any]) -> None:
+    """Add a tool `work` to all processes of `a`: without arguments it works until `gate` is set, then asks."""
+    made.net["a"].tools.append({**tool("work"), "annotations": annotations})
+    for key in ("a", "a#1", "a#2", "a#3"):
+
+        async def call(params: dict[str, Any], key: str = key) -> dict[str, Any]:
+            if params["arguments"]:
+                return {"content": []}
+            await gate.wait()
+            channel = made.net[key].channel
+            assert channel is not None
+            return {"content": [{"type": "text", "text": json.dumps(await channel.ask("roots/list", {}))}]}
+
+        made.net[key].replies["tools/call"] = call
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize("annotations", [{"readOnlyHint": True}, {"idempotentHint": True}, {}, {"readOnlyHint": 1}])
+async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_questions_are_certain(
+    tmp_path: Path, annotations: dict[str, Any]
+) -> None:
+    """Others are not: of two sessions' calls that ask, the question of one is refused, and the other's is certain."""
+    async with house(tmp_path) as made:
+        gate = anyio.Event()
+        server_that_works(made, gate, annotations)
+        await made.known(server("a"))
+        clients = [await older(made, name=str(number)) for number in range(2)]
+        for client in clients:
+            await client.call("a_work", quiet=True)
+        for client in clients:
+            client.ask_only(2, "tools/call", tool_call("a_work"))
+            await made.clock.pass_(QUIET_S)
+        assert made.net["a"].methods().count("tools/call") == 4
+        gate.set()
+        await settle()
+        if any(hint is True for hint in annotations.values()):
+            for client in clients:
+                asked = await question(client, "roots/list")
+                client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
+                assert said(await client.answer(2)) == {"roots": [id(client)]}
+            assert [made.net[key].methods().count("tools/call") for key in ("a#1", "a#2")] == [1, 1]
+            assert made.net["a"].methods().count("notifications/cancelled") == 2
+            return
+        assert [asked_of(client) for client in clients] == [[], []]
+        await made.clock.pass_(STUCK_S)
+        await made.clock.pass_(UNSTUCK_S)
+        assert made.net["a"].methods().count("tools/call") == 4
+        assert [made.net[key].opened for key in ("a#1", "a#2")] == [0, 0]
+        (left,) = [client for client in clients if not client.answers(2)]
+        asked = await question(left, "roots/list")
+        left.send({"id": asked["id"], "result": {"roots": [id(left)]}})
+        assert said(await left.answer(2)) == {"roots": [id(left)]}
+        (other,) = [client for client in clients if client is not left]
+        assert "several sessions" in (await other.answer(2))["error"]["message"]
 
 
 @pytest.mark.requirement("bridge-who")

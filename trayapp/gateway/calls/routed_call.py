@@ -70,10 +70,12 @@ class RoutedCall:
         "connection",
         "finish",
         "log_level",
+        "moved",
         "parked",
         "proof",
         "request",
         "request_id",
+        "sent_at",
         "serial",
         "session",
         "through_tool",
@@ -93,7 +95,9 @@ class RoutedCall:
         self.request_id = request.id  # the client's request that gets the answer
         self.connection = connection
         self.serial = 0  # number in the order in which calls began
+        self.sent_at = 0.0  # by the gateway's clock
         self.parked = False
+        self.moved = False  # sent again on another connection
         self.log_level: str | None = None  # asked for by the client in this request
         self.proof: Callable[[], None] | None = None  # called when the server has answered
         self.finish = finish  # makes the client's answer from the backend's
@@ -132,6 +136,7 @@ class RoutedCall:
         self.log_level = meta.get(LOG_LEVEL) if isinstance(meta, dict) else None
         try:
             self.connection.begin(self)
+            self.sent_at = self.connection.last_used or 0.0
             self.session.called_servers.add(self.connection.key)
             self._live = live
             if live.peer.modern or (params is not None and "_meta" in params):
@@ -274,6 +279,20 @@ class RoutedCall:
     async def _send_again(self) -> None:
         await self.connection.up()
         self.send(self._timeout_s)
+
+    def move(self) -> None:
+        """Cancel the request at the backend, and send it again on the connection that its session uses now. Only for
+        requests that may be executed twice.
+        """
+
+        async def work() -> None:
+            self.connection = await self.session.connected_again(self.request_id, self.request, self.connection)
+            self.send(self._timeout_s)
+
+        if self._close():
+            self.moved = True
+            self._tell_server("sent again on another connection")
+            self.session.start(self.request_id, work)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
         """Ask the client or the user the questions of a 2026-07-28 server, then send the request again with the

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 import anyio
 
@@ -46,7 +47,9 @@ log = logging.getLogger(__name__)
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
 STATE_ONLY_PAUSE_S = 0.1  # pause before a server that wants to be asked again, without a question, is asked again
-HELD_S = 20.0  # limit for a question whose session is uncertain; tools wait longer than that for a person
+HELD_S = 50.0  # limit for a question whose session is uncertain; the SDKs' clients give up a call after 60 s
+STUCK_S = 5.0  # the same once each call in progress may be waiting for the answer to a question of its own
+UNSTUCK_S = 1.0  # for the call of a refused question to end; the questions of the last session left are then certain
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
@@ -54,6 +57,7 @@ _NONE = "no client has a call in progress there"
 _OVER = "its call has ended"
 _SEVERAL = "several sessions have calls in progress there, and the server does not say which one it belongs to"
 _OFF = "the tool of its call was disabled"
+_MOVED = "its call is sent again on a connection of its session's own"
 _GIVEN_UP = "another session just canceled a call there, and the server does not say which one it belongs to"
 
 
@@ -72,6 +76,7 @@ class ServerRequests:
         self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked in an answer
         self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
+        self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()
 
     # -- requests of servers -------------------------------------------------------------------------------------
 
@@ -85,7 +90,7 @@ class ServerRequests:
         """
         purpose = self._purpose(connection.key)
         owner: ClientSession | None = purpose.session if purpose.alone else None
-        among = await self._held(connection) if about is None and owner is None else None
+        among = await self._held(connection, method) if about is None and owner is None else None
         calls, session = self._find_session(connection, method, about, owner, among)
         if calls and all(call.session.is_switched_off(connection.key, call.request) for call in calls):
             raise self._refusal(connection, method, _OFF)
@@ -168,22 +173,38 @@ class ServerRequests:
         # Ask a parked call last: its client may never come back.
         return sorted(calls, key=_eligibility), session
 
-    async def _held(self, connection: Connection) -> set[ClientSession] | None:
+    async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
         """Hold a question while calls of several sessions are in progress, and return the sessions it may belong to;
-        None: any. A call that waits for the question's answer does not end. So once only one session is left, the
-        question is that session's.
+        None: any. Raises RpcError if its call was sent again elsewhere.
+
+        A call that waits for the question's answer does not end. So once only one session is left, the question is that
+        session's. If all calls may be executed twice, nothing waits: they are sent again, each on its session's own
+        connection.
         """
         asked: set[ClientSession] = set(_sessions_calling(connection))
         if len(asked) + bool(connection.own_requests) < 2:
             return None
-        live, until = connection.live, self._services.clock.now() + HELD_S
-        while connection.live is live and (left := until - self._services.clock.now()) > 0:
-            still = asked.intersection(_sessions_calling(connection))
-            if len(still) + bool(connection.own_requests) < 2:
-                return still
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
-                tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, left), tasks.cancel_scope)
+        held = self._held_questions.setdefault(connection, _HeldQuestions())
+        live, now = connection.live, self._services.clock.now
+        since = now()
+        async with held.turn(since):
+            while connection.live is live:
+                calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+                still = asked.intersection(call.session for call in calls)
+                if len(still) + bool(connection.own_requests) < 2:
+                    return still
+                if not connection.own_requests and all(_may_repeat(call) for call in calls):
+                    for call in calls:
+                        call.move()
+                    raise self._refusal(connection, method, _MOVED)
+                left = held.until(since, len(calls) + connection.own_requests) - now()
+                if left <= 0:
+                    held.note_refusal(now(), len(calls))
+                    return None
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
+                    tasks.start_soon(_then_cancel, held.more.wait, tasks.cancel_scope)
+                    tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, left), tasks.cancel_scope)
         return None
 
     def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
@@ -432,6 +453,44 @@ class Questions:
             future.set_result(answer)
 
 
+class _HeldQuestions:
+    """Questions of one connection whose session is uncertain. They are decided one after the other: a refusal may end a
+    call, which makes the others more certain.
+    """
+
+    def __init__(self) -> None:
+        self.more = anyio.Event()  # set and replaced when a question arrives
+        self._turns = asyncio.Lock()
+        self._count = 0
+        self._newest = 0.0  # when the last question arrived
+        self._next_at, self._calls = 0.0, 0  # after a refusal: when to refuse the next question, unless a call ended
+
+    @asynccontextmanager
+    async def turn(self, now: float) -> AsyncIterator[None]:
+        """Hold a question that arrives now, until all earlier ones are decided."""
+        self._newest, self._count = now, self._count + 1
+        self.more.set()
+        self.more = anyio.Event()
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self._count -= 1
+
+    def until(self, since: float, calls: int) -> float:
+        """Return until when to hold the question that arrived at `since`, while so many calls are in progress.
+
+        While there are more calls than questions, some call does not wait for an answer, and ends by itself.
+        """
+        if self._count < calls:
+            return since + HELD_S
+        return max(self._newest + STUCK_S, self._next_at if calls >= self._calls else 0.0)
+
+    def note_refusal(self, now: float, calls: int) -> None:
+        """Note that a question is refused while so many calls are in progress."""
+        self._next_at, self._calls = now + UNSTUCK_S, calls
+
+
 class _CancelPing:
     """Ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
@@ -464,6 +523,11 @@ def _input_request(method: str, params: Params) -> dict[str, Any]:
 
 def _sessions_calling(connection: Connection) -> list[ClientSession]:
     return [call.session for call in connection.open_calls if isinstance(call, RoutedCall)]
+
+
+def _may_repeat(call: RoutedCall) -> bool:
+    """Return True if it does no harm to execute a call twice, and that has not been done yet."""
+    return not call.moved and call.session.may_repeat(call.connection.key, call.request)
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -15,7 +17,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
 from trayapp.gateway.scopes.projects import Projects, ProjectSession
-from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
+from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
 from trayapp.model.errors import ServerError
@@ -55,6 +57,7 @@ class Servers:
         self._asks = False  # True: clients are served, and unknown servers are asked
         self.view = View(services)  # of sessions without a project
         self._views: dict[Path, View] = {}  # of sessions with a project, by its folder
+        self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
 
     # -- servers -------------------------------------------------------------------------------------------------
 
@@ -139,14 +142,22 @@ class Servers:
                 continue
             if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # it speaks the other era, or the server has asked meanwhile
-            if sharing.may_join(session, connection, topic):
-                return connection
-            left = began + PROVE_S - clock.now()
-            if left <= 0 and (not session.lasting or connection.key in session.called_servers):
+            if self._left_s(session, connection, topic, began) > 0:
+                # One request of a topic waits at a time: its call, once sent, holds up the others.
+                async with self._turns.setdefault((connection, topic), asyncio.Lock()):
+                    left = self._left_s(session, connection, topic, began)
+                    if left > 0 and connection is self.connection_for(session, first, topic, alone=alone):
+                        await self._wait(left, connection)
+                continue
+            proving = sharing.wait_s(session, connection, topic) == PROVE_S
+            if not proving or not session.lasting or connection.key in session.called_servers:
                 return connection  # elsewhere it would not find the state that this client's earlier calls have left
-            alone = left <= 0
-            if not alone:
-                await self._wait(left, connection)
+            alone = True
+
+    def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
+        """Return how much longer a request waits at most that came at `began`, by the clock."""
+        wait_s = self.sharing.wait_s(session, connection, topic)
+        return min(wait_s, began + max(wait_s, QUIET_S) - self._services.clock.now())
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""

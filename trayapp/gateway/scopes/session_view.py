@@ -21,6 +21,7 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.list_results import ListHints, ListResults
 from trayapp.gateway.exposure.options import SessionOptions
+from trayapp.gateway.scopes.sharing import QuietTopic
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
 from trayapp.wire.capabilities import ClientKind
@@ -38,12 +39,14 @@ class Route(NamedTuple):
     ends.
     """
 
+    server: str  # its key
     connection: Connection
     live: Live  # a later connection may be of the other era
     tool: str  # the server's own name for it
     timeout_s: float
     finish: Finishing | None
     gated: bool  # the user may have to allow its calls
+    quiet: QuietTopic
 
 
 class SessionView:
@@ -152,23 +155,26 @@ class SessionView:
         return self._completion(params)
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call whose server is connected; otherwise None.
+        """Return the route of an earlier call whose server is connected and in use; otherwise None.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
         route = self._routes.get(called) if self._routes_of == self.view.revision else None
         if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
             return None
-        return route
+        return route if route.connection.used_since_connected else None
 
-    def keep_route(self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None) -> None:
+    def keep_route(
+        self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None, quiet: QuietTopic
+    ) -> None:
         """Send later calls under the same name to that tool, from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         if connection.live is not None:
             gated = self.subject(connection.key, "tools/call", tool, listed=isinstance(called, str)) is not None
             timeout_s = self.timeout_s(connection)
-            self._routes[called] = Route(connection, connection.live, tool, timeout_s, finish, gated)
+            server = self.view.shared_key(connection.key)
+            self._routes[called] = Route(server, connection, connection.live, tool, timeout_s, finish, gated, quiet)
 
     # -- the user's yes ------------------------------------------------------------------------------------------
 

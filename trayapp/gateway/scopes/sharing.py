@@ -13,14 +13,16 @@ A server has one connection for all sessions unless one of these rules splits it
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
-- Before a server has asked, it is unknown whether it will. A tool that has answered without asking counts as quiet,
-  and all sessions call it at once. Calls of other tools run for one session at a time: another session's call waits
-  `PROVE_S`. Then a session that has not used the server yet gets its own connection, and keeps it, because its
-  calls leave state there. A session that has used the shared connection joins it, and so does a single request. A
-  process of its own would not have the state of the client's earlier calls, such as an open page or a changed folder,
-  and a call that works directly would fail. So a server's first question nearly always belongs to one session for
-  certain. One case remains: a tool that was quiet before, or for `PROVE_S`, and asks while others are in progress. Its
-  question is held until one session is left (calls/server_requests).
+- Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
+  at a time: another session's call waits `PROVE_S`. Then a session that has not used the server yet gets its own
+  connection, and keeps it, because its calls leave state there. A session that has used the shared connection joins
+  it, and so does a single request. A process of its own would not have the state of the client's earlier calls, such
+  as an open page or a changed folder, and a call that works directly would fail.
+- A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
+  are in progress, or once those have ended, until it has so answered `TRUSTED` times. Only calls that could overlap
+  are counted. Then all sessions call it at once. So a server's first question nearly always belongs to one session
+  for certain. One case remains: a tool that works for longer before it asks, or asks for the first time after so many
+  answers, while calls of other sessions are in progress. Its question is held (calls/server_requests).
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used.
 
@@ -49,7 +51,25 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
+QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
+TRUSTED = 1000  # answers without a question; the next call is the first to ask in about one case of so many
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
+
+
+class QuietTopic:
+    """Answers to requests of one topic, all without a question. Of a tool's calls, those count that could overlap."""
+
+    __slots__ = ("answers",)
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+
+    def count(self) -> None:
+        """Count an answer."""
+        self.answers += 1
+
+
+ALWAYS_QUIET = QuietTopic(TRUSTED)  # where a question names its call
 
 
 class Sharing:
@@ -59,7 +79,7 @@ class Sharing:
         self._services = services
         self._keys = keys
         self._capabilities = capabilities
-        self._quiet: dict[str, set[Topic]] = {}  # by server: topics that were answered without a question
+        self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
         self._asking: dict[str, set[Topic]] = {}  # by server: topics in progress when it asked
         self._failed: set[tuple[str, bool]] = set()  # servers with an era that is bridged
         self.changed = anyio.Event()
@@ -143,33 +163,44 @@ class Sharing:
 
     # -- who may join --------------------------------------------------------------------------------------------
 
-    def may_join(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> bool:
-        """Return True if a request may be sent on that connection now: a question would belong to one session for
-        certain.
+    def wait_s(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> float:
+        """Return how long a request waits at most for calls in progress on that connection. 0: send it now. A question
+        would belong to one session for certain, or to one of those that it may belong to already.
         """
         live = connection.live
-        if live is None or live.peer.modern or self._keys.purpose(connection.key).alone:
-            return True
-        quiet = self._quiet.get(self._keys.shared_key(connection.key), set())
-        if topic is None or topic in quiet:
-            return True
-        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
-        others: list[Any] = [call.session for call in calls if topic_of(call.request) not in quiet]
-        doubtful = [other for other in others if other is not session]
-        if not doubtful:
-            return True
+        if topic is None or not connection.open_calls or live is None or live.peer.modern:
+            return 0.0
+        quiet = self._quiet.get(self._keys.shared_key(connection.key), {})
+        own = quiet.get(topic)
+        if (own is not None and own.answers >= TRUSTED) or self._keys.purpose(connection.key).alone:
+            return 0.0
+        me: Any = session
+        others: dict[Any, float] = {}  # sessions that a question may belong to -> when the last of their calls was sent
+        proven = True  # all their tools have answered without a question
+        for call in connection.open_calls:
+            if not isinstance(call, RoutedCall):
+                continue
+            if call.session is me:
+                if own is not None:
+                    return 0.0
+                continue
+            known = quiet.get(topic_of(call.request))
+            if known is None or known.answers < TRUSTED:
+                others[call.session] = call.sent_at
+                proven = proven and known is not None
         told = questions_of(live.sent_capabilities)
-        clients = [session.client, *(other.client for other in doubtful)]
-        return not any(told & questions_of(client.capabilities) for client in clients)
+        if not others or not any(told & questions_of(one.client.capabilities) for one in (me, *others)):
+            return 0.0
+        if own is None and not proven:
+            return PROVE_S
+        return max(0.0, max(others.values()) + QUIET_S - self._services.clock.now())
 
-    def is_settled(self, session: KeyedSession, connection: Connection, topic: Topic) -> bool:
-        """Return True if all calls of that topic by sessions like this one may use that connection without a further
-        check.
-        """
+    def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
+        """Return the record of a topic that sessions like this one share that connection for; None if it may ask."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
-            return False
-        return live.peer.modern or topic in self._quiet.get(name, ())
+            return None
+        return ALWAYS_QUIET if live.peer.modern else self._quiet.get(name, {}).get(topic)
 
     # -- what is learned -----------------------------------------------------------------------------------------
 
@@ -190,9 +221,8 @@ class Sharing:
         """Record that a server asks questions. Return True if that was unknown."""
         name = self._keys.shared_key(connection.key)
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
-        quiet = self._quiet.get(name, set())
-        doubtful = {topic_of(call.request) for call in calls} - quiet
-        self._asking.setdefault(name, set()).update(doubtful or {topic_of(call.request) for call in calls})
+        topics = {topic_of(call.request) for call in calls}
+        self._asking.setdefault(name, set()).update(topics - self._quiet.get(name, {}).keys() or topics)
         traits = self._services.listings.traits(name)
         asked = QUESTIONS.get(method, method)
         if asked in traits.asks:
@@ -204,11 +234,12 @@ class Sharing:
 
     def note_answer(self, connection: Connection, request: Request) -> None:
         """Record that a request was answered, by a server that has never asked, without a question."""
-        name = self._keys.shared_key(connection.key)
-        quiet = self._quiet.setdefault(name, set())
-        topic = topic_of(request)
-        if topic not in quiet and not self._services.listings.traits(name).asks:
-            quiet.add(topic)
+        name, topic = self._keys.shared_key(connection.key), topic_of(request)
+        known = self._quiet.get(name, {}).get(topic)
+        if known is not None:
+            known.count()
+        elif not self._services.listings.traits(name).asks:
+            self._quiet.setdefault(name, {})[topic] = QuietTopic(1)
             self.tell()
 
     def note_failure(self, key: str) -> bool:

@@ -24,7 +24,7 @@ from trayapp.gateway.exposure.one_tool import is_one_tool, looks_for_tools
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
-from trayapp.gateway.scopes.sharing import topic_of
+from trayapp.gateway.scopes.sharing import TRUSTED, topic_of
 from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
 from trayapp.gateway.sessions.pending import already_under_way
@@ -107,7 +107,11 @@ class ClientRequests:
                     self._dependencies.services.changes.changed()
                 session.recognize()
             if method in ROUTED:
-                self._route(request)
+                if session.client.modern and self._dependencies.server_requests.resume(session, request):
+                    return
+                name = params.get("name") if method == "tools/call" and isinstance(params, dict) else None
+                if type(name) is not str or not self.send_again(name, request):
+                    self._route(request)
             elif method in LISTS:
                 self._list(request, LISTS[method])
             elif method in (MODERN if session.client.modern else OLDER):
@@ -215,18 +219,7 @@ class ClientRequests:
 
     def _route(self, request: Request) -> None:
         session, method, params = self._session, request.method, request.params
-        if session.client.modern and self._dependencies.server_requests.resume(session, request):
-            return
         if method == "tools/call":
-            # A repeated call of a server in use, as most calls are, takes this shortcut.
-            name = params.get("name") if isinstance(params, dict) else None
-            route = session.seen.route(name) if type(name) is str else None
-            if route is not None and route.connection.used_since_connected and not session.apart:
-                own = Request(request.id, method, {**params, "name": route.tool})
-                if session.client.modern or session.client.log_level is not None:
-                    own = self._with_log_level(own, route.connection)
-                RoutedCall(session, own, route.connection, route.finish).send(route.timeout_s, gated=route.gated)
-                return
             if is_one_tool(params):
                 if looks_for_tools(params) and session.unread():
                     session.start(request.id, partial(self._look_later, request))
@@ -243,13 +236,12 @@ class ClientRequests:
                 raise
         else:
             own = request.with_params(own_params)
-            topic, sharing = topic_of(own), self._dependencies.servers.sharing
-            connection = session.connection_now(server, topic)
+            connection = session.connection_now(server, topic_of(own))
             if connection is not None:
-                if method == "tools/call" and sharing.is_settled(session, connection, topic):
+                if method == "tools/call":
                     finish = finish_of(session.seen.exposure, server)
                     if finish is None or not finish.tasks:  # a task's answer differs for each session
-                        session.seen.keep_route(params["name"], connection, own_params["name"], finish)
+                        self._keep_route(params["name"], own, connection, finish)
                 self.send_to(server, own, connection)
                 return
         session.start(request.id, partial(self._route_later, request))
@@ -274,27 +266,41 @@ class ClientRequests:
             self._extensions.send(server, request, connection, finish, fit)
             return
         if request.method == "tools/call" and fit is not None:
-            self._keep_way(server, request, connection, finish)
+            self._keep_route((server, request.params["name"]), request, connection, finish)
         if request.method == "resources/read" and seen.catalog.skill_files:
             eyes = self._extensions.eyes(server, request, connection)
         self.send_on(request, connection, chained(eyes, chained(finish, fit)), through_tool=fit is not None)
 
-    def _keep_way(self, server: str, request: Request, connection: Connection, finish: Finishing | None) -> None:
-        """Keep the route of calls through the one tool, once it is certain."""
-        tool = request.params["name"]
-        if self._dependencies.servers.sharing.is_settled(self._session, connection, topic_of(request)):
-            self._session.seen.keep_route((server, tool), connection, tool, finish)
+    def _keep_route(
+        self, called: str | Key, request: Request, connection: Connection, finish: Finishing | None
+    ) -> None:
+        """Keep the route of later calls, once it is certain that they share this connection."""
+        quiet = self._dependencies.servers.sharing.quiet_topic(self._session, connection, topic_of(request))
+        if quiet is not None:
+            self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
-    def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call through the one tool over its tool's known route. Return False if there is none."""
+    def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
+        """Send a call by the route of an earlier one of its tool, as most calls are. Return False if there is none, or
+        the call may have to wait.
+
+        `called`: the tool's exposed name; its server and own name for a call through the one tool, which has `fit`.
+        """
         session = self._session
-        route = session.seen.route(key)
-        if route is None or not route.connection.used_since_connected or session.apart:
+        route = session.seen.route(called)
+        if route is None or route.server in session.apart:
             return False
+        connection, quiet, tool = route.connection, route.quiet, route.tool
+        uncertain = quiet.answers < TRUSTED and bool(connection.open_calls)
+        if uncertain and self._dependencies.servers.sharing.wait_s(session, connection, (request.method, tool)):
+            return False
+        if fit is None:
+            request = Request(request.id, request.method, {**request.params, "name": tool})
         if session.client.modern or session.client.log_level is not None:
-            request = self._with_log_level(request, route.connection)
-        finish = chained(route.finish, fit)
-        call = RoutedCall(session, request, route.connection, finish, through_tool=True)
+            request = self._with_log_level(request, connection)
+        finish = route.finish if fit is None else chained(route.finish, fit)
+        call = RoutedCall(session, request, connection, finish, through_tool=fit is not None)
+        if uncertain:
+            call.proof = quiet.count
         call.send(route.timeout_s, gated=route.gated)
         return True
 

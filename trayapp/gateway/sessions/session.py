@@ -20,8 +20,8 @@ from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.servers import Servers
-from trayapp.gateway.scopes.session_view import SessionView, SessionViews
-from trayapp.gateway.scopes.sharing import Topic
+from trayapp.gateway.scopes.session_view import ROUTED, SessionView, SessionViews
+from trayapp.gateway.scopes.sharing import Topic, topic_of
 from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
@@ -183,6 +183,23 @@ class Session:
             and self.seen.exposure.is_off(name, request.params["name"])
         )
 
+    def may_repeat(self, key: str, request: Request) -> bool:
+        """Return True if a request may be executed twice: a read, or a call of a tool that its server declares safe."""
+        if request.method != "tools/call":
+            return request.method in ROUTED
+        name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
+        tools = self.view.definitions(name, request.params["name"]) if name is not None else []
+        hints = [tool.get("annotations") for tool in tools]
+        return bool(hints) and all(
+            isinstance(hint, dict) and (hint.get("readOnlyHint") is True or hint.get("idempotentHint") is True)
+            for hint in hints
+        )
+
+    async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
+        """Return the connection that a request sent on `connection` would use now, connected. Raises ServerError."""
+        server = self.view.name_of(self._dependencies.servers.own.shared_key(connection.key))
+        return await self.connected(request_id, server or connection.name, topic_of(request))
+
     def server_key(self, name: str) -> str:
         """Return the key under which this session reaches a server."""
         return self._dependencies.servers.own.key(self, self.view.key(name))
@@ -202,7 +219,7 @@ class Session:
         """
         servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
-        return found if found is not None and found.is_up and servers.sharing.may_join(self, found, topic) else None
+        return found if found is not None and found.is_up and not servers.sharing.wait_s(self, found, topic) else None
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one of the session's own.
