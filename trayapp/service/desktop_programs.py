@@ -71,7 +71,24 @@ def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> b
 def copy(text: str, environ: Mapping[str, str]) -> bool:
     """Copy `text` to the clipboard. Return False if no program can do it."""
     argv, needs = OTHERS.get(sys.platform, LINUX)
-    return (not needs or bool(environ.get(needs))) and _copied(argv, encoded(text, sys.platform), environ)
+    found = shutil.which(argv[0], path=environ.get("PATH"))
+    if found is None or (needs and not environ.get(needs)):
+        return False
+    null = subprocess.DEVNULL
+    try:  # no output pipes: wl-copy stays in the background and would keep them open
+        subprocess.run(
+            [found, *argv[1:]],
+            env=own_environment(environ),
+            input=encoded(text, sys.platform),
+            stdout=null,
+            stderr=null,
+            timeout=COPY_S,
+            check=True,
+            creationflags=NO_WINDOW,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
 
 
 def encoded(text: str, platform: str) -> bytes:
@@ -103,24 +120,3 @@ def _fails(process: subprocess.Popen[bytes], patience_s: float) -> bool:
         return process.wait(patience_s) != 0
     except subprocess.TimeoutExpired:
         return False
-
-
-def _copied(argv: list[str], data: bytes, environ: Mapping[str, str]) -> bool:
-    found = shutil.which(argv[0], path=environ.get("PATH"))
-    if found is None:
-        return False
-    null = subprocess.DEVNULL
-    try:  # no output pipes: wl-copy stays in the background and would keep them open
-        subprocess.run(
-            [found, *argv[1:]],
-            env=own_environment(environ),
-            input=data,
-            stdout=null,
-            stderr=null,
-            timeout=COPY_S,
-            check=True,
-            creationflags=NO_WINDOW,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return True

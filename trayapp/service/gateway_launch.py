@@ -112,7 +112,12 @@ def await_ready(
         except NoGatewayError:
             code = process.poll() if process is not None else None
             if code not in (None, RUNS_ALREADY):
-                raise _died(code, log_file) from None
+                reason = " | ".join(last_lines(log_file)) if log_file is not None else ""
+                because = f": {reason}" if reason else ""
+                error = NoGatewayError(f"The gateway ended while starting (exit code {code}){because}")
+                if not reason:  # without a log, only its stderr has the reason
+                    error.hint = "To see why, run: multi-mcp start"
+                raise error from None
         else:
             return
     raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
@@ -228,13 +233,3 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         os.execve(argv[0], argv, env)
     finally:
         os._exit(CANNOT_RUN)
-
-
-def _died(code: int | None, log_file: Path | None) -> Exception:
-    from trayapp.model.errors import NoGatewayError
-
-    reason = " | ".join(last_lines(log_file)) if log_file is not None else ""
-    error = NoGatewayError(f"The gateway ended while starting (exit code {code}){': ' + reason if reason else ''}")
-    if not reason:  # without a log, only its stderr has the reason
-        error.hint = "To see why, run: multi-mcp start"
-    return error

@@ -73,8 +73,12 @@ class GatewayProcess:
 
     def end_reason(self) -> str:
         """Return the reason of the end, from the log (GatewayControl). With none logged, report a full disk."""
-        reason = logged_end_reason(last_lines(self._log, LOG_LINES_READ))
-        return reason or ("the disk is full" if _is_full(self._log.parent) else "")
+        if reason := logged_end_reason(last_lines(self._log, LOG_LINES_READ)):
+            return reason
+        try:
+            return "the disk is full" if shutil.disk_usage(self._log.parent).free < ROOM_FOR_A_LINE else ""
+        except OSError:
+            return ""
 
     def kill_hint(self) -> str:
         """Return a hint with the command that kills the answering gateway (GatewayControl)."""
@@ -117,13 +121,6 @@ def logged_end_reason(lines: Sequence[str]) -> str:
         return ""
     rest = lines[-1]
     return starts[-1]["words"].removeprefix(ENDS) if RECORD.match(rest) else rest.strip()
-
-
-def _is_full(folder: Path) -> bool:
-    try:
-        return shutil.disk_usage(folder).free < ROOM_FOR_A_LINE
-    except OSError:
-        return False
 
 
 def _parent(pid: int) -> int | None:

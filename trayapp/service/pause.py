@@ -63,13 +63,12 @@ def refuse_while_paused(run: str) -> None:
 def refuse_during_tray_start(run: str) -> None:
     """Raise AlreadyRunningError if a tray that did not start this process is starting a gateway."""
     holder = FileLock(run, START_LOCK).holder()
-    if holder is not None and holder not in _parents():
+    if holder is None:
+        return
+    parents = {os.getppid()}
+    if sys.platform == "win32":
+        import psutil  # a venv's launcher may be between us and the tray
+
+        parents |= {parent.pid for parent in psutil.Process().parents()}
+    if holder not in parents:
         raise AlreadyRunningError(holder)
-
-
-def _parents() -> set[int]:
-    if sys.platform != "win32":
-        return {os.getppid()}
-    import psutil  # a venv's launcher may be between us and the tray
-
-    return {parent.pid for parent in psutil.Process().parents()}

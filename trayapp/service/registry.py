@@ -116,7 +116,7 @@ class ServerRegistry:
         try:
             if kept is not None and self._now() - kept[0] < KEPT_S and (since := _newest(kept[1])):
                 changed = self._pages(f"{key}&{urlencode({'updated_since': since})}")
-                rows = list({_name_of(row): row for row in [*kept[1], *changed]}.values())
+                rows = list({str(_server(row).get("name")): row for row in [*kept[1], *changed]}.values())
             else:
                 rows = self._pages(key)
         except WebError as error:
@@ -199,9 +199,9 @@ def _is_small(row: Any) -> bool:
         return False
 
 
-def _name_of(row: Any) -> str:
+def _server(row: Any) -> Mapping[str, Any]:
     server = row.get("server") if isinstance(row, dict) else None
-    return str(server.get("name")) if isinstance(server, dict) else ""
+    return server if isinstance(server, dict) else {}
 
 
 def _official(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -225,11 +225,9 @@ def _text(value: Any, most: int) -> str:
 def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
     """Yield the usable entries among rows: within the size limit, with a name that is valid in the API."""
     for row in rows:
-        server = row.get("server") if isinstance(row, dict) else None
-        if not isinstance(server, dict) or not _is_small(row):
-            continue
+        server = _server(row)
         name = server.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_small(row):
             continue
         official = _official(row)
         status = official.get("status", server.get("status", "active"))

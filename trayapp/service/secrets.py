@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from trayapp.config.paths import Paths, find_paths
+from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
@@ -75,12 +75,9 @@ def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any
 
 def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
     """Return the token store setting, the path of servers.yaml and the environment, for auth.direct."""
-    paths = find_paths(environ)
-    return _settings(paths).token_store, paths.config_file, environ
-
-
-def _settings(paths: Paths) -> Settings:
+    file = find_paths(environ).config_file
     try:
-        return parse(ConfigStore(paths.config_file).read().text, str(paths.config_file)).settings
+        settings = parse(ConfigStore(file).read().text, str(file)).settings
     except UnparsableError:
-        return Settings()
+        settings = Settings()
+    return settings.token_store, file, environ

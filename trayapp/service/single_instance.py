@@ -55,7 +55,13 @@ class SingleTray:
         listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
         if self._tcp:
             listener.bind(("127.0.0.1", 0))
-            _write_private(Path(self._run) / ADDRESS, f"{listener.getsockname()[1]} {token}")
+            path = Path(self._run) / ADDRESS
+            path.unlink(missing_ok=True)
+            flags = (
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | (getattr(os, "O_BINARY", 0) if sys.platform == "win32" else 0)
+            )
+            with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(f"{listener.getsockname()[1]} {token}")
         else:
             place = self._socket()
             private_folder(place.parent)
@@ -129,10 +135,3 @@ def _line(sock: socket.socket) -> str:
             break
         data += piece
     return data.decode(errors="replace").rstrip("\n")
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (getattr(os, "O_BINARY", 0) if sys.platform == "win32" else 0)
-    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)

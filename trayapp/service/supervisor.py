@@ -370,7 +370,7 @@ class Supervisor:
                 if asleep or (self._hung and self._process is None):
                     sign = now  # we slept, too; or it is not ours, and its silence has no further effect
                 continue
-            if not self._readable(watch):
+            if not select.select([watch], [], [], 0)[0]:
                 continue  # a command
             try:
                 newest = watch.read()
@@ -378,16 +378,12 @@ class Supervisor:
                 self._on_stream_end(watch)
                 return
             sign, patience = time.monotonic(), self._timing.silent
-            self._on_message(newest)
-
-    def _on_message(self, newest: dict[str, Any] | None) -> None:
-        if newest is None and not self._hung:
-            return
-        if self._hung:
-            log.info("The gateway answers again")
-        self._snapshot = newest or self._snapshot
-        self._hung = False
-        self._notify()
+            if newest is not None or self._hung:
+                if self._hung:
+                    log.info("The gateway answers again")
+                self._snapshot = newest or self._snapshot
+                self._hung = False
+                self._notify()
 
     def _on_silence(self, seconds: float) -> None:
         """Handle a silence of that many seconds: mark the gateway as hung; kill ours after the grace period."""
@@ -432,15 +428,13 @@ class Supervisor:
         if event is ChildEvent.STOPPED:
             self._apply(event)
         else:
-            self._on_crash(self._end_reason(code), give_up=event is ChildEvent.GAVE_UP)
-
-    def _end_reason(self, code: int | None) -> str:
-        if code is None:
-            return "The gateway ended"
-        if code < 0:
-            return f"The gateway was killed (signal {-code})"
-        reason = self._gateway.end_reason()
-        return f"The gateway ended (exit code {code}){': ' + reason if reason else ''}"
+            error = "The gateway ended"
+            if code is not None and code < 0:
+                error = f"The gateway was killed (signal {-code})"
+            elif code is not None:
+                reason = self._gateway.end_reason()
+                error = f"The gateway ended (exit code {code}){': ' + reason if reason else ''}"
+            self._on_crash(error, give_up=event is ChildEvent.GAVE_UP)
 
     def _on_crash(self, error: str, give_up: bool = False) -> None:
         now = time.monotonic()
@@ -574,10 +568,6 @@ class Supervisor:
         came = self._commands.wait(timeout, watch)
         self._take_commands()
         return came
-
-    @staticmethod
-    def _readable(watch: Stream) -> bool:
-        return bool(select.select([watch], [], [], 0)[0])
 
     def _pauses(self, until: float) -> Iterator[None]:
         """Yield at once, then after growing pauses or a command, until that time of the monotonic clock."""

@@ -36,7 +36,10 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
         raise MultiMcpError(f"It did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
     except OSError as error:
         raise MultiMcpError(f"Cannot start it: {error.strerror}", "Install multi-mcp again") from None
-    answer = _parsed(done.stdout)
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        answer = None
     # A list of findings is an answer, too: doctor exits with an error if it finds a problem.
     if done.returncode == 0 or isinstance(answer, list):
         return answer
@@ -44,10 +47,3 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     if isinstance(failure, dict) and failure.get("title"):
         raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")))
     raise MultiMcpError(f"It failed (exit code {done.returncode})", f"Try it on a terminal: {name}")
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError:
-        return None

@@ -41,7 +41,9 @@ def commit_of(package: Path) -> str:
         kind, _, name = head.partition(" ")
         if kind != "ref:":
             return _checked(head)
-        common = _common_dir(_git_dir(git))
+        common = _git_dir(git)
+        with suppress(FileNotFoundError):  # a linked worktree has the branches in the main worktree's git folder
+            common /= (common / "commondir").read_text(encoding="utf-8").strip()
         with suppress(FileNotFoundError):
             return _checked((common / name).read_text(encoding="ascii"))
         packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
@@ -93,13 +95,6 @@ def _git_dir(git: Path) -> Path:
     if git.is_dir():
         return git
     return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-
-
-def _common_dir(folder: Path) -> Path:
-    """Return the folder with the branches: a linked worktree has them in the main worktree's git folder."""
-    with suppress(FileNotFoundError):
-        return folder / (folder / "commondir").read_text(encoding="utf-8").strip()
-    return folder
 
 
 def _checked(text: str) -> str:

@@ -26,7 +26,8 @@ class XdgEntry(FileEntry):
     def written(self) -> StartCommand | None:
         """Return the command in the entry (AutostartEntry)."""
         command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
-        words = [_unquoted(word) for word in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)]
+        words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)
+        words = [re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word for word in words]
         home = ""
         if words[:1] == ["/usr/bin/env"] and words[1:2] and words[1].startswith(f"{HOME}="):
             home = words[1].partition("=")[2]
@@ -101,7 +102,3 @@ def _quoted(word: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\")
-
-
-def _unquoted(word: str) -> str:
-    return re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word

@@ -53,13 +53,23 @@ def keyring(context: CheckContext) -> list[CheckResult]:
             return [CheckResult(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
         return [CheckResult(code, "ok", "The gateway keeps sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
-        return [_sealed_file(context, code)]
+        text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
+        if context.environ.get(PASSPHRASE):
+            return [CheckResult(code, "ok", f"{text}, opened by {PASSPHRASE}")]
+        if context.platform in OWN_KEYRINGS or _offers(context, SECRETS):
+            return [CheckResult(code, "ok", f"{text}, whose key is in the keyring")]
+        remedy = f"Set {PASSPHRASE} in the environment of the gateway"
+        return [CheckResult(code, "note", f"{text}, but nothing here can open it", remedy)]
     if context.platform in OWN_KEYRINGS:
         return [CheckResult(code, "ok", OWN_KEYRINGS[context.platform])]
     answer = _offers(context, SECRETS)
     if answer is None:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
-    if answer and _is_locked(context.environ):
+    locked = None
+    if answer and _name_has_owner(context.environ, SECRETS):  # a service that is not running is not started
+        collection = "org.freedesktop.Secret.Collection"
+        locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", collection, "Locked")
+    if locked is not None and "true" in locked:
         what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
         return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
     if answer:
@@ -140,18 +150,6 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
     return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 
-def _sealed_file(context: CheckContext, code: str) -> CheckResult:
-    """Report where the key of the encrypted file comes from (`token_store: file`)."""
-    text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
-    if context.environ.get(PASSPHRASE):
-        return CheckResult(code, "ok", f"{text}, opened by {PASSPHRASE}")
-    if context.platform in OWN_KEYRINGS or _offers(context, SECRETS):
-        return CheckResult(code, "ok", f"{text}, whose key is in the keyring")
-    return CheckResult(
-        code, "note", f"{text}, but nothing here can open it", f"Set {PASSPHRASE} in the environment of the gateway"
-    )
-
-
 def _key_of(path: Path) -> str | None:
     """Return the kind of key that the file names; None if it is not one of our files."""
     try:
@@ -160,16 +158,6 @@ def _key_of(path: Path) -> str | None:
         return None
     whole = isinstance(outer, dict) and all(isinstance(outer.get(member), str) for member in ("key", "salt", "sealed"))
     return str(outer["key"]) if whole else None
-
-
-def _is_locked(environ: Mapping[str, str]) -> bool:
-    """Return True if the default collection is known to be locked. A service that is not running is not started."""
-    if not _name_has_owner(environ, SECRETS):
-        return False
-    answer = _ask(
-        environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", "org.freedesktop.Secret.Collection", "Locked"
-    )
-    return answer is not None and "true" in answer
 
 
 def _has_bus(environ: Mapping[str, str]) -> bool:
@@ -200,7 +188,18 @@ def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None
 
 def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *names: str) -> str | None:
     """Return a service's answer as the first installed program prints it; None without a program or an answer."""
-    for program, argv in _askers(target, place, method, names):
+    interface, _, member = method.rpartition(".")
+    to = ["--dest", target, "--object-path", place, "--method", method]
+    signature = ["s" * len(names)] if names else []
+    askers = {
+        "busctl": ["--user", "call", target, place, interface, member, *signature, *names],
+        "gdbus": ["call", "--session", *to, *names],
+        "dbus-send": [
+            *("--session", "--print-reply", f"--dest={target}", place, method),
+            *(f"string:{name}" for name in names),
+        ],
+    }
+    for program, argv in askers.items():
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:
             continue
@@ -217,15 +216,3 @@ def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *name
             return None
         return done.stdout.decode(errors="replace") if done.returncode == 0 else None
     return None
-
-
-def _askers(service: str, place: str, method: str, names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
-    interface, _, member = method.rpartition(".")
-    target = ["--dest", service, "--object-path", place, "--method", method]
-    signature = ["s" * len(names)] if names else []
-    texts = [f"string:{name}" for name in names]
-    return [
-        ("busctl", ["--user", "call", service, place, interface, member, *signature, *names]),
-        ("gdbus", ["call", "--session", *target, *names]),
-        ("dbus-send", ["--session", "--print-reply", f"--dest={service}", place, method, *texts]),
-    ]

@@ -81,7 +81,14 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
     except NoGatewayError as error:
         return [CheckResult(code, "problem", error.title, _end(_holder(context)))]
     answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
-    return [answers, _version(context, snapshot["gateway"]), *_said(snapshot, lacking(context))]
+    lack = lacking(context)  # their failure has a result of its own
+    servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
+    states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
+    for server in snapshot["servers"]:
+        if server.get("approvals"):
+            states.append(_of_approvals(server))
+    states = states or [CheckResult("gateway.servers", "ok", "No server has failed")]
+    return [answers, _version(context, snapshot["gateway"]), *states]
 
 
 def http_port(context: CheckContext) -> list[CheckResult]:
@@ -95,7 +102,9 @@ def http_port(context: CheckContext) -> list[CheckResult]:
         return [CheckResult(code, "ok", "HTTP is switched off")]
     if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
         return [CheckResult(code, "ok", f"Port {port} is the gateway's")]
-    if not _is_taken(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), PORT_TIMEOUT_S).close()
+    except (OSError, OverflowError):
         return [CheckResult(code, "ok", f"Port {port} is free")]
     holder = port_holder(port)
     what = f"Port {port} is held by {holder_words(holder)}; the gateway uses the next free one"
@@ -109,7 +118,11 @@ def http_port(context: CheckContext) -> list[CheckResult]:
 def stale_processes(context: CheckContext) -> list[CheckResult]:
     """Report registries and server processes that an ended gateway left behind."""
     code = "processes.stale"
-    registries = [path for path in sorted(Path(context.run).glob(REGISTRIES)) if not _is_alive(_owner(path), path)]
+    registries = []
+    for path in sorted(Path(context.run).glob(REGISTRIES)):
+        owner = path.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
+        if not (owner.isdecimal() and _is_alive(int(owner), path)):
+            registries.append(path)
     left = [pid for path in registries for pid in _left(path)]
     if left:
         pids = " ".join(map(str, left))
@@ -172,14 +185,6 @@ def _end(pid: int) -> str:
     return f"End it with: {how}"
 
 
-def _said(snapshot: dict[str, Any], lack: frozenset[str]) -> list[CheckResult]:
-    """Return the results from a running gateway's snapshot. Servers in `lack` that failed have results elsewhere."""
-    servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
-    states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
-    states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
-    return states or [CheckResult("gateway.servers", "ok", "No server has failed")]
-
-
 def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
     """Report whether the gateway has this program's version, and was not started before its installation."""
     code, version = "version.gateway", running["version"]
@@ -209,19 +214,6 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
     state = f"changed, or {looks} suspicious, and {wait} for approval"
     what = f"{len(waiting)} {tools} of {name} {state}: {', '.join(waiting[:5])}"
     return CheckResult("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
-
-
-def _is_taken(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), PORT_TIMEOUT_S).close()
-    except (OSError, OverflowError):
-        return False
-    return True
-
-
-def _owner(registry: Path) -> int:
-    number = registry.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
-    return int(number) if number.isdecimal() else 0
 
 
 def _left(registry: Path) -> list[int]:

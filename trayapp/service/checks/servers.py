@@ -166,24 +166,15 @@ def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext
         yield CheckResult("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
         return
     path = ready.env.get("PATH", context.environ.get("PATH"))
-    if not _is_there(ready.command, folder, path):
-        where = found_elsewhere(ready.command, context.environ.get("HOME") or str(Path.home()))
-        where = where or "Install it, or write its full path in servers.yaml"
-        on_path = "" if _is_path(ready.command) else " on the PATH"
+    is_path = os.sep in ready.command or bool(os.altsep and os.altsep in ready.command)
+    file = folder / ready.command
+    is_there = file.is_file() and os.access(file, os.X_OK) if is_path else shutil.which(ready.command, path=path)
+    if not is_there:
+        where = found_elsewhere(ready.command, home) or "Install it, or write its full path in servers.yaml"
+        on_path = "" if is_path else " on the PATH"
         yield CheckResult(
             "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
         )
-
-
-def _is_path(command: str) -> bool:
-    return os.sep in command or bool(os.altsep and os.altsep in command)
-
-
-def _is_there(command: str, cwd: Path, path: str | None) -> bool:
-    if _is_path(command):
-        file = Path(cwd, command)
-        return file.is_file() and os.access(file, os.X_OK)
-    return shutil.which(command, path=path) is not None
 
 
 def _program(program: str, servers: list[str], context: CheckContext) -> CheckResult:

@@ -64,7 +64,14 @@ def available(context: CheckContext) -> list[CheckResult]:
 def space(context: CheckContext) -> list[CheckResult]:
     """Report whether the disks of our folders have free space, each disk once."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
-    found = [_space(place) for place in disks.values()]
+    found = []
+    for place in disks.values():
+        free = shutil.disk_usage(place).free
+        message = f"{free / 1e6:,.0f} MB free for {place}"
+        if free < SPACE_WANTED:
+            found.append(CheckResult("disk.space", "problem", f"Only {message}", "Free some space"))
+        else:
+            found.append(CheckResult("disk.space", "ok", message))
     return [finding for finding in found if finding.state != "ok"] or found[:1]
 
 
@@ -105,14 +112,6 @@ def _nearest(folder: Path) -> Path:
     return next(place for place in (folder, *folder.parents) if place.exists())
 
 
-def _space(place: Path) -> CheckResult:
-    free = shutil.disk_usage(place).free
-    message = f"{free / 1e6:,.0f} MB free for {place}"
-    if free < SPACE_WANTED:
-        return CheckResult("disk.space", "problem", f"Only {message}", "Free some space")
-    return CheckResult("disk.space", "ok", message)
-
-
 def _unwritable(folder: Path) -> CheckResult | None:
     place = _nearest(folder)
     try:
@@ -121,15 +120,10 @@ def _unwritable(folder: Path) -> CheckResult | None:
         if not os.access(place, os.W_OK | os.X_OK):
             raise PermissionError(13, os.strerror(13))
         if place == folder:
-            _try(folder)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(PROBE)
+                file.flush()
     except OSError as error:
         remedy = "Free some space, or check the owner and permissions of the folder"
         return CheckResult("disk.writable", "problem", f"Cannot write to {place}: {error.strerror}", remedy)
     return None
-
-
-def _try(folder: Path) -> None:
-    """Write a temporary file in the folder, removed at once. Raises OSError."""
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(PROBE)
-        file.flush()
