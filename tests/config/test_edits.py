@@ -23,8 +23,7 @@ from trayapp.config.edits import (
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.yaml.nodes import compose
-from trayapp.config.yaml.outline import outline
-from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.config.yaml.splices import EditRefusedError, outline
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ToolSwitch

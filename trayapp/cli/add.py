@@ -30,10 +30,10 @@ from trayapp.clients.conversion import with_own_browser
 from trayapp.clients.imports import writing_fault
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
-from trayapp.config.browser_servers import WHY
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError, nearest, shown
+from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.store import ConfigStore

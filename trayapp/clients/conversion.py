@@ -17,7 +17,7 @@ from typing import Any
 
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
-from trayapp.config.browser_servers import is_browser
+from trayapp.config.programs import is_browser
 from trayapp.config.read.command import is_relative, path_exists, relative_paths, split_command
 from trayapp.config.read.entry import read_one
 from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled

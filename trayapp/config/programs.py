@@ -1,4 +1,5 @@
-"""Programs other than ours: their environment, where they are installed, and which of them run the text of others.
+"""Programs other than ours: their environment, where they are installed, which of them run the text of others, and
+which servers drive a browser.
 
 backends/launch decides what a server's environment has in addition.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from trayapp.model.late import late
@@ -76,3 +77,41 @@ def found_elsewhere(command: str, home: str) -> str:
         if path.is_file() and os.access(path, os.X_OK):
             return f"There is one at {folder}/{command}: write that in servers.yaml, or add its folder to the PATH"
     return ""
+
+
+# Known MCP servers that launch their own browser. Two sessions that share one would act on each other's pages. Servers
+# that attach to the user's own browser are not listed: there is only one such browser.
+BROWSER_SERVERS = frozenset({
+    # npm
+    "@angiejones/mcp-selenium", "@automatalabs/mcp-server-playwright", "@browserbasehq/mcp",
+    "@browserbasehq/mcp-server-browserbase", "@executeautomation/playwright-mcp-server", "@hisma/server-puppeteer",
+    "@modelcontextprotocol/server-puppeteer", "@mozilla/firefox-devtools-mcp", "@playwright/mcp",
+    "better-playwright-mcp", "chrome-devtools-mcp", "concurrent-browser-mcp", "firefox-devtools-mcp",
+    "puppeteer-mcp-server",
+    # PyPI
+    "browser-use", "browser-use-mcp-server", "mcp-browser-use", "mcp-playwright", "mcp-selenium",
+    "mcp-server-browser-use", "playwright-mcp",
+    # Docker
+    "mcp/playwright", "mcp/puppeteer", "mcr.microsoft.com/playwright/mcp",
+    # programs of these packages
+    "mcp-server-playwright", "mcp-server-puppeteer", "playwright-mcp-server",
+})  # fmt: skip
+WHY = "It drives a browser, which sessions would share"
+
+_VERSION = late(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # version of npm, PyPI or an image; extras
+_INSTALLED = late(r".*[/\\]node_modules[/\\](?:\.bin[/\\])?((?:@[^/\\]+[/\\])?[^/\\]+)(?:[/\\].*)?", re.DOTALL)
+
+
+def is_browser(words: Iterable[str]) -> bool:
+    """Return True if a command line starts a listed server, by package, image, program or a path inside the package."""
+    for word in words:
+        installed = _INSTALLED.fullmatch(word)
+        if installed is not None:
+            package = installed[1].replace("\\", "/").lower().removesuffix(".cmd")
+        elif word.startswith(("/", "~", ".")) or "\\" in word:
+            package = re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe").removesuffix(".cmd")
+        else:
+            package = _VERSION.sub("", word).lower()
+        if package in BROWSER_SERVERS and not word.startswith("-"):
+            return True
+    return False

@@ -15,7 +15,7 @@ from trayapp.config.read.parse import UnparsableError, parse
 from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.yaml import nodes as compose_module
 from trayapp.config.yaml.nodes import MAX_DEPTH, MAX_NODES, compose
-from trayapp.config.yaml.outline import outline
+from trayapp.config.yaml.splices import outline
 from trayapp.model.errors import ConfigError, Problem
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch

@@ -23,8 +23,7 @@ from trayapp.config.yaml.nodes import (
     pairs,
     plain_kind,
 )
-from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put
-from trayapp.config.yaml.splices import Editor, Slot
+from trayapp.config.yaml.splices import Editor, Path, Slot, drop, outline, outline_of, put
 
 NAME = "name"  # the key that identifies an item of a list
 

@@ -15,11 +15,26 @@ from typing import Any, NoReturn
 from trayapp.config.problems import InvalidValueError, UnparsableError, shown
 from trayapp.config.yaml import rendering
 from trayapp.config.yaml.layout import Layout, indent_step
-from trayapp.config.yaml.nodes import Alias, Mapping, Node, Scalar, compose, is_merge_key, is_null, key_text, pairs
-from trayapp.config.yaml.outline import Path, drop, outline, outline_of, put, same
+from trayapp.config.yaml.nodes import (
+    Alias,
+    Mapping,
+    Node,
+    Scalar,
+    compose,
+    follow,
+    is_merge_key,
+    is_null,
+    key_text,
+    kind,
+    pairs,
+    plain_kind,
+)
+from trayapp.config.yaml.nodes import Sequence as SequenceNode
 from trayapp.model.errors import ConfigError, ExitCode
 
 BY_HAND = "Make this change by hand: multi-mcp edit"
+NOTHING = ("null", "")
+Path = tuple[str, ...]
 
 
 class EditRefusedError(ConfigError):
@@ -182,15 +197,13 @@ class Editor:
             parts += [self.text[done : splice.start], splice.new]
             done = splice.end
         text = "".join(parts) + self.text[done:]
-        if not self._says_what_was_wanted(text):
+        try:
+            is_wanted = same(outline(compose(text, self.file)), self._expected)
+        except UnparsableError:
+            is_wanted = False
+        if not is_wanted:
             raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
         return text
-
-    def _says_what_was_wanted(self, text: str) -> bool:
-        try:
-            return same(outline(compose(text, self.file)), self._expected)
-        except UnparsableError:
-            return False
 
     # --- the splices
 
@@ -337,3 +350,75 @@ def _json_like(node: Mapping) -> bool:
 
 def _last(path: Path) -> str:
     return shown(path[-1]) if path else "the file"
+
+
+# --- outlines of node trees, as plain values to compare: texts with equal outlines contain the same configuration
+
+
+def outline(node: Node | None) -> Any:
+    """Return dicts, lists and (kind, text) pairs, with aliases and merge keys resolved.
+
+    A mapping with a duplicate or unreadable key becomes the list of its pairs. No edit reaches into it, and its outline
+    is equal as long as nothing in it changes.
+    """
+    if node is None:
+        return NOTHING
+    node = follow(node)
+    if isinstance(node, Mapping):
+        try:
+            return {pair.name: outline(pair.value) for pair in pairs(node)}
+        except InvalidValueError:
+            return [[outline(key), outline(value)] for key, value in node.pairs]
+    if isinstance(node, SequenceNode):
+        return [outline(item) for item in node.items]
+    assert isinstance(node, Scalar)  # follow leaves nothing else
+    found = kind(node)
+    if found == "null":
+        return NOTHING
+    if node.style in ("|", ">"):  # at the end of a file without a line end, one is added when something follows
+        return found, node.text.removesuffix("\n")
+    return found, node.text.lower() if found == "bool" else node.text
+
+
+def outline_of(value: Any) -> Any:
+    """Return the outline of the text that `rendering` writes for a Python value."""
+    if isinstance(value, MappingType):
+        return {key: outline_of(item) for key, item in value.items()}
+    if isinstance(value, str):
+        return "str", value
+    if isinstance(value, list | tuple):
+        return [outline_of(item) for item in value]
+    if value is None:
+        return NOTHING
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return plain_kind(text), text
+
+
+def put(whole: Any, path: Path, value: Any) -> Any:
+    """Return `whole` with `value` (an outline) at `path`. Missing mappings are created."""
+    if not path:
+        return value
+    inside = dict(whole) if isinstance(whole, dict) else {}
+    inside[path[0]] = put(inside.get(path[0], NOTHING), path[1:], value)
+    return inside
+
+
+def drop(whole: Any, path: Path) -> Any:
+    """Return `whole` without the key at `path`."""
+    if not isinstance(whole, dict) or path[0] not in whole:
+        return whole
+    inside = dict(whole)
+    if len(path) > 1:
+        inside[path[0]] = drop(inside[path[0]], path[1:])
+    else:
+        del inside[path[0]]
+    return inside
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return True if two outlines are equivalent. An empty mapping equals nothing."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return (one or NOTHING) == (other or NOTHING)

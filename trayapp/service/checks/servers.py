@@ -12,10 +12,9 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from trayapp.config.browser_servers import WHY, is_browser
 from trayapp.config.interpolate import resolve
 from trayapp.config.problems import UnparsableError
-from trayapp.config.programs import found_elsewhere
+from trayapp.config.programs import WHY, found_elsewhere, is_browser
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import ConfigStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trayapp.config.browser_servers import is_browser
+from trayapp.config.programs import is_browser
 
 pytestmark = pytest.mark.requirement("browser-of-each-session")
 
