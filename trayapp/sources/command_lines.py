@@ -36,6 +36,11 @@ SHELLS = frozenset(
     ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env")
 )
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
+_INSTALLS = re.compile(
+    r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"
+    r"(?:\s+-{1,2}[\w-]+)*\s+[\"']?([@\w][\w@./=~^-]*)[\"']?"
+)
+_BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # more often they build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
@@ -61,7 +66,7 @@ _WINDOWS = re.compile(r"\$env:|\^\r?\n", re.IGNORECASE)
 _NAMED_MCP = re.compile(r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*")
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
-    r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+)(?:@|$)"
+    r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+|[\w-]+-(?:doctor|installer))(?:@|$)"
     r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
 )
 
@@ -70,14 +75,17 @@ _INSTALLERS = re.compile(
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
-    "status", "deploy", "publish",
+    "status", "deploy", "publish", "create", "test",
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
     r"(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear|delete)-[a-z-]+"
 )
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
-_SETUP_OPTION = re.compile(r"--(?:init|setup|install|configure|login)(?:=.*)?")
+_SETUP_OPTION = re.compile(
+    r"--(?:init|(?:setup|install)(?:-[a-z]+)?|configure|login|list-tools"
+    r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
+)
 _HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -97,15 +105,39 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     starting = [line for line in lines if not _CHECKS.fullmatch(line)]
     lines = starting if any(map(is_command_line, starting)) else lines
     settings, lines = _settings_apart(lines)
+    packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
+    needed = [line for line in lines if not ((found := _INSTALLS.fullmatch(line)) and _bare(found[1]) in packages)]
+    lines = needed or lines
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
-        raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+        raise _several_lines(lines)
     if _WINDOWS.search(text):  # a backslash is a part of a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
     _refuse_http(settings)
     return [_with_env(one, settings) for one in found]
+
+
+def _bare(package: str) -> str:
+    return re.sub(r"(?<=.)(?:@|==).*", "", package)
+
+
+def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
+    """Return the error that tells the one line which starts or adds a server, if any, from the others."""
+    programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
+    starting = [
+        line
+        for line, program in zip(lines, programs, strict=True)
+        if _is_adder(line) or _program(program) in RUNNERS - _BUILDERS
+    ]
+    if len(starting) != 1:
+        return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+    other = next(line for line in lines if line != starting[0])
+    return UnclearSourceError(
+        f"This has other lines, too, such as: {other[:60]}",
+        f"Run them first if they are needed, then add: {starting[0]}",
+    )
 
 
 def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -181,7 +213,8 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
             return found
-        if words[1:2] in _OWN_VERBS or (words[1:2] == ["mcp"] and words[2:3] not in _SERVES):
+        own = words[1:2] == ["mcp"] and words[2:3] in _SERVES
+        if not own and (words[1:2] == ["mcp"] or re.search("mcp|serve", "".join(words[1:2])) is None):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     return [_runs(words, line)]
 
@@ -321,13 +354,17 @@ def _runs(words: Sequence[str], line: str) -> Source:
     speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in _HTTP for word in words[2:])
     if speaks and not any(word.startswith(("http://", "https://")) for word in words):  # a bridge has an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
+    package = package_of(words)
+    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
+    if words[words.index(package) - 1] in ("--from", "-p", "--package") if behind else False:
+        behind = behind[1:]  # the program of that package
+    if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
+        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     _refuse_http(env)
     if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
         raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
-    package = package_of(words)
-    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
-    if setup := _setup_verb(behind):
-        raise UnclearSourceError(f"{package} {setup} starts no server", "Paste the command that starts it")
+    if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, words[1:]), ""):
+        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
@@ -561,8 +598,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
     return None
 
 
-# Other subcommands of a client than adding a server; `claude mcp serve` and `codex mcp-server` are servers.
-_OWN_VERBS = (["extensions"], ["extension"], ["plugin"], ["plugins"], ["skill"], ["skills"], ["login"], ["install"])
+# `claude mcp serve` and `codex mcp-server` are servers; other subcommands of a client are none.
 _SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 
 _ADDERS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {

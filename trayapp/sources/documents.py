@@ -39,6 +39,8 @@ _BESIDE = frozenset(
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
+_OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # of a shell
+_DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a path of Windows whose backslashes were not doubled
 _SCRIPT_KEY = re.compile(
     r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
 )  # of JavaScript or Python; YAML reads it
@@ -55,7 +57,12 @@ def read_document(
     document, family = _parsed(text)
     found = list(_servers(document, family))
     if not found:
-        raise UnclearSourceError("This text defines no server", "Paste the whole snippet, with its command or url")
+        held = next((document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {})
+        empty = next(
+            (f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), ""
+        )
+        hint = "Paste the whole snippet, with its command or url"
+        raise UnclearSourceError(empty or "This text defines no server", hint)
     inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
     return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
 
@@ -65,6 +72,10 @@ def _source(
 ) -> Source:
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
+        if operator := _OPERATOR.search(raw["command"]):
+            raise UnclearSourceError(
+                f"{name or 'The server'}: its command needs a shell (it has {operator[1]})", "Paste one plain command"
+            )
     context = Context(client, home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
@@ -111,7 +122,7 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
-    text = _LEFT_OUT.sub("{}", text)
+    text = _DRIVE.sub(lambda path: path[0].replace("\\", "\\\\"), _LEFT_OUT.sub("{}", text))
     if re.match(r"\[\s*\{", text):
         text = f'{{"mcpServers": {text}}}'
     tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
@@ -226,7 +237,8 @@ def _is_server(raw: Any) -> bool:
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
     """Return True for an entry without a holder. Other data has a `url` or `command`, too, beside keys of its own."""
     keys = {str(key) for key in document}
-    return _is_server(document) and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
+    hook = document.get("type") == "command"  # what a client runs at an event
+    return _is_server(document) and not hook and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
 
 
 def _is_local(raw: Any) -> bool:

@@ -71,9 +71,6 @@ _PACKAGE_PAGE = re.compile(
     r"https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
 )
 _PAGE = re.compile(
-    r"https?://(?:(?:www\.)?(npm)js\.com/package/((?:@[\w.~-]+/)?[\w.~-]+)|(pypi)\.org/project/([\w.-]+))/?(?:[?#].*)?"
-)
-_PAGE = re.compile(
     r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|pulsemcp\.com|mcpservers\.org)"
     r"|marketplace\.visualstudio\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
@@ -81,6 +78,12 @@ _PAGE = re.compile(
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
 _DOCUMENT = re.compile(
     r"""\A\s*(?:[{"]|\[\s*\{|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
+)
+_TOML_TABLE = re.compile(
+    r"(?m)^\s*\[(?:[\w\"'-]+\.)*mcp[\w-]*\.[^\[\]\n]+\]\s*(?:#.*)?$"
+)  # below settings of its client
+_YAML_KEY = re.compile(
+    r"""(?m)(?:^|[\s{\[,])["']?(?:[\w.-]*mcp[\w.-]*|servers|extensions|command|cmd|url|uri)["']?\s*:"""
 )
 
 
@@ -172,12 +175,12 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         name, line = labelled
         found = _recognized(line, home, windows=windows)
         return [replace(one, name=name or one.name, kind="a list of settings") for one in found]
-    if _DOCUMENT.match(text):
+    if _DOCUMENT.match(text) or _TOML_TABLE.search(text):
         return _document(text, home, windows=windows)
     if is_command_line(text):
         return read_command_line(text, home, windows=windows)
     commands = holds_command(text)
-    if ":" in text and "\n" in text and not commands:
+    if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
     if commands:  # among other lines: the error says so
         return read_command_line(text, home, windows=windows)

@@ -46,16 +46,24 @@ _INSIDE = re.compile(
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
+# Words that end in what they stand for: `cloud-token`, `a-long-random-secret-key`, `org_url`.
+_WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
+_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # in a secret
 # The user, password and host that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
-_SOMEWHERE = r"(?:(?:my|db|your)[_-]?)?(?:host|hostname|server)"
+# A database of one's own machine or network may have such a password.
+_OWN_HOST = (
+    r"(?:localhost|127\.|0\.0\.0\.0|\[|host\.docker\.internal|(?:db|postgres|mysql|redis|mongo(?:db)?|neo4j)[:/])"
+)
 _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
     r"|(?<![a-z0-9])x{3,}(?![a-z0-9])"
-    rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@{_SOMEWHERE}(?![\w.-]))"
+    rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
+    rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
+    r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-?)?(?:company|domain|email|corp|organization|host|server)\.(?:com|net|org)(?![\w.-])"
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
     r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
@@ -252,7 +260,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
-        marks = [text] if _names_itself(name, text) else placeholders_in(text)
+        own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
+        marks = [own] if text.count(own) == 1 and _names_itself(name, own) else placeholders_in(text)
         for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it stands
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
@@ -280,9 +289,15 @@ _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-
 
 
 def _names_itself(name: str, text: str) -> bool:
-    """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `PROJECT_ID: PROJECT_ID`."""
-    noun = _NOUN.fullmatch(text) is not None and _NOUN.search(name.upper()) is not None
-    return noun or (len(text) > 3 and name.upper().replace("-", "_").endswith(text.upper().replace("-", "_")))
+    """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
+    upper = name.upper().replace("-", "_")
+    secret = _NOUN.search(upper) is not None
+    if secret and (_NOUN.fullmatch(text) or ("://" not in text and _SAMPLE.search(text))):
+        return True
+    words = _WORDS.fullmatch(text)
+    return (words is not None and upper.endswith(words[1].upper())) or (
+        len(text) > 3 and upper.endswith(text.upper().replace("-", "_"))
+    )
 
 
 def _may_be_secret(mark: str) -> bool:
@@ -353,7 +368,7 @@ def placeholder_in(text: str) -> str | None:
     if (
         rest
         and head.lower() in ("bearer", "basic", "token")
-        and (_PLACEHOLDER.fullmatch(rest) or _NOUN.fullmatch(rest))
+        and (_PLACEHOLDER.fullmatch(rest) or _NOUN.fullmatch(rest) or _WORDS.fullmatch(rest))
     ):
         return rest
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
