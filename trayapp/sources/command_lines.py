@@ -86,6 +86,11 @@ _SETUP_OPTION = re.compile(
     r"--(?:init|(?:setup|install)(?:-[a-z]+)?|configure|login|list-tools"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
+# Some have a server, too: `npx prisma mcp`, `npx eslint --mcp`.
+_TOOLS = frozenset((
+    "wrangler", "vitest", "jest", "playwright", "tsc", "eslint", "prettier", "changeset", "prisma", "vercel", "netlify",
+    "supabase", "skills", "turbo", "nx", "vite",
+))  # fmt: skip
 _HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -99,7 +104,7 @@ LINES_MOST = 20  # that add servers to clients
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
-    joined = re.sub(r"[\\^`]\r?\n\s*", " ", text)
+    joined = re.sub(r"[\\^`]\r?\n\s*", " ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
     starting = [line for line in lines if not _CHECKS.fullmatch(line)]
@@ -161,15 +166,21 @@ def _is_adder(line: str) -> bool:
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers that lines of clients add, each once; none if a line adds none, or two differ in one name."""
-    if len(lines) > LINES_MOST or not all(map(_is_adder, lines)):
+    """Return the servers that lines of clients add, each once.
+
+    None if two differ in one name, or if a line neither adds a server nor starts one that another line adds.
+    """
+    adding = [line for line in lines if _is_adder(line)]
+    if not adding or len(lines) > LINES_MOST:
         return []
     found: dict[str, Source] = {}
     with suppress(UnclearSourceError):
-        for one in (one for line in lines for one in _of_line(line, home, windows=windows)):
+        for one in (one for line in adding for one in _of_line(line, home, windows=windows)):
             if launch_of(found.setdefault(one.name, one).entry) != launch_of(one.entry):
                 return []
-        return list(found.values())
+        added = [launch_of(one.entry) for one in found.values()]
+        others = [one for line in lines if line not in adding for one in _of_line(line, home, windows=windows)]
+        return list(found.values()) if all(launch_of(one.entry) in added for one in others) else []
     return []
 
 
@@ -340,8 +351,6 @@ def _runs(words: Sequence[str], line: str) -> Source:
         and (words[1] in ("install", "i", "add", "pip", "sync") or words[1:3] == ["tool", "install"])
     ):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
-    if program in ("uvx", "npx") and any(word == "." or word.startswith(("./", "../")) for word in words[1:5]):
-        raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:
@@ -356,6 +365,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     package = package_of(words)
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
+    if program in ("uvx", "npx") and (package == "." or package.startswith(("./", "../"))):
+        raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
+    if package in _TOOLS and not any("mcp" in word.lower() for word in words):
+        raise UnclearSourceError(f"{package} is a developer's tool, not a server", "Paste the command of the server")
     if words[words.index(package) - 1] in ("--from", "-p", "--package") if behind else False:
         behind = behind[1:]  # the program of that package
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
@@ -432,7 +445,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
-        line = [*_command(command), *_args(given.every("--args"), kind in _BY_COMMA)] if command else rest
+        by_comma = kind in _BY_COMMA or _program(command) in RUNNERS
+        line = [*_command(command), *_args(given.every("--args"), by_comma)] if command else rest
         if len(line) == 1 and " " in line[0]:
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
@@ -459,7 +473,7 @@ def _args(given: Sequence[str], by_comma: bool) -> list[str]:
             listed = json.loads(given[0])
             if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
                 return listed
-    return [part for word in given for part in word.split(",")] if by_comma else list(given)
+    return given[0].split(",") if by_comma and len(given) == 1 and " " not in given[0] else list(given)
 
 
 _ENV = ("-e", "--env")

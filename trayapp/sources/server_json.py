@@ -139,12 +139,16 @@ def _package(part: Input) -> Way | None:
     package = identifier + (f"@{version}" if version and version != "latest" else "")
     if runner in ("docker", "podman"):
         tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
-        named = [word for one in env for word in (_Filled("-e"), _Filled(_text(one, "name")))]
         own = [word for word in own if word.text not in _RUN]
+        passed = [word.text for word in own]
+        names = [name for one in env if (name := _text(one, "name")) not in passed]
+        named = [word for name in names for word in (_Filled("-e"), _Filled(name))]
         words = [*map(_Filled, _RUN), *named, *own, _Filled(identifier if tagged else f"{identifier}:{version}")]
     elif runner in ("npx", "bunx"):
         yes = [_Filled("-y")] if runner == "npx" else []  # bunx never asks
         words = [*yes, *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
+    elif runner == "dnx":  # asks before it fetches a package
+        words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
         words = [_Filled(package) if word.text == identifier else word for word in own]
     elif runner == "uvx" and (line := _named_by_from(own, identifier, version)) and _starts_with_word(behind):
