@@ -63,6 +63,26 @@ def test_a_profile_has_its_own_entry(person: Person, cursor: Path) -> None:
 
 
 @pytest.mark.requirement("client-entries")
+def test_one_entry_is_removed_and_the_others_stay(person: Person, cursor: Path) -> None:
+    (person.home / "servers.yaml").write_text(PROFILES)
+    person.says("connect", "cursor")
+    alone = cursor.read_text()
+    person.says("connect", "cursor", "--servers", "mail", "--as", "mail")
+    both = cursor.read_text()
+    shown = person.says("disconnect", "cursor", "--as", "mail", "--dry-run").stdout
+    assert shown.endswith("Cursor: entry mail would be removed; multi-mcp stays (~/.cursor/mcp.json)\n")
+    assert cursor.read_text() == both
+    assert person.says("disconnect", "cursor", "--as", "mail").returncode == 0
+    assert cursor.read_text() == alone
+    done = person.says("disconnect", "cursor", "--as", "mail")
+    assert (done.returncode, done.stderr) == (2, "Error: Cursor has no entry of ours named mail\nIt has: multi-mcp\n")
+    assert person.says("disconnect", "--all", "--as", "mail").stdout == "Nothing to do. See: multi-mcp connect\n"
+    assert person.gets("connect")["clients"][0]["state"] == "connected"
+    assert person.says("disconnect", "cursor", "--as", "multi-mcp").returncode == 0
+    assert cursor.read_text() == CURSOR
+
+
+@pytest.mark.requirement("client-entries")
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -104,7 +124,17 @@ def test_all_connects_every_tool_that_is_found_and_one_that_fails_stops_no_other
 
 def test_without_a_name_the_tools_that_are_here_are_shown(person: Person, cursor: Path) -> None:
     assert person.gets("connect") == {
-        "clients": [{"name": "cursor", "title": "Cursor", "state": "not connected", "file": str(cursor), "reason": ""}]
+        "clients": [
+            {
+                "name": "cursor",
+                "title": "Cursor",
+                "state": "not connected",
+                "file": str(cursor),
+                "reason": "",
+                "max_tools": 40,
+                "max_name": 60,
+            }
+        ]
     }
     person.says("connect", "cursor")
     assert person.says("connect").stdout.split() == [
@@ -114,6 +144,11 @@ def test_without_a_name_the_tools_that_are_here_are_shown(person: Person, cursor
         "cursor",
         "connected",
         "~/.cursor/mcp.json",
+        "(takes",
+        "at",
+        "most",
+        "40",
+        "tools)",
     ]
 
 

@@ -160,9 +160,13 @@ def test_the_whole_view_in_a_pipe() -> None:
 
 def test_stale_and_withheld_tools_are_noted() -> None:
     row = view.table(snapshot(server("a", tools=ToolCounts(5, 2, 1, 2))).to_json()).rows[0]
-    assert row[2:] == ("2 of 5", "0", "1 stale; 2 withheld")
+    assert row[2:] == (
+        "2 of 5",
+        "0",
+        "1 tool is gone (which: multi-mcp list a --stale); 2 held back (why: multi-mcp list a --withheld)",
+    )
     row = view.table(snapshot(server("a", tools=ToolCounts(3, 2, 1))).to_json()).rows[0]
-    assert row[2:] == ("2", "0", "1 stale")
+    assert row[2:] == ("2", "0", "1 tool is gone (which: multi-mcp list a --stale)")
 
 
 def test_tools_that_wait_for_the_user_are_told_once() -> None:

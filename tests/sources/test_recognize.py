@@ -104,7 +104,12 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         '```\nnpx a\n```\nor\n```\nnpx b\n```', "npm run a\n{\n\"a\": 1\n}",
         '{"tasks": [{"label": "x", "command": "y"}]}',
         "droid mcp add foo 'npx -y foo-mcp' extra words",
-        "export A=1\nnpx foo\nnpx bar",
+        "export A=1\nnpx foo\nnpx bar", 'codex "Find my notes"', "codex exec --json x", "code .",
+        '{"type": "command", "command": "cd /x && foo"}', '{"mcpServers": {"a": {"command": "a | b"}}}',
+        '{"mcpServers": {"a": {"headers": {"X": "1"}}}}', '{"a": {"url": "ws://127.0.0.1:1"}}',
+        "npx foo-mcp serve --port 8080", "npx foo-mcp --setup-claude", "cargo run -- --validate-config",
+        "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor", "npx wrangler secret put A",
+        "npx add-skill https://github.com/acme/foo", "import { A } from 'a';\nconst b = { c: 1 };",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
         "http://evil.example/mcp", "https://user:pass@mcp.example.com/mcp", "https://mcp.exa\u202emple.com/mcp",
@@ -125,6 +130,24 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
     with pytest.raises(UnclearSourceError) as caught:
         recognize(text, HOME)
     assert caught.value.hint
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("git clone https://x.test/a\ncd a\nclaude mcp add a -- node a.js", "git clone https://x.test/a",
+         "claude mcp add a -- node a.js"),
+        ("docker run -p 1:1 acme/a\nclaude mcp add a https://a.test", "docker run", "claude mcp add a https://a.test"),
+        ('{"mcpServers": {"a": {"env": {"A": "1"}}}}', "a has neither a command nor a url", "whole snippet"),
+        ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> None:
+    with pytest.raises(UnclearSourceError) as caught:
+        recognize(text, HOME)
+    assert what in caught.value.title
+    assert hint in caught.value.hint
 
 
 Row = tuple[str, str, dict[str, Any], list[str]]
@@ -214,6 +237,50 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("ACME_KEY=k acme-mcp", "acme", {"command": "acme-mcp", "env": {"ACME_KEY": "k"}}, []),
     ("@x/acme-mcp@1.2", "acme", {"command": "npx", "args": ["-y", "@x/acme-mcp@1.2"]}, []),
     ("https://acme.test/project/mcp", "acme", {"url": "https://acme.test/project/mcp"}, []),
+    ('# the file of a client\n\n# its model\nmodel = "big"\n\n[mcp_servers.a]\ncommand = "a"\nargs = ["-x"]', "a",
+     {"command": "a", "args": ["-x"]}, []),
+    ('{"mcpServers": {"a": {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\\\y"]}}}', "a",
+     {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\y"]}, []),
+    ('claude mcp add-json a "{\\"command\\":\\"C:\\\\bin\\\\a.exe\\"}"', "a", {"command": "C:\\bin\\a.exe"}, []),
+    ('{"a": {"command": "a", "env": {"A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url",'
+     ' "C_MODE": "access-token", "D": "user@gmail.com:app-password", "E": "user@acme.io", "F": "git@github.com:x/y",'
+     ' "G": "db://admin:pass@db.acme.io/x", "H": "db://admin:pass@localhost/x", "I": "host.example.com:25"}}}', "a",
+     {"command": "a", "env": {
+         "A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url", "C_MODE": "access-token",
+         "D": "user@gmail.com:app-password", "E": "user@acme.io", "F": "git@github.com:x/y",
+         "G": "db://admin:pass@db.acme.io/x", "H": "db://admin:pass@localhost/x", "I": "host.example.com:25"}},
+     ["env.A_TOKEN", "env.A_URL", "env.B_KEY", "env.D", "env.E", "env.G", "env.I"]),
+    ("docker run -i --rm -e A_PASSWORD=password -e B_MODE=password acme/a-mcp", "a",
+     {"command": "docker", "args": ["run", "-i", "--rm", "-e", "A_PASSWORD=password", "-e", "B_MODE=password",
+                                    "acme/a-mcp"]}, ["args.4"]),
+    ('claude mcp add -t http a https://a.test/mcp -H "Authorization: Bearer a-long-random-key"', "a",
+     {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer a-long-random-key"}},
+     ["headers.Authorization"]),
+    ('{"a": {"command": "node", "args": ["ABSOLUTE_PATH/x.js", "API_DIR/x", "https://git.mycompany.com/x"]}}', "a",
+     {"command": "node", "args": ["ABSOLUTE_PATH/x.js", "API_DIR/x", "https://git.mycompany.com/x"]},
+     ["args.0", "args.1", "args.2"]),
+    ("npx -y mcp-remote https://url/mcp", "url",
+     {"command": "npx", "args": ["-y", "mcp-remote", "https://url/mcp"]}, ["args.2"]),
+    ("npm install -g acme-mcp@latest\n# or, without\nnpx -y acme-mcp", "acme",
+     {"command": "npx", "args": ["-y", "acme-mcp"]}, []),
+    ("claude mcp add a -- uvx a-mcp    # one\ncodex mcp add a -- uvx a-mcp  # another\nuvx a-mcp", "a",
+     {"command": "uvx", "args": ["a-mcp"]}, []),
+    ("codex mcp add a npx -y mcp-remote https://a.test/mcp \\\n  --allow-http \\\n", "a",
+     {"command": "npx", "args": ["-y", "mcp-remote", "https://a.test/mcp", "--allow-http"]}, []),
+    ('codex mcp add a --command="npx" --args="-y,a-mcp"', "a", {"command": "npx", "args": ["-y", "a-mcp"]}, []),
+    ("npx @x/acme-mcp --index ./data", "acme", {"command": "npx", "args": ["@x/acme-mcp", "--index", "./data"]}, []),
+    ('command: acme\nargs: ["--db", "/path/to/a.db", "mcp"]', "acme",
+     {"command": "acme", "args": ["--db", "/path/to/a.db", "mcp"]}, ["args.1"]),
+    ('cursor://x/mcp/install?name=a&config=' + base64.b64encode(
+        b'{"url": "https://a.test/mcp", "auth": {"CLIENT_ID": "1"}}').decode(), "a",
+     {"url": "https://a.test/mcp"}, []),
+    ('{"mcp": {"a": {"type": "local", "command": ["a"]}, "b": {"enabled": false}}}', "a", {"command": "a"}, []),
+    ('{"name": "io.github.me/acme", "packages": [{"registryType": "nuget", "identifier": "Acme", "version": "1.2"}]}',
+     "acme", {"command": "dnx", "args": ["--yes", "Acme@1.2"]}, []),
+    ('{"name": "io.github.me/acme", "packages": [{"registryType": "oci", "identifier": "acme/a:1",'
+     '"runtimeArguments": [{"type": "positional", "value": "-e"}, {"type": "positional", "value": "A"}],'
+     '"environmentVariables": [{"name": "A", "isRequired": true}]}]}', "acme",
+     {"command": "docker", "args": ["run", "-i", "--rm", "-e", "A", "acme/a:1"], "env": {"A": ""}}, ["env.A"]),
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from trayapp.clients.connect import (
     plan_connect,
     plan_disconnect,
 )
-from trayapp.clients.context import ClientsContext, own_context
+from trayapp.clients.context import ClientsContext, own_context, recorded_connection
 from trayapp.clients.files import backup_of
 from trayapp.clients.imports import put_back, recorded_moves
 from trayapp.clients.places import shown_path
@@ -146,13 +146,21 @@ def _known(name: str | None, known: Iterable[str], what: str) -> str:
     return f"Did you mean {near}?" if near else f"servers.yaml has the {what}: {', '.join(names) or 'none'}"
 
 
-@click.command("disconnect", epilog=examples("multi-mcp disconnect cursor", "multi-mcp disconnect --all"))
+@click.command(
+    "disconnect",
+    epilog=examples(
+        "multi-mcp disconnect cursor", "multi-mcp disconnect cursor --as github", "multi-mcp disconnect --all"
+    ),
+)  # fmt: skip
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="All AI tools that are connected.")
+@click.option("--as", "entry", metavar="ENTRY", help="Remove only the entry of that name.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
-def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: bool, as_json: bool) -> int:
+def disconnect_verb(
+    client: str | None, everyone: bool, entry: str | None, diff: bool, dry_run: bool, as_json: bool
+) -> int:
     """Remove multi-mcp from an AI tool.
 
     Restores the tool's file byte for byte. If the file has changed since, only our entry is removed. With --all, every
@@ -161,11 +169,20 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
     if client is None and not everyone:
         raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
     context = own_context()
-    names = _names(client, everyone, lambda state: state.state in ("connected", "drifted"), context)
-    moves = recorded_moves(context) if everyone else []
+
+    def wanted(state: ClientStatus) -> bool:
+        known = recorded_connection(context, state.name)
+        has = entry is None or (known is not None and entry in known.entries)
+        return state.state in ("connected", "drifted") and has
+
+    def do(name: str, context: ClientsContext) -> Change:
+        return (plan_disconnect if dry_run else disconnect)(name, context, entry)
+
+    names = _names(client, everyone, wanted, context)
+    moves = recorded_moves(context) if everyone and entry is None else []
     flow = FLOW in click.get_current_context().meta
     style = ReportStyle(dry_run, as_json, diff or not everyone, flow)
-    done, failed = _each(names, plan_disconnect if dry_run else disconnect, style, context, quiet=bool(moves))
+    done, failed = _each(names, do, style, context, quiet=bool(moves))
     back = put_back(context) if moves and not dry_run else []
     if as_json:
         restored = [str(each.move.file) for each in back if not each.why_not]
@@ -176,7 +193,7 @@ def disconnect_verb(client: str | None, everyone: bool, diff: bool, dry_run: boo
     else:
         say(*restored_lines(back, context))
         moved = [move for move in recorded_moves(context) if client is not None and move.client == find_client(client)]
-        if moved:
+        if moved and entry is None:
             say_hints("Its own servers are still in multi-mcp; to put them back: multi-mcp import --undo")
     return ExitCode.FAILED if failed or any(each.why_not for each in back) else ExitCode.OK
 
@@ -243,6 +260,9 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
         return [f"{title} is {'already' if change.wanted == 'connected' else 'not'} connected ({path}){one_line(off)}"]
     difference = change.diff() if style.diff else []
     lines = [shortened(redacted(line), LONGEST_LINE) for text in difference for line in clean(text).splitlines()]
+    if change.left:
+        verb = "would be removed" if style.dry_run else "removed"
+        return [*lines, f"{title}: entry {change.entry} {verb}; {', '.join(change.left)} stays ({path})"]
     if style.dry_run:
         return [*lines, f"{title} would be {change.wanted}" + ("" if style.diff else f": {path}")]
     named = f" as {change.entry}" if change.wanted == "connected" and change.entry != NAME else ""
@@ -258,7 +278,7 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
 
 
 def _as_json(change: Change, context: ClientsContext) -> dict[str, Any]:
-    """Return `{"name", "title", "state", "file", "reason", "profile"?, "changed", "diff", "needs", "restores"}`.
+    """Return what `multi-mcp connect --json` has for a tool, and `{"changed", "diff", "needs", "restores"}`.
 
     `needs`: what is left to do, "" = nothing. `restores`: true if the file has its original bytes again.
     """
@@ -274,9 +294,11 @@ def _needs(change: Change) -> str:
 
 
 def _state_json(state: ClientStatus) -> dict[str, Any]:
+    client = BY_NAME[state.name]
+    known = {"profile": state.profile, "max_tools": client.max_tools, "max_name": client.max_name}
     return {
         "name": state.name, "title": state.title, "state": state.state, "file": str(state.file), "reason": state.reason,
-        **({"profile": state.profile} if state.profile else {}),
+        **{key: value for key, value in known.items() if value},
     }  # fmt: skip
 
 
@@ -295,4 +317,5 @@ def show(states: Sequence[ClientStatus], context: ClientsContext, as_json: bool)
 
 def _row(state: ClientStatus, context: ClientsContext) -> tuple[str, str, str]:
     reason = f": {one_line(state.reason)}" if state.reason else ""
-    return state.name, state.state, one_line(shown_path(state.file, context.machine.home)) + reason
+    limit = f" (takes at most {BY_NAME[state.name].max_tools} tools)" if BY_NAME[state.name].max_tools else ""
+    return state.name, state.state, one_line(shown_path(state.file, context.machine.home)) + limit + reason

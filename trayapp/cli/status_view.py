@@ -202,9 +202,12 @@ def _notes(server: dict[str, Any]) -> list[str]:
     if connections := server.get("connections"):
         notes.append(f"{connections} connections (why: multi-mcp help connections)")
     tools = server["tools"]
-    notes += [f"{tools['stale']} stale"] if tools["stale"] else []
+    name = one_line(server["name"])
+    gone = "tool is gone" if tools["stale"] == 1 else "tools are gone"
+    notes += [f"{tools['stale']} {gone} (which: multi-mcp list {name} --stale)"] if tools["stale"] else []
     waiting = len(server.get("approvals") or ())
-    notes += [f"{tools['withheld'] - waiting} withheld"] if tools["withheld"] > waiting else []
+    withheld = tools["withheld"] - waiting
+    notes += [f"{withheld} held back (why: multi-mcp list {name} --withheld)"] if withheld > 0 else []
     if waiting:
         wait = "waits" if waiting == 1 else "wait"
         notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))

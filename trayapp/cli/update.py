@@ -59,7 +59,7 @@ def _state(row: dict[str, Any]) -> str:
     if row["kind"] == "mcpb":
         return f"{package}, a bundle: to update it, remove it and add its newer file"
     if row["newest"] is None:
-        return f"{package}, the newest" if not row["pinned"] else f"{package}, as its command says"
+        return f"{package}, nothing newer is offered" if not row["pinned"] else f"{package}, as its command says"
     return f"{package} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")
 
 
@@ -83,7 +83,7 @@ def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) ->
     rows = [] if server is not None else _outdated(as_json)["rows"]
     names = [server] if server is not None else [row["server"] for row in rows if row["newest"] and not row["pinned"]]
     if not names and not as_json:
-        say("Every server runs the newest release")
+        say("Nothing newer is offered, or a command names its version. See: multi-mcp outdated")
     done = [_update(name, to, yes, as_json) for name in names]
     if as_json:
         print_json({"updates": done})

@@ -82,7 +82,8 @@ class Change:
     wanted: Literal["connected", "disconnected"]
     keep: bool = False  # keep `before` as a backup
     restores: bool = False  # `after` is the text of the backup
-    entry: str = NAME  # the name of our entry that is connected
+    entry: str = NAME  # the name of our entry that is connected, or removed while others stay
+    left: tuple[str, ...] = ()  # our entries that stay when one is removed
 
     @property
     def changes(self) -> bool:
@@ -239,15 +240,25 @@ def plan_connect(
     return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
 
 
-def plan_disconnect(name: str, context: ClientsContext | None = None) -> Change:
-    """Return the change that removes all our entries from that client. Blocks. Raises the same as plan_connect."""
+def plan_disconnect(name: str, context: ClientsContext | None = None, entry: str | None = None) -> Change:
+    """Return the change that removes our entries from that client, or only `entry`.
+
+    Blocks. Raises the same as plan_connect, and UsageError if there is no such entry.
+    """
     context = context or own_context()
     client = find_client(name)
     place = _found_file(client, context)
     text = files.read_text(place.path)
     entries = _own_entries(client, text or "", place.path, _names(client, context, place.path))
+    if entry is not None and entry not in entries:
+        hint = f"It has: {', '.join(entries)}" if entries else "It is not connected"
+        raise UsageError(f"{client.title} has no entry of ours named {entry}", hint)
     if text is None or not entries:
         return Change(client, place.path, text, text, "disconnected")
+    if entry is not None and len(entries) > 1:
+        after = _dropped(client, text, [entry], place.path)
+        left = tuple(name for name in entries if name != entry)
+        return Change(client, place.path, text, after, "disconnected", entry=entry, left=left)
     known = recorded_connection(context, client.name)
     made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
     if made and _with_entries(client, "", entries, place.path) == text:
@@ -368,15 +379,12 @@ def apply(change: Change, context: ClientsContext | None = None) -> None:
         files.remove(change.file, change.before or "")
     elif change.changes and change.after is not None:
         files.replace_text(change.file, change.before, change.after, backup if change.keep else None)
-    if change.wanted == "connected":
+    if change.wanted == "connected" or change.left:
         known = recorded_connection(context, change.client.name)
         made = change.before is None or (known is not None and known.made and known.file == change.file)
         before = known.entries if known is not None and known.file == change.file else ()
-        record_connection(
-            context,
-            change.client.name,
-            ConnectionRecord(change.file, made, tuple(dict.fromkeys((*before, change.entry)))),
-        )
+        entries = change.left or tuple(dict.fromkeys((*before, change.entry)))
+        record_connection(context, change.client.name, ConnectionRecord(change.file, made, entries))
         return
     record_connection(context, change.client.name, None)
     if change.restores:
@@ -388,9 +396,9 @@ def connect(name: str, context: ClientsContext | None = None, own: OwnEntry = MA
     return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
-def disconnect(name: str, context: ClientsContext | None = None) -> Change:
+def disconnect(name: str, context: ClientsContext | None = None, entry: str | None = None) -> Change:
     """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
-    return _apply_plan(lambda: plan_disconnect(name, context), context)
+    return _apply_plan(lambda: plan_disconnect(name, context, entry), context)
 
 
 def _apply_plan(plan: Callable[[], Change], context: ClientsContext | None) -> Change:

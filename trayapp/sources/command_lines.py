@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trayapp.config.read.command import split_command
+from trayapp.model.redact import redacted
 from trayapp.sources.documents import read_document, without_cmd
 from trayapp.sources.source import (
     Entry,
@@ -66,7 +67,7 @@ _WINDOWS = re.compile(r"\$env:|\^\r?\n", re.IGNORECASE)
 _NAMED_MCP = re.compile(r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*")
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
-    r"@smithery/cli|(?:^|/)(?:install-mcp|add-mcp|mcp-get|mcpm|create-[\w-]+|[\w-]+-(?:doctor|installer))(?:@|$)"
+    r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|create-[\w-]+|[\w-]+-(?:doctor|installer))(?:@|$)"
     r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
 )
 
@@ -111,7 +112,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     lines = starting if any(map(is_command_line, starting)) else lines
     settings, lines = _settings_apart(lines)
     packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
-    needed = [line for line in lines if not ((found := _INSTALLS.fullmatch(line)) and _bare(found[1]) in packages)]
+    needed = [line for line in lines if not ((named := _INSTALLS.fullmatch(line)) and _bare(named[1]) in packages)]
     lines = needed or lines
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
@@ -131,17 +132,16 @@ def _bare(package: str) -> str:
 def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
     """Return the error that tells the one line which starts or adds a server, if any, from the others."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
-    starting = [
-        line
-        for line, program in zip(lines, programs, strict=True)
-        if _is_adder(line) or _program(program) in RUNNERS - _BUILDERS
+    starting = [line for line in lines if _is_adder(line)] or [
+        line for line, program in zip(lines, programs, strict=True) if _program(program) in RUNNERS - _BUILDERS
     ]
     if len(starting) != 1:
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    other = next(line for line in lines if line != starting[0])
+    first = redacted(starting[0])
+    other = redacted(next(line for line in lines if line != starting[0]))
     return UnclearSourceError(
         f"This has other lines, too, such as: {other[:60]}",
-        f"Run them first if they are needed, then add: {starting[0]}",
+        f"Run them first if they are needed, then add: {first}",
     )
 
 

@@ -32,7 +32,21 @@ _HOLDERS = {
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
-_ENTRY_ONLY = frozenset(("args", "type", "transport", "env", "envs", "environment", "headers", "http_headers"))
+_ENTRY_ONLY = frozenset(
+    (
+        "args",
+        "type",
+        "transport",
+        "env",
+        "envs",
+        "environment",
+        "headers",
+        "http_headers",
+        "auth",
+        "oauth",
+        "autoApprove",
+    )
+)
 _BESIDE = frozenset(
     ("name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon")
 )
@@ -57,7 +71,9 @@ def read_document(
     document, family = _parsed(text)
     found = list(_servers(document, family))
     if not found:
-        held = next((document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {})
+        held: Mapping[str, Any] = next(
+            (document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {}
+        )
         empty = next(
             (f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), ""
         )
@@ -87,6 +103,8 @@ def _source(
         )
     entry = with_passed(with_words_apart(made.entry if windows else without_cmd(made.entry)))
     left_out = made.left_out
+    if re.match("wss?://", str(entry.get("url"))):
+        raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
     if "url" in entry and "env" in entry:  # nothing starts that would read it
         entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
@@ -212,8 +230,8 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
 
 
 def _is_elided(raw: Any) -> bool:
-    """Return True for a server that the author only hints at: `{}`, `{"...": "as above"}`."""
-    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {"...", "\u2026"})
+    """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
+    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {"...", "\u2026", "enabled", "disabled"})
 
 
 def _is_holder(item: Any) -> bool:

@@ -173,7 +173,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
     if (labelled := _labelled(text)) is not None:
         name, line = labelled
-        found = _recognized(line, home, windows=windows)
+        read = _recognized if re.match("https?:", line) else read_command_line
+        found = read(line, home, windows=windows)
         return [replace(one, name=name or one.name, kind="a list of settings") for one in found]
     if _DOCUMENT.match(text) or _TOML_TABLE.search(text):
         return _document(text, home, windows=windows)

@@ -34,7 +34,7 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:[a-z]{1,12}[_-]){0,3}(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
-    | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026)
+    | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     """
 )
@@ -60,11 +60,12 @@ _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])"
+    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint)(?=[:/]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-?)?(?:company|domain|email|corp|organization|host|server)\.(?:com|net|org)(?![\w.-])"
+    r"|(?<![\w.@-])(?:[\w-]+\.){1,3}(?:my-?)?(?:company|domain|organization)\.(?:com|net|org)(?=[:/]|$)"
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
     r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
 )
@@ -72,7 +73,7 @@ _EXAMPLE = re.compile(
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
     "(?i)你的|您的|路径|密钥|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
-    r"|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
+    r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
 )
 # RFC 2606, and hosts that authors name like it; a plain `url` of this form is kept.
@@ -84,7 +85,7 @@ _PLACEHOLDER_PATH = re.compile(
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|[/\\](?:location/of|where/(?:you|it|the))\b.*"
     r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
-    r"|(?:[A-Z]:)?[/\\]your\b.*"
+    r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
 _GENERIC = re.compile(
