@@ -210,14 +210,14 @@ async def test_secrets_are_fetched_at_once_and_put_into_the_launch() -> None:
 
     async def keyring(names: Sequence[str]) -> Secrets:
         asked.append(tuple(names))
-        return Secrets({"a": "A", "b": "B", "c": "C"})
+        return Secrets({"a": "A", "b": "b-of-the-keyring", "c": "C"})
 
     launch = await prepare_start(NEEDS, {}, keyring, 0.0)
     assert isinstance(launch, StdioLaunch)
     assert asked == [("a", "b", "c", "d")]
     assert launch.argv[1:] == ("--key", "A")
-    assert launch.env == {"TOKEN": "B", "OTHER": "C", "FALLBACK": "none"}
-    assert "B" not in repr(launch).replace("StdioLaunch", "")
+    assert launch.env == {"TOKEN": "b-of-the-keyring", "OTHER": "C", "FALLBACK": "none"}
+    assert "b-of-the-keyring" not in repr(launch)
 
 
 @pytest.mark.requirement("var-keyring")

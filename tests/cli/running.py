@@ -22,9 +22,8 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link, listen
-from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.frames import FrameDispatcher, Outbound, RequestContext
 from trayapp.wire.greeting import Hello
-from trayapp.wire.handling import Outbound, RequestContext
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 from trayapp.wire.rundir import run_dir
 

@@ -24,8 +24,7 @@ from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ProgressToken, jsonrpc_message_adapter
 
-from trayapp.wire.frames import FrameDispatcher
-from trayapp.wire.handling import CallOptions, FrameTransport, RequestContext
+from trayapp.wire.frames import CallOptions, FrameDispatcher, FrameTransport, RequestContext
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
 
 # -- shape -------------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def test_the_protocol_is_the_one_that_we_know() -> None:
 
 
 def test_transport_and_options_hold_no_name_that_the_sdk_has_not() -> None:
-    assert {field.name for field in fields(FrameTransport)} == {field.name for field in fields(TransportContext)}
+    assert set(FrameTransport._fields) == {field.name for field in fields(TransportContext)}
     assert CallOptions.__annotations__.keys() <= seam.CallOptions.__annotations__.keys()
 
 

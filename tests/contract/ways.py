@@ -17,9 +17,9 @@ from tests.fixtures.fake_transport import FakeNet
 from tests.fixtures.odd import Odd, until
 from tests.patience import stretched
 from trayapp.backends.connect import open_transport
+from trayapp.backends.context import Transport
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
-from trayapp.backends.transport import Transport
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 WAYS = ("stdio", "http", "sse", "fake")

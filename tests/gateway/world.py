@@ -33,8 +33,7 @@ from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
-from trayapp.wire.connection_limits import PendingConnections
-from trayapp.wire.endpoint import Link
+from trayapp.wire.endpoint import Link, PendingConnections
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.jsonio import dumps, loads
 

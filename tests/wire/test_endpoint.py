@@ -18,8 +18,7 @@ import pytest
 
 from tests.wire.processes import line_of, start
 from trayapp.model.errors import StorageError
-from trayapp.wire.connection_limits import PLACES_MOST, PendingConnections
-from trayapp.wire.endpoint import GREETING_LIMIT, Link, Listener, listen, peer_is_us
+from trayapp.wire.endpoint import GREETING_LIMIT, PLACES_MOST, Link, Listener, PendingConnections, listen, peer_is_us
 from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.greeting import Hello, endpoint_file, greeting, read_endpoint
 from trayapp.wire.messages import Params

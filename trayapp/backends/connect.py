@@ -15,13 +15,12 @@ import anyio
 import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
-from trayapp.backends.context import BackendContext, Live
+from trayapp.backends.context import BackendContext, Inbound, Live, Transport, first_cause
 from trayapp.backends.handshake import shake_hands
 from trayapp.backends.http.refusal import SSE_AFTER, refused
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepare_start
 from trayapp.backends.stdio.orphans import NoTracker, ProcessTracker
-from trayapp.backends.stdio.transport import open_stdio
-from trayapp.backends.transport import Inbound, Transport, first_cause
+from trayapp.backends.stdio.processes import open_stdio
 from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError

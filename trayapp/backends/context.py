@@ -1,22 +1,74 @@
-"""The context that all connections share, and the record of a connected server."""
+"""What connections share: their context, the interface to a transport, and the record of a connected server."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Set
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
 
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.handshake import Peer
-from trayapp.backends.launch import HttpLaunch, Keyring, no_locks
-from trayapp.backends.transport import Open, Transport
+from trayapp.backends.http.refusal import HttpRefusal
+from trayapp.backends.launch import HttpLaunch, Keyring, Launch, no_locks
+from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
 from trayapp.model.settings import Settings
-from trayapp.wire.messages import Channel
+from trayapp.wire.messages import Call, Channel, Params, RpcError
 
 if TYPE_CHECKING:
     from trayapp.packages.locks import Locks
+
+
+class Inbound(Protocol):
+    """Receives requests and notifications from a server. Answers to our requests go through the channel.
+
+    `about` is the relayed request on whose own stream the message came (Streamable HTTP). It is None if the transport
+    does not know it.
+    """
+
+    async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
+        """Answer a request from the server. Raises RpcError."""
+
+    def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
+        """Handle a notification without blocking."""
+
+    def input_schema(self, tool: str) -> Any:
+        """Return a tool's input schema, or None if unknown. HTTP needs it: some arguments are repeated in headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """An open transport to a server. `gone` is set when it can carry nothing more; `end_reason` then returns why."""
+
+    kind: str
+    channel: Channel
+    gone: anyio.Event
+    end_reason: Callable[[], Awaitable[str]]
+    pid: int | None = None
+    exit_code: Callable[[], int | None] = lambda: None
+    refusal: HttpRefusal = field(default_factory=HttpRefusal)
+    has_printed: Callable[[], bool] = lambda: False  # True if it printed anything but frames
+
+
+Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContextManager[Transport]]
+
+
+def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the most telling exception of a group: the first of our own classes, else the first of all."""
+    leaves: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        error = waiting.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(error.exceptions)
+        else:
+            leaves.append(error)
+    ours = [leaf for leaf in leaves if isinstance(leaf, MultiMcpError | RpcError)]
+    return ours[0] if ours else leaves[0]
 
 
 async def _no_inspection(name: str, offer: Offer) -> None:

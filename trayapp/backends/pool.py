@@ -23,8 +23,7 @@ from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 from trayapp.model.settings import Confine
 
 if TYPE_CHECKING:
-    from trayapp.backends.trial import ConfineTrial
-    from trayapp.backends.updates import PackageUpdates
+    from trayapp.backends.trial import ConfineTrial, PackageUpdates
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +227,7 @@ class Pool:
     def updates(self) -> PackageUpdates:
         """Return updates of packages."""
         if self._updates is None:
-            from trayapp.backends.updates import PackageUpdates  # for two verbs
+            from trayapp.backends.trial import PackageUpdates  # for two verbs
 
             self._updates = PackageUpdates(self._context)
         return self._updates

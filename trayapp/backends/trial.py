@@ -1,10 +1,12 @@
 """A single start of a server, beside the connection that clients use: to read what it offers, or what it needs.
 
-A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes it.
+A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes it;
+`multi-mcp update` shows what a server would offer with a newer release of its package.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +14,15 @@ from trayapp.backends.confinements import Confinements
 from trayapp.backends.connect import connect
 from trayapp.backends.context import BackendContext
 from trayapp.backends.listing import fetch_offer
-from trayapp.model.errors import MultiMcpError
+from trayapp.backends.stdio.shellenv import Environment
+from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Confine
 from trayapp.model.status import ConfinementStatus
+from trayapp.packages.lock_file import LockedPackage, PackageRequest
+from trayapp.packages.locks import Locks, read_package, runs_package
+from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 MOST_ROUNDS = 8  # each round allows what the previous round was last refused
@@ -90,3 +96,90 @@ async def _run_confined(
     read, changed = record.traced()
     status = record.status()
     return ConfineTrial(confine, "", status, tools, failure, tuple(read), tuple(changed)), record.remedy()
+
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The package of a server. `versions` holds the locked one first, then those before it."""
+
+    request: PackageRequest
+    versions: list[LockedPackage]
+
+
+class PackageUpdates:
+    """Updates of servers' packages. `tried` maps a server to the release that its user was shown last."""
+
+    def __init__(self, context: BackendContext) -> None:
+        self._context = context
+        self.tried: dict[str, LockedPackage] = {}
+
+    def package(self, server: ServerConfig) -> Package | None:
+        """Return the package that a server runs, or None if it is not locked. Raises UnreadableLockError."""
+        if server.command is None or not server.lock:
+            return None
+        request = read_package((server.command, *server.args))
+        return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
+
+    def bundle(self, server: ServerConfig) -> LockedPackage | None:
+        """Return the bundle that a server runs, or None if it runs none. Raises UnreadableLockError."""
+        if server.command is None:
+            return None
+        found = (versions[0] for name, _, versions in self._locks().file.all() if name == server.name)
+        return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
+
+    def may_change(self, server: ServerConfig) -> bool:
+        """Return True if a server runs a package that may be another one at its next start."""
+        return server.command is not None and runs_package((server.command, *server.args))
+
+    async def newest(self, server: ServerConfig, package: Package) -> str | None:
+        """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""
+        before = time.time() - self._context.settings().min_age * DAY_S
+        tools = await self._tools(server)
+        return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
+
+    async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
+        """Return what an update would lock: an earlier lock, or what the registry has. None: nothing is newer.
+
+        Raises PackageError, ToolError, UsageError.
+        """
+        request, now = package.request, package.versions[0]
+        kept = [one for one in package.versions if version in (one.version, one.integrity)]
+        if kept:
+            return kept[0]
+        if version is None:
+            version = await self.newest(server, package)
+            if version is None:
+                return None
+        if request.pinned:
+            raise UsageError(
+                f"The command of {server.name} names {now.version}", f"Write {version} there: multi-mcp edit"
+            )
+        tools, wanted = await self._tools(server), version if request.has_versions else None
+        return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted))
+
+    async def offer(self, server: ServerConfig, one: LockedPackage) -> Offer:
+        """Start the server once with that package and return what it offers. Raises MultiMcpError."""
+        locks = replace(self._locks(), instead=one)
+        return await run_once(server, replace(self._context, locks=lambda: locks))
+
+    def take(self, server: ServerConfig, package: Package, one: LockedPackage) -> None:
+        """Lock that package. Blocks. Raises StorageError."""
+        locks = self._locks()
+        locks.file.put(server.name, package.request.spec, one)
+        locks.clean()
+
+    def _locks(self) -> Locks:
+        locks = self._context.locks()
+        if locks is None:
+            raise UsageError("Packages are not locked here", "Start the gateway: multi-mcp start")
+        return locks
+
+    async def _tools(self, server: ServerConfig) -> Tools:
+        environ = self._context.environ
+        if isinstance(environ, Environment):
+            await environ.settled()
+        plain = {name: value for name, value in server.env.items() if "${" not in value}
+        return Tools({**environ, **plain})

@@ -18,11 +18,10 @@ from trayapp.auth.grant import AccountKey
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.connection import Connection
-from trayapp.backends.context import BackendContext
+from trayapp.backends.context import BackendContext, Open
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
-from trayapp.backends.transport import Open
 from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify

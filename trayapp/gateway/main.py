@@ -24,10 +24,10 @@ from trayapp.auth.storage import SEALED_NAME, place_for
 from trayapp.auth.vault import Secrets, Vault
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.connect import open_transport
+from trayapp.backends.context import Open, first_cause
 from trayapp.backends.launch import own_environment
 from trayapp.backends.stdio.orphans import make_tracker, reap_leftovers
 from trayapp.backends.stdio.shellenv import Environment
-from trayapp.backends.transport import Open, first_cause
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
@@ -47,8 +47,7 @@ from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageErro
 from trayapp.model.logs import SERVER_LOGS
 from trayapp.model.plan import Config
 from trayapp.service.logging import level_of
-from trayapp.wire.connection_limits import raise_descriptor_limit
-from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen
+from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen, raise_descriptor_limit
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
 from trayapp.wire.rundir import STOPPING, run_dir

@@ -18,12 +18,12 @@ import anyio
 import anyio.abc
 import httpx2
 
+from trayapp.backends.context import Inbound
 from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transport import Inbound
-from trayapp.wire.frames import CANCELLED, FrameDispatcher, PendingCall, RequestContext
+from trayapp.wire.frames import FrameDispatcher, PendingCall, RequestContext
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.messages import CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
+from trayapp.wire.messages import CANCELLED, CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)

@@ -15,13 +15,13 @@ import anyio.abc
 import httpx2
 
 from trayapp.auth.accounts import Accounts
+from trayapp.backends.context import Inbound, Transport, first_cause
 from trayapp.backends.http.auth import signer_for
 from trayapp.backends.http.channel import EVENTS, SENT_FOR, HttpChannel, response_to
 from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
 from trayapp.backends.http.sse import SseChannel
 from trayapp.backends.http.transport import SESSION, SESSION_LOST, HttpTransport, is_json, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
-from trayapp.backends.transport import Inbound, Transport, first_cause
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES

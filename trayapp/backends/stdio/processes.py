@@ -1,6 +1,6 @@
 """A server process: spawned in its own process group, watched, and stopped with all of its descendants.
 
-Its stdout is read in wire/frames; `connection` decides when it runs.
+`open_stdio` makes a Transport of it, with frames over its pipes. Never here: when it runs (connection).
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
 
+from trayapp.backends.context import Inbound, Transport
 from trayapp.backends.launch import StdioLaunch
 from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
 from trayapp.model.text import StderrDecoder
+from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.memory import widen
+from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
 
 if TYPE_CHECKING:
     from trayapp.confinement.start import ConfinedStart
@@ -273,3 +276,68 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+@asynccontextmanager
+async def open_stdio(
+    launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], tracker: ProcessTracker
+) -> AsyncIterator[Transport]:
+    """Start the server's process and carry frames over its pipes. The process ends with the context."""
+    confinement = launch.confinement
+    has_printed = False  # anything but frames
+
+    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        return await inbound.on_request(method, params)
+
+    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        """Do nothing: the intercept below takes every notification."""
+
+    def on_notification(method: str, params: Params) -> bool:
+        inbound.on_notification(method, params)
+        return True
+
+    def keep(data: bytes) -> None:
+        nonlocal has_printed
+        has_printed = has_printed or bool(data.strip())
+        stderr(data)
+        if confinement is not None:
+            confinement.record.read(data)
+
+    def keep_junk(junk: bytes) -> None:
+        keep(b"[stdout] " + junk[:400] + b"\n")
+
+    def feed_and_record(data: bytes) -> None:
+        assert confinement is not None
+        confinement.record.read_answer(data)
+        dispatcher.feed(data)
+
+    async def close_with_reason() -> None:
+        await process.gone.wait()
+        dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.end_reason()}"))
+
+    dispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=keep_junk, peer=launch.server)
+    async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+        start = None
+        if confinement is not None:
+            from trayapp.confinement.start import confining  # imported when a server is confined
+
+            confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
+            start = await stack.enter_async_context(confined)
+        feed = dispatcher.feed if confinement is None else feed_and_record
+        process = await stack.enter_async_context(run_process(launch, feed, StderrTail(keep), tracker, start))
+        dispatcher.write_to(process.write)
+        await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
+        tasks.start_soon(close_with_reason)
+        try:
+            yield Transport(
+                "stdio",
+                dispatcher,
+                process.gone,
+                process.end_reason,
+                process.pid,
+                lambda: process.exit_code,
+                has_printed=lambda: has_printed,
+            )
+        finally:
+            dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
+            tasks.cancel_scope.cancel()

@@ -17,7 +17,7 @@ from trayapp.model.servers import ServerConfig
 from trayapp.wire import control
 
 if TYPE_CHECKING:
-    from trayapp.backends.updates import Package
+    from trayapp.backends.trial import Package
     from trayapp.packages.lock_file import LockedPackage
 
 Asked = dict[str, Any]

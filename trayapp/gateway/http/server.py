@@ -29,8 +29,7 @@ from trayapp.gateway.http.streamable import StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
 from trayapp.gateway.process.tasks import fenced
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.connection_limits import PendingConnections
-from trayapp.wire.endpoint import BACKLOG
+from trayapp.wire.endpoint import BACKLOG, PendingConnections
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.loopback import comes_from_another_user

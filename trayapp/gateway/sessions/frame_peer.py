@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from trayapp.gateway.client import OnNotification, OnRequest
-from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.frames import FrameDispatcher, RequestContext
 from trayapp.wire.framing import Pieces
-from trayapp.wire.handling import RequestContext
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RequestId, RpcError
 
 

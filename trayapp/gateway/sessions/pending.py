@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.handling import INTERNAL
+from trayapp.wire.frames import INTERNAL
 from trayapp.wire.messages import INVALID_REQUEST, RequestId, RpcError
 
 log = logging.getLogger(__name__)

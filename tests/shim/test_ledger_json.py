@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trayapp
-from trayapp.shim.lean_json import dumps, loads
+from trayapp.shim.ledger import dumps, loads
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from trayapp.wire.connection_limits import PLACES_MOST, PendingConnections, places
+from trayapp.wire.endpoint import PLACES_MOST, PendingConnections, places
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("safe-flood")]
 
