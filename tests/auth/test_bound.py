@@ -19,7 +19,7 @@ from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, cov
 from trayapp.auth.vault import FixedPlace, Vault
 from trayapp.backends.http.auth import RequestSigner, challenge_of
 from trayapp.backends.http.refusal import HttpRefusal
-from trayapp.config.layers.entries import HTTP_FIELDS, merge_entry
+from trayapp.config.layers.overlay import HTTP_FIELDS, merge_entry
 
 SCHEMES = st.sampled_from(["http", "https", "HTTPS"])
 HOSTS = st.sampled_from(

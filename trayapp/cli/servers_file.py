@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trayapp.config.layers.entries import lay_over
+from trayapp.config.layers.overlay import lay_over
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse

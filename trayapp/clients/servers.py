@@ -1,7 +1,7 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
 Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers, and which
-cannot be read, disables none. config/layers/entries merges the layers of `settings.imports` below servers.yaml; project
+cannot be read, disables none. config/layers/overlay merges the layers of `settings.imports` below servers.yaml; project
 files are not among these, because they need trust.
 """
 

@@ -172,7 +172,7 @@ class ServersFile:
             self._seen = self._signature()
         if not self._imports:
             return config
-        from trayapp.config.layers.entries import lay_over  # most files import nothing
+        from trayapp.config.layers.overlay import lay_over  # most files import nothing
 
         return lay_over(config, self._layers().read(self._imports, file), file)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.config.layers.entries import merge_entry
+from trayapp.config.layers.overlay import merge_entry
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ("config-05", {"command": "cursor", "args": ["1"]}, {"env": {"A": "1"}},
