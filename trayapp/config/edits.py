@@ -67,18 +67,14 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: s
             continue
         try:
             with editor.all_or_nothing():
-                _merge_server(editor, servers[name], tools)
+                listed = _listed(editor, servers[name])
+                differing = [tool for tool in tools if tool in listed and listed[tool].stale != tools[tool].stale]
+                changed = {tool: ToolSwitch(listed[tool].enabled, tools[tool].stale) for tool in differing}
+                fresh = {tool: switch for tool, switch in tools.items() if tool not in listed and _fits(tool)}
+                _write_tools(editor, servers[name], changed, fresh)
         except EditRefusedError as error:
             refused[name] = str(error)
     return RefreshEdit(editor.finish(), refused)
-
-
-def _merge_server(editor: Editor, server: Slot, tools: Mapping[str, ToolSwitch]) -> None:
-    listed = _listed(editor, server)
-    differing = [name for name in tools if name in listed and listed[name].stale != tools[name].stale]
-    changed = {name: ToolSwitch(listed[name].enabled, tools[name].stale) for name in differing}
-    fresh = {name: switch for name, switch in tools.items() if name not in listed and _fits(name)}
-    _write_tools(editor, server, changed, fresh)
 
 
 def set_tools_enabled(
@@ -198,9 +194,9 @@ def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")
     editor = Editor(text, file)
     slots, holder, names = editor.top(), None, ["settings", *path]
-    while names and (slot := _find(slots, names[0])) is not None:
-        holder, names = slot, names[1:]
-        slots = editor.slots(slot.value, slot.path) if names else []
+    while names and (found := [slot for slot in slots if snake(slot.path[-1]) == snake(names[0])]):
+        holder, names = found[0], names[1:]
+        slots = editor.slots(holder.value, holder.path) if names else []
     wanted = _nested(names[1:], value)
     if holder is None:
         editor.insert_top({names[0]: wanted}, depth=1)
@@ -213,10 +209,6 @@ def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
 
 def _nested(names: list[str], value: Any) -> Any:
     return {names[0]: _nested(names[1:], value)} if names else value
-
-
-def _find(slots: list[Slot], name: str) -> Slot | None:
-    return next((slot for slot in slots if snake(slot.path[-1]) == snake(name)), None)
 
 
 def _servers(editor: Editor) -> dict[str, Slot]:

@@ -357,7 +357,9 @@ def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     Not reentrant. Blocks while another process or thread holds it. Raise StorageError after `wait_s`, or if the lock
     cannot be created.
     """
-    lock = FileLock(run_dir(os.environ), _lock_name(path))
+    place = Path(os.path.normcase(os.path.realpath(path)))  # one name for each file, no matter which link leads to it
+    digest = hashlib.blake2b(os.fsencode(place), digest_size=LOCK_NAME_HEX // 2)
+    lock = FileLock(run_dir(os.environ), f"{place.name}-{digest.hexdigest()}.lock")
     end = time.monotonic() + wait_s
     try:
         while (holder := lock.take()) is not None:
@@ -371,10 +373,3 @@ def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
         yield
     finally:
         lock.remove()
-
-
-def _lock_name(path: Path) -> str:
-    """Return one name for each file, no matter which link leads to it."""
-    place = Path(os.path.normcase(os.path.realpath(path)))
-    digest = hashlib.blake2b(os.fsencode(place), digest_size=LOCK_NAME_HEX // 2)
-    return f"{place.name}-{digest.hexdigest()}.lock"

@@ -84,9 +84,8 @@ class _Expander:
         if name:
             return self._or_missing(self._lookup(name), name)
         body = _BODY.fullmatch(inside) if closed and token[0] == "${" else None
-        return self._braced(body, levels) if body else None
-
-    def _braced(self, body: re.Match[str], levels: int) -> str:
+        if body is None:
+            return None
         if body["command"]:
             name = COMMAND + body["command"]
             return self._or_missing(self._keyring(name), name)
@@ -203,12 +202,9 @@ def _check(server: ServerConfig) -> None:
         raise ConfigError(
             f"A header of {server.name} has a name that cannot be sent", "Names hold letters, digits and -"
         )
-    for where, text in _texts(server):
+    texts = [("command", text) for text in (server.command or "", server.cwd or "", *server.args)]
+    texts += [(f"env {name}", value) for name, value in server.env.items()]
+    texts += [(f"header {name}", value) for name, value in server.headers.items()]
+    for where, text in texts:
         if "\0" in text or (where.startswith("header") and re.search(r"[^\t\x20-\x7e]", text)):
             raise ConfigError(f"The {where} of {server.name} holds a character that cannot be sent", "Remove it")
-
-
-def _texts(server: ServerConfig) -> list[tuple[str, str]]:
-    named = [(f"env {name}", value) for name, value in server.env.items()]
-    named += [(f"header {name}", value) for name, value in server.headers.items()]
-    return [("command", text) for text in (server.command or "", server.cwd or "", *server.args)] + named

@@ -37,18 +37,13 @@ class Paths(NamedTuple):
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
     """Return the user's own folders, or those in MULTI_MCP_HOME (`~` expanded, relative to the working folder)."""
-    home = environ.get(HOME_VARIABLE, "").strip()
-    return _inside(Path(home)) if home else _platform_paths()
-
-
-def _inside(home: Path) -> Paths:
-    with suppress(RuntimeError):  # ~name of an unknown user: taken as a folder of that name
-        home = home.expanduser()
-    home = home.absolute()
-    return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
-
-
-def _platform_paths() -> Paths:
+    named = environ.get(HOME_VARIABLE, "").strip()
+    if named:
+        home = Path(named)
+        with suppress(RuntimeError):  # ~name of an unknown user: taken as a folder of that name
+            home = home.expanduser()
+        home = home.absolute()
+        return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
     from platformdirs import PlatformDirs  # 25 ms, and not needed if MULTI_MCP_HOME is set
 
     folders = PlatformDirs(APP_NAME, appauthor=False)

@@ -46,7 +46,9 @@ class ConfigStore:
     def read(self) -> LoadedFile:
         """Return the current file, empty if missing. Raise StorageError, UnparsableError (too large, not UTF-8)."""
         data = read_bytes(self.path, MAX_BYTES)
-        return LoadedFile("", MISSING) if data is None else LoadedFile(decode(data, self.path.name), _fingerprint(data))
+        if data is None:
+            return LoadedFile("", MISSING)
+        return LoadedFile(decode(data, self.path.name), hashlib.blake2b(data, digest_size=16).hexdigest())
 
     def start(self) -> str:
         """Return the text that the next edit starts from: for a missing file, its first text. Raise as `read`."""
@@ -185,7 +187,3 @@ class ConfigStore:
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))
-
-
-def _fingerprint(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -49,14 +49,12 @@ def unsafe_url(url: str) -> str | None:
     if fault is not None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
     parts = urlsplit(plain)
-    if parts.scheme.lower() == "http" and not _is_loopback(parts.hostname or ""):
+    host = parts.hostname or ""
+    address = _address(host)
+    is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+    if parts.scheme.lower() == "http" and not is_loopback:
         return "must begin with https://: http:// is not encrypted"
     return None
-
-
-def _is_loopback(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 _GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
@@ -115,15 +113,14 @@ def _is_in(host: str, zones: tuple[str, ...]) -> bool:
 
 
 def _host_of(url: str) -> str:
-    """Return the host of an address as a name lookup sees it, or ""."""
+    """Return the host of an address as a name lookup sees it, or "".
+
+    Other scripts' digits and dots are normalized, invisible characters left out (IDNA, UTS 46).
+    """
     try:
-        return _as_looked_up(unquote(urlsplit(url.replace("\\", "/")).hostname or ""))
+        host = unquote(urlsplit(url.replace("\\", "/")).hostname or "")
     except ValueError:
         return ""
-
-
-def _as_looked_up(host: str) -> str:
-    """Return a host with other scripts' digits and dots normalized, without invisible characters (IDNA, UTS 46)."""
     return _IGNORED.sub("", unicodedata.normalize("NFKC", host)).replace("\u3002", ".").rstrip(".").lower()
 
 

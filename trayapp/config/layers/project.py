@@ -14,8 +14,8 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -106,14 +106,11 @@ def find_project(folder: Path, home: Path) -> Path | None:
 
 def project_file_in(folder: Path) -> Path | None:
     """Return the file of exactly that folder, or None."""
-    return next((path for name in PROJECT_FILES if _is_file(path := folder / name)), None)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    for name in PROJECT_FILES:
+        with suppress(OSError, ValueError):
+            if (path := folder / name).is_file():
+                return path
+    return None
 
 
 def read_project(path: Path) -> ProjectFile | None:
@@ -153,7 +150,15 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
     bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
     found: dict[Path, bool] = {}
     for base in bases:
-        run = script_of(_pieces(words), partial(_is_file_in_project, base, folder))
+
+        def is_file(part: str, base: Path = base) -> bool:
+            path = _in_project(part, base, folder)
+            try:
+                return path is not None and path.is_file()
+            except OSError:
+                return False
+
+        run = script_of(_pieces(words), is_file)
         if run is not None and (path := _in_project(run, base, folder)) is not None:
             found[path] = True
         for part in _named(words):
@@ -230,14 +235,6 @@ def _named(words: list[str]) -> Iterator[str]:
 
 def _pieces(words: list[str]) -> list[str]:
     return [piece for word in words for piece in dict.fromkeys((word, *_SEPARATORS.split(word))) if piece]
-
-
-def _is_file_in_project(base: Path, folder: Path, part: str) -> bool:
-    path = _in_project(part, base, folder)
-    try:
-        return path is not None and path.is_file()
-    except OSError:
-        return False
 
 
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:

@@ -20,7 +20,6 @@ from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
 from trayapp.model.errors import Problem
 from trayapp.model.servers import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
-from trayapp.model.settings import AskMode
 
 MAX_PORT = 65_535
 MAX_NAME_CHARACTERS = 128
@@ -94,11 +93,13 @@ class _Entry:
             return None
         self._values = read_keys(pairs, SERVER_KEYS, reader_of, self._wrong, self._unknown)
         self._check_transport()
-        self._check_tools()
+        for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
+            near = nearest(tool.name.lower(), TOOL_KEYS)
+            self._unknown(tool, f"Did you mean {near}?" if near else "")
         self._join("disabled", "enabled", lambda enabled: not enabled)
-        self._check_always_on()
-        self._check_bearer()
-        self._check_oauth()
+        # `always_on: true` is keep-alive, false is lazy. A lifecycle beside it must agree (life-32).
+        self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
+        self._check_sign_in()
         server = self._build() if self._usable else None
         if server is not None and not self._surroundings.in_project:
             self._check_folder(server)
@@ -149,11 +150,6 @@ class _Entry:
                 message = f"{key} has no effect without {goes_with}"
                 self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
 
-    def _check_tools(self) -> None:
-        for pair in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
-            near = nearest(pair.name.lower(), TOOL_KEYS)
-            self._unknown(pair, f"Did you mean {near}?" if near else "")
-
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
         """Move the value of `other` to `key`. Report a contradiction, unless one of them is merged and so yields."""
         if other not in self._values:
@@ -166,18 +162,12 @@ class _Entry:
             self._fail(place, f"{key} and {other} contradict each other", "Keep one of them")
         self._values[key] = (pair, value) if beside.merged else (beside, beside_value)
 
-    def _check_always_on(self) -> None:
-        """Read `always_on: true` as keep-alive, false as lazy. A lifecycle beside it must agree (life-32)."""
-        self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
-
-    def _check_bearer(self) -> None:
+    def _check_sign_in(self) -> None:
+        """Report a bearer without a token, sign-in keys without a sign-in, a client_secret without a client_id."""
         named = "bearer_token_env" in self._values
         headers = {header.lower() for header in self._get("headers") or {}}
         if self._get("auth") == "bearer" and not named and "authorization" not in headers:
             self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", "Name the variable")
-
-    def _check_oauth(self) -> None:
-        """Report sign-in keys without a sign-in, and a client_secret without a client_id."""
         if self._get("auth") in ("bearer", "none"):
             self._note_useless(OAUTH_ONLY, "auth: oauth")
         elif "client_secret" in self._values and "client_id" not in self._values:
@@ -199,11 +189,16 @@ class _Entry:
 
     def _build(self) -> ServerConfig | None:
         values = {key: value for key, (_, value) in self._values.items()}
-        try:
-            command = self._command(values.pop("command", None), values.pop("args", None))
-        except ValueError as error:
-            self._fail(self._place("command"), f"command: {error}")
-            return None
+        command, args = values.pop("command", None), values.pop("args", None)
+        if isinstance(command, str):
+            try:
+                exists, windows = self._surroundings.exists, self._surroundings.windows
+                split = split_command(command, exists=exists, windows=windows) if args is None else [command.strip()]
+            except ValueError as error:
+                self._fail(self._place("command"), f"command: {error}")
+                return None
+            command = split
+        command = (command or []) + (args or []) if command is not None else []
         kind_of_url = values.pop("type", None)
         return ServerConfig(
             name=self._pair.name,
@@ -213,15 +208,6 @@ class _Entry:
             line=self._pair.key.line,
             **values,
         )
-
-    def _command(self, command: str | list[str] | None, args: list[str] | None) -> list[str]:
-        if command is None:
-            return []
-        if isinstance(command, list):
-            return command + (args or [])
-        if args is not None:
-            return [command.strip(), *args]
-        return split_command(command, exists=self._surroundings.exists, windows=self._surroundings.windows)
 
 
 # --- values that only a server's entry has
@@ -255,16 +241,12 @@ def _read_tool(pair: Pair) -> ToolSwitch:
         ) from None
     for inner in inside:
         if inner.name == "ask":
-            said["ask"] = _read_ask(pair, inner)
+            try:
+                said["ask"] = fields.ask_mode(inner.value)
+            except InvalidValueError as wrong:
+                hint = wrong.hint or "Write it as {ask: true}"
+                raise InvalidValueError(wrong.place, f"{shown(pair.name)}: ask {wrong.message}", hint) from None
     return ToolSwitch(**said)
-
-
-def _read_ask(tool: Pair, said: Pair) -> AskMode:
-    try:
-        return fields.ask_mode(said.value)
-    except InvalidValueError as wrong:
-        hint = wrong.hint or "Write it as {ask: true}"
-        raise InvalidValueError(wrong.place, f"{shown(tool.name)}: ask {wrong.message}", hint) from None
 
 
 def unknown_tool_keys(node: Node) -> list[Pair]:

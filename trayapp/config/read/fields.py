@@ -123,18 +123,15 @@ def number(node: Node) -> float:
     """Read a finite, nonnegative number, in any spelling that YAML allows."""
     if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
         raise InvalidValueError(node, "must be a number", _unquoted(node, "int", "float"))
-    value = _number(node.text.replace("_", "").lower())
+    digits = node.text.replace("_", "").lower()
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2])
+    try:
+        value: float | None = float(int(digits, base)) if base else float(digits)
+    except ValueError:
+        value = None  # 0x_ and the like, or a wrong tag
     if value is None or not 0 <= value < float("inf"):
         raise InvalidValueError(node, "must not be negative" if value is not None and value < 0 else "must be a number")
     return value
-
-
-def _number(digits: str) -> float | None:
-    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2])
-    try:
-        return float(int(digits, base)) if base else float(digits)
-    except ValueError:
-        return None  # 0x_ and the like, or a wrong tag
 
 
 def whole(least: int, most: int) -> Reader:

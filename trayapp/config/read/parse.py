@@ -92,7 +92,13 @@ def read_top(text: str, file: str) -> list[Pair]:
 def _of_json(text: str) -> Node | None:
     """Return the root node of a JSON text, each server at the line where its name first appears. None if not JSON."""
     try:
-        document = json.loads(text.removeprefix(BOM), object_pairs_hook=_without_twins)
+
+        def without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
+            if len(found) != len(dict(found)):
+                raise ValueError("a key is written twice")
+            return dict(found)
+
+        document = json.loads(text.removeprefix(BOM), object_pairs_hook=without_twins)
         if len(text) > MAX_BYTES or _size(document, MAX_DEPTH) > MAX_NODES:
             return None
         return _lined(text, document, 2) if isinstance(document, dict) else node_of(document, 1)
@@ -108,12 +114,6 @@ def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
         deeper = levels > 1 and isinstance(value, dict)
         made.pairs.append((text_node(key, line), _lined(text, value, levels - 1) if deeper else node_of(value, line)))
     return made
-
-
-def _without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found) != len(dict(found)):
-        raise ValueError("a key is written twice")
-    return dict(found)
 
 
 def _size(value: Any, levels: int) -> int:

@@ -24,14 +24,11 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
-    if not json_like and pattern.fullmatch(value) and plain_kind(value) == "str" and not _is_special(value):
+    # Document markers, the value key, dates and sexagesimal numbers: only we read them as text.
+    is_special = value in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", value)
+    if not json_like and pattern.fullmatch(value) and plain_kind(value) == "str" and not is_special:
         return value
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
-
-
-def _is_special(word: str) -> bool:
-    """Return True for document markers, the value key, dates and sexagesimal numbers: only we read them as text."""
-    return word in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", word) is not None
 
 
 def flow(value: Any, *, json_like: bool = False) -> str:

@@ -127,7 +127,10 @@ class Editor:
         elif isinstance(node, Scalar | Alias):
             self._note(node.start, end, new)
         else:
-            self._replace_collection(slot, end, new)
+            at = self.layout.colon_end(slot.key)
+            if at is None or "#" in self.text[at:end]:
+                self.refuse(node.line, f"{_last(slot.path)} holds comments")
+            self._note(at, end, " " + new)
         self._expect(slot.path, value)
 
     def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
@@ -224,13 +227,6 @@ class Editor:
             said = slot.value.end > slot.value.start
             self._note(at, slot.value.end if said else at, new)
 
-    def _replace_collection(self, slot: Slot, end: int, new: str) -> None:
-        """Write `new` in place of lines or braces. Refuse if comments would be lost."""
-        at = self.layout.colon_end(slot.key)
-        if at is None or "#" in self.text[at:end]:
-            self.refuse(slot.value.line, f"{_last(slot.path)} holds comments")
-        self._note(at, end, " " + new)
-
     def _fill_mapping(self, slot: Slot, new: MappingType[str, Any], depth: int) -> None:
         """Write the first pairs of an empty, null or {} value: as lines, or in braces inside a flow collection."""
         if slot.parent.flow:
@@ -254,26 +250,23 @@ class Editor:
         self._note(at, at, "".join(newline + line for line in lines))
 
     def _insert_into_flow(self, node: Mapping, new: MappingType[str, Any]) -> None:
-        between = self._between(node, new)
+        # Between new pairs: a blank, or line breaks if they are long.
+        is_long = len(new) > 1 and len(rendering.flow(new, json_like=_json_like(node))) > rendering.MAX_FLOW_CHARACTERS
+        between = "," + self._next_line(node, 2) if is_long else ", "
         words = between.join(self._flow_words(node, name, value) for name, value in new.items())
         if not node.pairs:
             at = self.text.index("{", node.start) + 1
-            in_lines = between != ", "
-            self._note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if in_lines else words)
+            self._note(at, at, f"{between[1:]}{words}{self._next_line(node, 1)}" if is_long else words)
             return
         last = self._flow_value_end(*node.pairs[-1])
         comma = self.layout.comma(last, node.end - 1)
-        if self._has_line_of_its_own(node, last):
+        # The pairs have one line each, with the closing brace below.
+        if self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end:
             self._insert_flow_lines(node, new, last, comma)
         elif comma is None:
             self._note(last, last, between + words)
         else:
             self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
-
-    def _between(self, node: Mapping, new: MappingType[str, Any]) -> str:
-        """Return the separator of new pairs in a flow mapping: a blank, or line breaks if they are long."""
-        is_long = len(new) > 1 and len(rendering.flow(new, json_like=_json_like(node))) > rendering.MAX_FLOW_CHARACTERS
-        return "," + self._next_line(node, 2) if is_long else ", "
 
     def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
         """Return one pair in braces. A long mapping in it has one line for each pair."""
@@ -291,10 +284,6 @@ class Editor:
         line = self.layout.line_at(start)
         indent = len(line) - len(line.lstrip(" ")) + steps * self._step
         return self.layout.newline(node.start) + " " * indent
-
-    def _has_line_of_its_own(self, node: Mapping, last: int) -> bool:
-        """Return True if the pairs of a flow mapping have one line each, with the closing brace below."""
-        return self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end
 
     def _insert_flow_lines(self, node: Mapping, new: MappingType[str, Any], last: int, comma: int | None) -> None:
         end = self.layout.line_end(last)
@@ -316,17 +305,14 @@ class Editor:
         end = self._flow_value_end(slot.key, slot.value)
         comma = self.layout.comma(end, slot.parent.end - 1)
         if index + 1 < len(beside) and comma is not None:
-            self._cut_flow_pair(slot.key.start, comma + 1, beside[index + 1][0].start)
+            following = beside[index + 1][0].start
+            is_blank = not self.text[comma + 1 : following].strip()  # else a comment: it stays
+            self._note(slot.key.start, following if is_blank else comma + 1, "")
         elif index > 0:
             self._cut_last_of_flow(self._flow_value_end(*beside[index - 1]), slot.key.start, end)
         else:
             self._note(slot.key.start, end if comma is None else comma + 1, "")
         self._expected = drop(self._expected, slot.path)
-
-    def _cut_flow_pair(self, start: int, after_comma: int, following: int) -> None:
-        """Remove a pair that another one follows, up to that one, but never a comment between them."""
-        blank = not self.text[after_comma:following].strip()
-        self._note(start, following if blank else after_comma, "")
 
     def _cut_last_of_flow(self, before: int, start: int, end: int) -> None:
         """Remove the last pair with the comma before it. A comment between them stays."""
