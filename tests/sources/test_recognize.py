@@ -108,7 +108,9 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         '{"type": "command", "command": "cd /x && foo"}', '{"mcpServers": {"a": {"command": "a | b"}}}',
         '{"mcpServers": {"a": {"headers": {"X": "1"}}}}', '{"a": {"url": "ws://127.0.0.1:1"}}',
         "npx foo-mcp serve --port 8080", "npx foo-mcp --setup-claude", "cargo run -- --validate-config",
-        "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor", "npx wrangler secret put A",
+        "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor",
+        "HTTP_STREAMABLE_SERVER=true npx foo-mcp", "https://vscode.dev/redirect",
+        "npx wrangler secret put A",
         "npx add-skill https://github.com/acme/foo", "import { A } from 'a';\nconst b = { c: 1 };",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
@@ -243,13 +245,14 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\y"]}, []),
     ('claude mcp add-json a "{\\"command\\":\\"C:\\\\bin\\\\a.exe\\"}"', "a", {"command": "C:\\bin\\a.exe"}, []),
     ('{"a": {"command": "a", "env": {"A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url",'
-     ' "C_MODE": "access-token", "D": "user@gmail.com:app-password", "E": "user@acme.io", "F": "git@github.com:x/y",'
+     ' "J_PASS": "secret", "C_MODE": "access-token", "D": "user@gmail.com:app-password",'
+     ' "E": "user@acme.io", "F": "git@github.com:x/y",'
      ' "G": "db://admin:pass@db.acme.io/x", "H": "db://admin:pass@localhost/x", "I": "host.example.com:25"}}}', "a",
      {"command": "a", "env": {
-         "A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url", "C_MODE": "access-token",
-         "D": "user@gmail.com:app-password", "E": "user@acme.io", "F": "git@github.com:x/y",
+         "A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url", "J_PASS": "secret",
+         "C_MODE": "access-token", "D": "user@gmail.com:app-password", "E": "user@acme.io", "F": "git@github.com:x/y",
          "G": "db://admin:pass@db.acme.io/x", "H": "db://admin:pass@localhost/x", "I": "host.example.com:25"}},
-     ["env.A_TOKEN", "env.A_URL", "env.B_KEY", "env.D", "env.E", "env.G", "env.I"]),
+     ["env.A_TOKEN", "env.A_URL", "env.B_KEY", "env.D", "env.E", "env.G", "env.I", "env.J_PASS"]),
     ("docker run -i --rm -e A_PASSWORD=password -e B_MODE=password acme/a-mcp", "a",
      {"command": "docker", "args": ["run", "-i", "--rm", "-e", "A_PASSWORD=password", "-e", "B_MODE=password",
                                     "acme/a-mcp"]}, ["args.4"]),
@@ -275,6 +278,12 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
         b'{"url": "https://a.test/mcp", "auth": {"CLIENT_ID": "1"}}').decode(), "a",
      {"url": "https://a.test/mcp"}, []),
     ('{"mcp": {"a": {"type": "local", "command": ["a"]}, "b": {"enabled": false}}}', "a", {"command": "a"}, []),
+    ("some-cli mcp add a env A=1 B=your_key uvx a-mcp -x", "a",
+     {"command": "uvx", "args": ["a-mcp", "-x"], "env": {"A": "1", "B": "your_key"}}, ["env.B"]),
+    ('{"a": {"command": "/usr/bin/env", "args": ["A=1", "a-mcp"], "env": {"A": "2"}}}', "a",
+     {"command": "a-mcp", "env": {"A": "2"}}, []),
+    ("npx foo-mcp --api-key=REDACTED", "foo", {"command": "npx", "args": ["foo-mcp", "--api-key=REDACTED"]},
+     ["args.1"]),
     ('{"name": "io.github.me/acme", "packages": [{"registryType": "nuget", "identifier": "Acme", "version": "1.2"}]}',
      "acme", {"command": "dnx", "args": ["--yes", "Acme@1.2"]}, []),
     ('{"name": "io.github.me/acme", "packages": [{"registryType": "oci", "identifier": "acme/a:1",'

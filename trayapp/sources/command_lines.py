@@ -27,6 +27,7 @@ from trayapp.sources.source import (
     wanted,
     with_passed,
     with_words_apart,
+    without_env,
 )  # fmt: skip
 
 RUNNERS = frozenset((
@@ -186,7 +187,11 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
 
 def _refuse_http(env: Mapping[str, str]) -> None:
     """Raise UnclearSourceError if a variable tells the server to speak HTTP."""
-    if any("TRANSPORT" in name.upper() and value.lower() in _HTTP for name, value in env.items()):
+    switch = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE)")
+    if any(
+        ("TRANSPORT" in name.upper() and value.lower() in _HTTP) or (switch.fullmatch(name) and value.lower() == "true")
+        for name, value in env.items()
+    ):
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
 
 
@@ -454,7 +459,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
-        entry = with_passed(with_words_apart(entry if windows else without_cmd(entry)))
+        entry = with_passed(with_words_apart(without_env(entry if windows else without_cmd(entry))))
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 

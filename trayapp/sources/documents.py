@@ -21,6 +21,7 @@ from trayapp.sources.source import (
     wanted,
     with_passed,
     with_words_apart,
+    without_env,
 )  # fmt: skip
 
 # Keys that hold servers by name, and the client whose format applies there.
@@ -101,7 +102,7 @@ def _source(
         raise UnclearSourceError(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
-    entry = with_passed(with_words_apart(made.entry if windows else without_cmd(made.entry)))
+    entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
     left_out = made.left_out
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")

@@ -72,7 +72,7 @@ _PACKAGE_PAGE = re.compile(
 )
 _PAGE = re.compile(
     r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|pulsemcp\.com|mcpservers\.org)"
-    r"|marketplace\.visualstudio\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
+    r"|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
 )
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)

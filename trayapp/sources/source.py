@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
-    | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me
+    | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
@@ -187,6 +187,16 @@ def launch_of(entry: Entry) -> Entry:
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
+def without_env(entry: Entry) -> Entry:
+    """Return an entry that starts its program by `env NAME=VALUE PROGRAM` with these variables as its own."""
+    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
+    if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
+        return entry
+    own = dict(word.split("=", 1) for word in words[1:count])
+    return {**entry, "command": words[count], "args": words[count + 1 :], "env": {**own, **(entry.get("env") or {})}}
+
+
 def with_words_apart(entry: Entry) -> Entry:
     """Return the entry of a runner with a package and its arguments in one word (`"-y pkg run"`) as several words."""
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
@@ -294,6 +304,8 @@ def _names_itself(name: str, text: str) -> bool:
     upper = name.upper().replace("-", "_")
     secret = _NOUN.search(upper) is not None
     if secret and (_NOUN.fullmatch(text) or ("://" not in text and _SAMPLE.search(text))):
+        return True
+    if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
         return True
     words = _WORDS.fullmatch(text)
     return (words is not None and upper.endswith(words[1].upper())) or (
