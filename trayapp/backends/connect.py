@@ -58,13 +58,6 @@ def _load_http() -> OpenHttp:
     return open_http
 
 
-def _transports(launch: Launch) -> tuple[Launch, ...]:
-    """Return the launches to try in turn: an address without a `type` as Streamable HTTP, then as legacy SSE."""
-    if isinstance(launch, HttpLaunch) and launch.kind is None:
-        return tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
-    return (launch,)
-
-
 @asynccontextmanager
 async def connect(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
     """Connect by the first transport that works, and yield the server after its handshake.
@@ -79,7 +72,10 @@ async def connect(key: str, server: ServerConfig, context: BackendContext, inbou
     hints = [context.hint(key)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that exit on any request before initialize
-    tries = [(attempt, hint) for attempt in _transports(launch) for hint in hints]
+    attempts: tuple[Launch, ...] = (launch,)
+    if isinstance(launch, HttpLaunch) and launch.kind is None:  # an address without a `type`
+        attempts = tuple(replace(launch, kind=kind) for kind in ("http", "sse"))
+    tries = [(attempt, hint) for attempt in attempts for hint in hints]
     timeout = server.connect_timeout or context.settings().connect_timeout
     for attempt, hint in tries:
         with anyio.move_on_after(timeout) as limit:
@@ -113,17 +109,6 @@ async def _shake_hands(
         raise _connect_error(server, transport, error) from None
 
 
-def _hint(server: ServerConfig, transport: Transport) -> str:
-    """Return a hint on where to look next. An HTTP server has no log here; a silent server's log is empty."""
-    if transport.kind != "stdio":
-        return f"Check its url in servers.yaml, then: multi-mcp reconnect {server.name}"
-    if transport.has_printed():
-        return f"See: multi-mcp logs {server.name}"
-    import shlex  # needed only for servers that exit without any output
-
-    return f"It printed nothing. Run it yourself: {' '.join((server.command or '', *map(shlex.quote, server.args)))}"
-
-
 def _connect_error(server: ServerConfig, transport: Transport, error: RpcError) -> ServerError:
     name = server.name
     if transport.refusal.refuses_authorization:
@@ -131,7 +116,16 @@ def _connect_error(server: ServerConfig, transport: Transport, error: RpcError) 
     why = error.message
     if transport.refusal.status is not None and "(HTTP" not in why:
         why = f"{why} (HTTP {transport.refusal.status})"
-    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", _hint(server, transport))
+    if transport.kind != "stdio":
+        hint = f"Check its url in servers.yaml, then: multi-mcp reconnect {name}"
+    elif transport.has_printed():
+        hint = f"See: multi-mcp logs {name}"
+    else:
+        import shlex  # needed only for servers that exit without any output
+
+        line = " ".join((server.command or "", *map(shlex.quote, server.args)))
+        hint = f"It printed nothing. Run it yourself: {line}"
+    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", hint)
     failure.model_hint = "Tell the user"
     failure.http_status = transport.refusal.status
     failure.retry_after_s = transport.refusal.retry_after_s

@@ -202,23 +202,18 @@ class Connection:
             raise ServerError(self.name, f"{self.name} cannot be started: {self.retired}", "Call again")
         if self.server.disabled or self.state is State.DISABLED:
             raise ServerDisabledError(self.name)
-        if not explicit:
-            self._check_backoff()
+        if not explicit and self.state is State.NEEDS_AUTH:
+            raise SignInWantedError(self.name)
+        if not explicit and self.failed_at is not None:
+            ago = self._context.clock.now() - self.failed_at
+            if max(backoff_left_s(ago, self._context.settings()), self.wait_asked_s - ago) > 0:
+                raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
         self._attempt = attempt = _Attempt()
         self._closing, self._finished = anyio.Event(), anyio.Event()
         self.error = None
         self._apply(Event.CONNECT)
         self._tasks.start_soon(self._run, attempt, self._finished)
         return attempt
-
-    def _check_backoff(self) -> None:
-        if self.state is State.NEEDS_AUTH:
-            raise SignInWantedError(self.name)
-        if self.failed_at is None:
-            return
-        ago = self._context.clock.now() - self.failed_at
-        if max(backoff_left_s(ago, self._context.settings()), self.wait_asked_s - ago) > 0:
-            raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
 
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
         """Read all lists now, tell the observer and return them. The connection stays open.
@@ -340,7 +335,7 @@ class Connection:
         """Run one connection from start to end. This is the boundary at which one server's failure stops."""
         error: ServerError | None = None
         try:
-            await self._until_closed(self._connect_and_serve, attempt)
+            await self._serve_until_closed(attempt)
         except ServerError as failure:
             error = failure
         except MultiMcpError as failure:
@@ -384,7 +379,7 @@ class Connection:
             self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
             self._apply(Event.FAIL)
 
-    async def _until_closed(self, work: Callable[[_Attempt], Any], attempt: _Attempt) -> None:
+    async def _serve_until_closed(self, attempt: _Attempt) -> None:
         failure: MultiMcpError | None = None
         async with anyio.create_task_group() as tasks:
 
@@ -394,16 +389,13 @@ class Connection:
 
             tasks.start_soon(watch)
             try:
-                await work(attempt)
+                async with connect(self.key, self.server, self._context, self) as live:
+                    await self._serve(live, attempt)
             except MultiMcpError as error:
                 failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
-
-    async def _connect_and_serve(self, attempt: _Attempt) -> None:
-        async with connect(self.key, self.server, self._context, self) as live:
-            await self._serve(live, attempt)
 
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
         self._maintenance = maintenance = Maintenance(self, live, self._context)

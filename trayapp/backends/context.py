@@ -71,16 +71,8 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return ours[0] if ours else leaves[0]
 
 
-async def _no_inspection(name: str, offer: Offer) -> None:
-    """Skip the inspection of an offer (default)."""
-
-
-async def _no_sign_in(launch: HttpLaunch) -> None:
-    """Read no sign-in (default)."""
-
-
-async def _no_wait() -> None:
-    """Return at once: assume that there is a network route (default)."""
+async def _skip(*facts: object) -> None:
+    """Do nothing (default)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +93,11 @@ class BackendContext:
     capabilities: Callable[[str], Mapping[str, Any]] = lambda key: {}  # key -> its clients' capabilities
     subscribed: Callable[[str], Set[str]] = lambda key: frozenset()  # key -> URIs of subscribed resources
     input_schema: Callable[[str, str], Any] = lambda key, tool: None  # key, tool -> input schema as sent by the server
-    route: Callable[[], Awaitable[None]] = _no_wait  # returns once there is a network route, or after a timeout
-    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _no_sign_in  # returns once the user's sign-in was read
+    route: Callable[[], Awaitable[None]] = _skip  # returns once there is a network route, or after a timeout
+    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
-    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _no_inspection  # key, offer; before observers get it
+    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _skip  # key, offer; before observers get it
 
 
 @dataclass(frozen=True, slots=True)

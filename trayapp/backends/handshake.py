@@ -84,19 +84,17 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
         except RpcError as error:
             if _offered_modern(error) is None and not isinstance(error, _NewerEraError):
                 raise
-            return await _agreed(probe if probe not in done else _discover(channel, capabilities))
+            found = await probe if probe not in done else await _discover(channel, capabilities)
+            if found is None:
+                raise RpcError(
+                    INTERNAL_ERROR, "The server names no protocol revision that multi-mcp supports"
+                ) from None
+            return found
     finally:
         for task in (probe, older):
             if task is not None:
                 task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # its result is unused
                 task.cancel()
-
-
-async def _agreed(probe: Any) -> Peer:
-    peer: Peer | None = await probe
-    if peer is None:
-        raise RpcError(INTERNAL_ERROR, "The server names no protocol revision that multi-mcp supports")
-    return peer
 
 
 def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:

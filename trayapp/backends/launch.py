@@ -118,7 +118,10 @@ async def prepare_start(
     try:
         launch = _resolve_launch(server, environ, secrets)
     except MissingVariableError as error:
-        raise _explain_missing(server.name, error, secrets) from None
+        refused = secrets.refused
+        if refused is not None and refused.state == "locked" and any(name.startswith(KEYRING) for name in error.names):
+            raise KeyringLockedError(server.name, refused) from None
+        raise
     if not isinstance(launch, StdioLaunch):
         return launch
     package = None
@@ -144,16 +147,6 @@ def _confine_launch(
     scratch = scratch_folder(server.name, environ)
     confinement = Confinement(record, own_folders(environ), scratch, frozenset(server.env), package)
     return replace(launch, env=confined_environment(confinement, launch.env), confinement=confinement)
-
-
-def _explain_missing(
-    server: str, error: MissingVariableError, secrets: Secrets
-) -> MissingVariableError | KeyringLockedError:
-    """Return KeyringLockedError if the vault was locked and a keyring secret is missing, else `error` itself."""
-    refused = secrets.refused
-    if refused is not None and refused.state == "locked" and any(name.startswith(KEYRING) for name in error.names):
-        return KeyringLockedError(server, refused)
-    return error
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:

@@ -45,11 +45,6 @@ _OF_THE_PROTOCOL = ("nextCursor", "ttlMs", "resultType", "cacheScope")
 _NAMES = ("name", "uri", "uriTemplate")
 
 
-def _announced(peer: Peer, name: str) -> bool:
-    by = _LISTS[name][0]
-    return by in peer.capabilities or announces(peer.capabilities, by)
-
-
 async def fetch_offer(
     channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
 ) -> Offer:
@@ -58,7 +53,8 @@ async def fetch_offer(
     `able`: the client capabilities for which the lists are read.
     `tell` gets what was read so far while another list takes longer than its head start.
     """
-    readings = [_ListRead(name) for name in _LISTS if _announced(peer, name)]
+    known = peer.capabilities
+    readings = [_ListRead(name) for name, (by, _, _) in _LISTS.items() if by in known or announces(known, by)]
     async with anyio.create_task_group() as tasks:
         for reading in readings:
             tasks.start_soon(reading.read, channel, peer, able)
@@ -87,15 +83,6 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
         failed={reading.name: reading.failure for reading in readings if reading.failure},
         results={reading.name: reading.more for reading in readings if reading.more},
     )
-
-
-def _salvaged(error: RpcError) -> Any:
-    """Return the page without its unreadable entries. Raises `error` if the page cannot be salvaged."""
-    message = salvaged(error.unread) if error.unread else None
-    if message is None or not isinstance(message.get("result"), dict):
-        raise error
-    log.warning("Dropped list entries that are not valid JSON or nested too deep")
-    return message["result"]
 
 
 def _mended(item: Item) -> Item:
@@ -152,7 +139,11 @@ class _ListRead:
             try:
                 result = await ask(stamped({"cursor": cursor} if cursor is not None else None))
             except RpcError as error:
-                result = _salvaged(error)
+                message = salvaged(error.unread) if error.unread else None
+                if message is None or not isinstance(message.get("result"), dict):
+                    raise
+                log.warning("Dropped list entries that are not valid JSON or nested too deep")
+                result = message["result"]
             page = result.get(member)
             if isinstance(page, list):
                 # Secrets are removed from what is served, too: it has to match what is approved and cached

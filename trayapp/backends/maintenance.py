@@ -227,16 +227,14 @@ class Maintenance:
             await (others.usable if soon else others.ended).wait()
             if soon or others.offer is None or others.offer.failed:
                 return others.outcome()
-        current = self._round or self._begin_round()
+        current = self._round
+        if current is None:
+            if self._tasks is None:
+                raise RpcError(CONNECTION_CLOSED, "The connection was closed")
+            self._round = current = _Round()
+            self._tasks.start_soon(self._read, current)
         await (current.usable if soon else current.ended).wait()
         return current.outcome()
-
-    def _begin_round(self) -> _Round:
-        if self._tasks is None:
-            raise RpcError(CONNECTION_CLOSED, "The connection was closed")
-        self._round = current = _Round()
-        self._tasks.start_soon(self._read, current)
-        return current
 
     async def _read(self, current: _Round) -> None:
         async def tell(offer: Offer) -> None:
@@ -246,10 +244,13 @@ class Maintenance:
             if offer.failed.get("tools") != UNREAD:
                 current.usable.set()
 
+        live = self._live
         try:
             with current.scope:
-                offer = await fetch_offer(self._live.channel, self._live.peer, self._live.sent_capabilities, tell)
-                if offer.failed and self._is_over() and (current.offer or not offer.has_items):
+                offer = await fetch_offer(live.channel, live.peer, live.sent_capabilities, tell)
+                refused = live.transport.refusal.unauthorized
+                is_over = self._connection.live is not live or live.transport.gone.is_set() or refused
+                if offer.failed and is_over and (current.offer or not offer.has_items):
                     current.error = RpcError(CONNECTION_CLOSED, next(iter(offer.failed.values())))
                 else:
                     await tell(offer)
@@ -260,11 +261,6 @@ class Maintenance:
         self._round = None
         current.usable.set()
         current.ended.set()
-
-    def _is_over(self) -> bool:
-        """Return True if the lists failed because the connection ended or the server requires a sign-in."""
-        live = self._live
-        return self._connection.live is not live or live.transport.gone.is_set() or live.transport.refusal.unauthorized
 
     async def _refetch(self) -> None:
         """Read the lists if they are unknown, and again whenever the server says that they changed.

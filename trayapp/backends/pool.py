@@ -19,7 +19,7 @@ from trayapp.backends.context import BackendContext
 from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
 from trayapp.model.plan import Config, Plan
-from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
+from trayapp.model.servers import STARTS_AT_ONCE
 from trayapp.model.settings import Confine
 
 if TYPE_CHECKING:
@@ -81,17 +81,15 @@ class Pool:
             self._stop_keeping(connection.key)
             connection.retire()
         for name in self._connections if plan.settings_changed else plan.adjusted:
-            self._adjust(self._connections[name], config.servers[name])
+            connection, server = self._connections[name], config.servers[name]
+            before = connection.server
+            connection.adjust(server)
+            if server.disabled != before.disabled:
+                self._tasks.start_soon(connection.follow_switch)
+            if (server.disabled, server.lifecycle) != (before.disabled, before.lifecycle):
+                self._start_if_wanted(connection)  # no other change starts a server or ends a backoff
         for name in (*plan.added, *plan.relaunched):
             self._start_if_wanted(self._connections[name])
-
-    def _adjust(self, connection: Connection, server: ServerConfig) -> None:
-        before = connection.server
-        connection.adjust(server)
-        if server.disabled != before.disabled:
-            self._tasks.start_soon(connection.follow_switch)
-        if (server.disabled, server.lifecycle) != (before.disabled, before.lifecycle):
-            self._start_if_wanted(connection)  # no other change starts a server or ends a backoff
 
     def _start_if_wanted(self, connection: Connection) -> None:
         server = connection.server

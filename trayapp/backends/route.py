@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from trayapp.backends.clock import Clock
@@ -21,16 +22,11 @@ _DISCARD = 9  # a port; no packet is ever sent to it
 
 def has_route() -> bool:
     """Return True if the system has a route to an outside address."""
-    return any(_leads_to(family, address) for family, address in _FAR)
-
-
-def _leads_to(family: socket.AddressFamily, address: str) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+    for family, address in _FAR:
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, _DISCARD))
-    except OSError:
-        return False
-    return True
+            return True
+    return False
 
 
 async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> None:

@@ -96,9 +96,13 @@ class Subscription:
             while True:
                 self._changed = anyio.Event()
                 self._asked = newest = self._newest
-                wanted = self._wanted()
+                announced = self._live.peer.capabilities
+                kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
+                wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in kinds}
+                if uris := self._context.subscribed(self._key):
+                    wanted["resourceSubscriptions"] = sorted(uris)
                 if wanted:
-                    newest.uris = frozenset(wanted.get("resourceSubscriptions", ()))
+                    newest.uris = frozenset(uris)
                     tasks.start_soon(self._keep_listening, wanted, newest)
                     # One at a time: an acknowledgment belongs to the last request sent.
                     with anyio.move_on_after(TAKES_WITHIN_S):
@@ -108,12 +112,6 @@ class Subscription:
                     former.scope.cancel()
                 former = newest
                 await self._changed.wait()
-
-    def _wanted(self) -> dict[str, Any]:
-        announced = self._live.peer.capabilities
-        kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-        uris = sorted(self._context.subscribed(self._key))
-        return {**{f"{kind}ListChanged": True for kind in kinds}, **({"resourceSubscriptions": uris} if uris else {})}
 
     async def _keep_listening(self, wanted: dict[str, Any], listening: _Listening) -> None:
         clock, pause_s = self._context.clock, AGAIN_S

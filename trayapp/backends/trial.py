@@ -43,12 +43,12 @@ class _TrialInbound:
 
 async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
     """Start a server, return what it offers, and end it. Raises MultiMcpError."""
+
+    async def ignore_partial(offer: Offer) -> None:
+        pass
+
     async with connect(server.name, server, context, _TrialInbound()) as live:
-        return await fetch_offer(live.channel, live.peer, {}, _ignore)
-
-
-async def _ignore(offer: Offer) -> None:
-    """Ignore partial lists."""
+        return await fetch_offer(live.channel, live.peer, {}, ignore_partial)
 
 
 @dataclass(frozen=True, slots=True)

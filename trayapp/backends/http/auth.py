@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 
 import httpx2
 
@@ -78,20 +77,13 @@ def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
 
 
 async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:
-    with _carrying(request, header):
-        return await send(request)
-
-
-@contextmanager
-def _carrying(request: httpx2.Request, header: str | None) -> Iterator[None]:
     """Set the header for one exchange, then restore it: a redirected request made from this one must not inherit it."""
     if header is None:
-        yield
-        return
+        return await send(request)
     before = request.headers.get(AUTHORIZATION)
     request.headers[AUTHORIZATION] = header
     try:
-        yield
+        return await send(request)
     finally:
         del request.headers[AUTHORIZATION]
         request.headers.update({} if before is None else {AUTHORIZATION: before})

@@ -155,15 +155,15 @@ class HttpChannel(FrameDispatcher, ABC):
             if "method" in message and type(request_id) is int:
                 self._posts[request_id] = post = _PostChannel(protocol in MODERN_VERSIONS)
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
-            elif message.get("method") != CANCELLED or not self._cancel_modern(message, protocol):
+                continue
+            is_modern = False
+            if message.get("method") == CANCELLED:  # a request of 2026-07-28 is cancelled by closing its response
+                cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0 is no id of ours
+                is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
+                if cancelled is not None and is_modern:
+                    cancelled.scope.cancel()
+            if not is_modern:
                 await self._tell(frame, message, protocol)
-
-    def _cancel_modern(self, message: dict[str, Any], protocol: str) -> bool:
-        """Cancel a request of 2026-07-28 by closing its response. Return False for one of an older revision."""
-        post = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0 is never used as an id
-        if post is not None and post.modern:
-            post.scope.cancel()
-        return post.modern if post is not None else protocol in MODERN_VERSIONS
 
     async def _request(
         self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _PostChannel

@@ -37,10 +37,9 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
 
     An event stream counts as MCP before its first event: nothing else streams in answer to a JSON-RPC message.
     """
-    if status == 401:
-        return (
-            ResponseKind.SIGN_IN if challenge is not None and _names_bearer(challenge) else ResponseKind.MAYBE_SIGN_IN
-        )
+    if status == 401:  # RFC 9110 11.6.1: there may be several challenges
+        is_bearer = challenge is not None and _BEARER.search(_QUOTED.sub("", challenge)) is not None
+        return ResponseKind.SIGN_IN if is_bearer else ResponseKind.MAYBE_SIGN_IN
     if is_json_rpc(body):
         return ResponseKind.MCP
     if status in UNAVAILABLE:
@@ -48,11 +47,6 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
     if status == 200 and content_type.lower().startswith("text/event-stream"):
         return ResponseKind.MCP
     return ResponseKind.OTHER
-
-
-def _names_bearer(challenge: str) -> bool:
-    """Return True if a WWW-Authenticate header has a Bearer challenge (RFC 9110 11.6.1: there may be several)."""
-    return _BEARER.search(_QUOTED.sub("", challenge)) is not None
 
 
 def is_json_rpc(body: bytes) -> bool:
@@ -83,15 +77,14 @@ def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any
     except JsonError:
         return _error(request_id, f"{words} is not valid JSON, or nested too deep")
     parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
+    number = own_id(request_id)
     for part in parts:
-        if "method" not in part and _is_for(part.get("id"), request_id):
-            plain = part is said and part.get("id") is not None and ("result" in part or "error" in part)
+        given = part.get("id")
+        is_ours = given is None or given == request_id or (number is not None and own_id(given) == number)
+        if "method" not in part and is_ours:
+            plain = part is said and given is not None and ("result" in part or "error" in part)
             return None if plain and is_answer(part) else {**_readable(part, words), "id": request_id}
     return _error(request_id, f"{words} does not answer the request")
-
-
-def _is_for(given: Any, request_id: RequestId) -> bool:
-    return given is None or given == request_id or (own_id(given) is not None and own_id(given) == own_id(request_id))
 
 
 def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class StreamableChannel(HttpChannel):
                 await response.aread()
                 self.take_text(response.content)
                 if self.call_of(request_id) is not None:
-                    self.answer(request_id, Reply.of_error(self._no_message()))
+                    error = RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
+                    self.answer(request_id, Reply.of_error(error))
             else:  # an event stream: HttpTransport passes nothing else
                 try:
                     await self._read_events(response, place, request_id)
@@ -179,9 +180,6 @@ class StreamableChannel(HttpChannel):
         code = METHOD_NOT_FOUND if response.status_code == 404 else INTERNAL_ERROR
         return RpcError(code, f"{self.server} answered HTTP {response.status_code}")
 
-    def _no_message(self) -> RpcError:
-        return RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
-
 
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
@@ -191,6 +189,10 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
     trust = await trust_for(launch.url)
     wire = HttpTransport(launch, refusal, gone, signed=signer_for(launch, accounts, refusal), trust=trust)
     unbounded = httpx2.Timeout(None, connect=CONNECT_S)
+
+    async def end_reason() -> str:
+        return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")
+
     try:
         async with (
             httpx2.AsyncClient(transport=wire, headers=launch.headers, timeout=unbounded) as client,
@@ -205,7 +207,7 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
             await tasks.start(channel.exchange, inbound, gone)
             await channel.open()
             try:
-                yield Transport(launch.kind or "http", channel, gone, _end_reason(refusal), refusal=refusal)
+                yield Transport(launch.kind or "http", channel, gone, end_reason, refusal=refusal)
             finally:
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
@@ -227,13 +229,6 @@ async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> No
     """End the session at the server with a DELETE."""
     with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
         await client.delete(url, headers={SESSION: session})
-
-
-def _end_reason(refusal: HttpRefusal) -> Any:
-    async def end_reason() -> str:
-        return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")
-
-    return end_reason
 
 
 def _as_server_error(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:

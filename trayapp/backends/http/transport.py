@@ -98,10 +98,6 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         self.session: str | None = None
         self._signed = signed
 
-    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        send = super().handle_async_request
-        return await (send(request) if self._signed is None else self._signed.send(request, send))
-
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await request.aread()  # a redirected request has its body as a stream
         kind = _kind(request)
@@ -144,14 +140,19 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         if request.method == "POST" and (left := self._busy_until - self._now()) > 0:
             return _json_answer(request, 503, RpcError(INTERNAL_ERROR, f"{self._server} {_busy(left)}"))
         try:
-            response = await self._sent(request)
+            send = super().handle_async_request
+            response = await (send(request) if self._signed is None else self._signed.send(request, send))
             if request.method == "POST" and is_json(response):
                 response = await _whole(self._server, request, response)
-        except httpx2.RequestError as error:
-            return self._unreachable(request, error)
+        except httpx2.RequestError as failure:
+            return self._unreachable(request, failure)
         self.session = response.headers.get(SESSION) or self.session
         if request.method == "POST" and SESSION in request.headers and session_is_lost(response):
-            return await self._without_session(request, response)
+            self._refusal.status, self._refusal.why, self.session = response.status_code, SESSION_LOST, None
+            self._gone.set()
+            await response.aclose()
+            error = RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED)
+            return _json_answer(request, max(response.status_code, 400), error)
         if response.status_code >= 400:
             return await self._refused(request, response)
         if request.method == "POST":
@@ -203,13 +204,6 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         if request.method != "POST":
             raise error
         return _json_answer(request, 502, RpcError(CONNECTION_CLOSED, why, NOT_EXECUTED if not_sent else None))
-
-    async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        self._refusal.status = status = response.status_code
-        self._refusal.why, self.session = SESSION_LOST, None
-        self._gone.set()
-        await response.aclose()
-        return _json_answer(request, max(status, 400), RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED))
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         status = response.status_code

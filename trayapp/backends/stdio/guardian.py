@@ -86,7 +86,10 @@ def family(kin: list[Kin]) -> list[Identity]:
     tags = {tag_of(mark) for _, mark in kin if "-" in mark}
     if not leaders and not marks:
         return []
-    since = min((_ticks(started) for (_, started), mark in kin if mark), default=0)
+    # A process that started before a server cannot descend from it. Skipping it saves reading its environment, which is
+    # most of the work.
+    ticks = (started.partition(".")[0] for (_, started), mark in kin if mark)
+    since = min((int(count) if count.isascii() and count.isdecimal() else 0 for count in ticks), default=0)
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib would be most of this program)
         if not name.isdecimal() or int(name) == os.getpid():
@@ -97,16 +100,6 @@ def family(kin: list[Kin]) -> list[Identity]:
         if fields[3] in sessions or (marks and int(fields[19]) >= since and _carries(int(name), marks, tags)):
             found.append((int(name), fields[19] + BOOT))
     return found
-
-
-def _ticks(started: str) -> int:
-    """Return the tick count of a Linux start time, or 0 if unknown.
-
-    A process that started before a server cannot descend from it. Skipping it saves reading its environment, which is
-    most of the work.
-    """
-    count = started.partition(".")[0]
-    return int(count) if count.isascii() and count.isdecimal() else 0
 
 
 def send(identities: list[Identity], number: int) -> None:
@@ -162,13 +155,10 @@ def read_registry(path: str) -> list[Kin]:
             rows = [line.rstrip("\n").split("\t") for line in file]
     except OSError:
         return []
-    named = [((int(row[0]), row[1]), row[2]) for row in rows if len(row) == 3 and _is_pid(row[0])]
+    sound = [row for row in rows if len(row) == 3 and row[0].isascii() and row[0].isdecimal() and len(row[0]) < 10]
+    named = [((int(pid), started), mark) for pid, started, mark in sound]
     ended = {(identity, mark.removesuffix(ENDED)) for identity, mark in named if mark.endswith(ENDED)}
     return [one for one in named if one not in ended and not one[1].endswith(ENDED)]
-
-
-def _is_pid(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def _wait_until_none_alive(identities: list[Identity], seconds: float) -> None:

@@ -87,15 +87,14 @@ def satisfies(version: Version, text: str) -> bool:
     A prerelease is in a range only if a comparator names a prerelease of the same three numbers.
     """
     try:
-        return any(_all_hold(version, comparators) for comparators in _alternatives(text))
+        alternatives = _alternatives(text)
     except NoRange:
         return False
-
-
-def _all_hold(version: Version, comparators: list[Comparator]) -> bool:
-    if version.pre and not any(c.version.pre and c.version.numbers == version.numbers for c in comparators):
-        return False
-    return all(comparator.holds(version) for comparator in comparators)
+    for comparators in alternatives:
+        named = any(one.version.pre and one.version.numbers == version.numbers for one in comparators)
+        if (named or not version.pre) and all(comparator.holds(version) for comparator in comparators):
+            return True
+    return False
 
 
 def _prerelease(text: str | None) -> tuple[str, ...] | None:
@@ -141,7 +140,10 @@ class _PartialVersion:
     def comparators(self, operator: str) -> list[Comparator]:
         """Return the comparators that `operator` before this version means."""
         if operator in ("^", "~", "~>"):
-            return self._from_to(self._fixed_by(operator))
+            fixed = 2  # how many of the leading numbers must not change
+            if operator == "^":
+                fixed = 1 + next((place for place, number in enumerate(self.lowest.numbers) if number), 2)
+            return self._from_to(min(fixed, self.given))
         if self.given == 3:
             return [Comparator(operator or "=", self.lowest)]
         if self.given == 0:
@@ -155,13 +157,6 @@ class _PartialVersion:
             "<": [Comparator("<", Version(*self.lowest.numbers, ("0",)))],
             "<=": [above],
         }[operator]
-
-    def _fixed_by(self, operator: str) -> int:
-        """Return how many of the leading numbers must not change."""
-        if operator == "^":
-            zeros = next((place for place, number in enumerate(self.lowest.numbers) if number), 2)
-            return min(zeros + 1, self.given)
-        return min(2, self.given)
 
     def _from_to(self, fixed: int) -> list[Comparator]:
         return [Comparator(">=", self.lowest), Comparator("<", self._after(fixed))] if fixed else []

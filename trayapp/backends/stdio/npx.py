@@ -178,17 +178,14 @@ def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[st
     if request.bin is not None:
         return False
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
-    if not settings.get("prefix"):
-        return any(_has(prefix, *places) for prefix in _usual_prefixes(env, home))
-    prefix = configured_folder(settings["prefix"], home)
-    return prefix is None or _has(prefix, *places)
-
-
-def _usual_prefixes(env: Mapping[str, str], home: Path) -> set[Path]:
+    if settings.get("prefix"):
+        prefix = configured_folder(settings["prefix"], home)
+        return prefix is None or _has(prefix, *places)
     if sys.platform == "win32":
-        return {Path(env.get("APPDATA", home), "npm")}
+        return _has(Path(env.get("APPDATA", home), "npm"), *places)
     node = shutil.which("node", path=env.get("PATH"))
-    return {Path(node).parent.parent, Path(node).resolve().parent.parent} if node else set()
+    programs = {Path(node), Path(node).resolve()} if node else set()
+    return any(_has(program.parent.parent, *places) for program in programs)
 
 
 def _has(folder: Path, *names: str) -> bool:
@@ -204,7 +201,13 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
         return False
     path = cache_dir / TAGS_FILE
     with _tags_change:
-        fresh = {words: at for words, at in _read_tags(path).items() if 0 <= now - at < TAG_FOR_S}
+        try:
+            told = orjson.loads(read_small(path, TAGS_LARGEST) or b"{}")
+        except orjson.JSONDecodeError:
+            told = None
+        pairs = told.items() if isinstance(told, dict) else ()
+        known = {words: float(at) for words, at in pairs if isinstance(at, int | float)}
+        fresh = {words: at for words, at in known.items() if 0 <= now - at < TAG_FOR_S}
         if request.words in fresh:
             return True
         try:
@@ -212,15 +215,6 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
         except StorageError as error:
             log.info("Cannot save what npm answered, so npm is asked again: %s", error)
     return False
-
-
-def _read_tags(path: Path) -> dict[str, float]:
-    try:
-        told = orjson.loads(read_small(path, TAGS_LARGEST) or b"{}")
-    except orjson.JSONDecodeError:
-        return {}
-    pairs = told.items() if isinstance(told, dict) else ()
-    return {words: float(at) for words, at in pairs if isinstance(at, int | float)}
 
 
 # -- the package -----------------------------------------------------------------------------------------------------
@@ -255,7 +249,10 @@ def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
 
 def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return what runs that copy without npm; None where it has no such program."""
-    name = request.bin or _own_bin(request.package, copy.bins)
+    name = request.bin
+    if not name:  # the only program, or the one named like the package without its scope
+        own, bins = request.package.rpartition("/")[2], copy.bins
+        name = next(iter(bins)) if len(set(bins.values())) == 1 else own if own in bins else None
     program = program_file(copy, name) if name else None
     by_node = wants_node(program) if program else None
     if program is None or by_node is None:
@@ -264,11 +261,3 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
         return (str(program), *request.args)
     node = shutil.which("node", path=env.get("PATH"))
     return (str(Path(node).absolute()), str(program), *request.args) if node else None
-
-
-def _own_bin(package: str, bins: Mapping[str, str]) -> str | None:
-    """Return the default bin: the only one, else the one named like the package without its scope, else None."""
-    if len(set(bins.values())) == 1:
-        return next(iter(bins))
-    name = package.rpartition("/")[2]
-    return name if name in bins else None

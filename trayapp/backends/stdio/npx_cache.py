@@ -182,11 +182,8 @@ def wants_node(program: Path) -> bool | None:
             return True
     elif program.suffix in (".js", ".mjs", ".cjs"):
         return True
-    return False if _executable(program) else None
-
-
-def _executable(program: Path) -> bool:
-    return program.suffix.lower() == ".exe" if sys.platform == "win32" else os.access(program, os.X_OK)
+    is_executable = program.suffix.lower() == ".exe" if sys.platform == "win32" else os.access(program, os.X_OK)
+    return False if is_executable else None
 
 
 def exists(path: Path) -> bool:

@@ -127,22 +127,18 @@ class PosixTracker:
         with self._writing:
             self._spent += spent
             try:
-                if self._spent >= SPENT_MOST:
-                    self._write_anew()
+                if self._spent >= SPENT_MOST:  # rewrite it with the servers that run now, atomically
+                    fresh = self._path.with_suffix(UNFINISHED)
+                    fresh.touch(mode=0o600)
+                    fresh.write_text("".join(map(guardian.line_of, list(self._kin.values()))), encoding="utf-8")
+                    fresh.replace(self._path)
+                    self._spent = 0
                 else:
                     with self._path.open("a", encoding="utf-8") as file:
                         file.write(line)
             except OSError as error:
                 self._spent = SPENT_MOST  # the file's content is unknown: the next call rewrites it
                 log.warning("Cannot save the list of server processes: %s", error)
-
-    def _write_anew(self) -> None:
-        """Rewrite the registry with the servers that run now, atomically. Raises OSError."""
-        fresh = self._path.with_suffix(UNFINISHED)
-        fresh.touch(mode=0o600)
-        fresh.write_text("".join(map(guardian.line_of, list(self._kin.values()))), encoding="utf-8")
-        fresh.replace(self._path)
-        self._spent = 0
 
     def _start_guardian(self) -> None:
         self._let_go()

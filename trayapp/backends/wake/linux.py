@@ -23,7 +23,7 @@ import anyio.to_thread
 from trayapp.backends.wake import OnWake
 
 if TYPE_CHECKING:
-    from jeepney import MatchRule, Message
+    from jeepney import Message
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
 
 
 async def _listen(note: OnWake, address: str) -> None:
-    from jeepney import message_bus
+    from jeepney import MatchRule, message_bus
     from jeepney.io.asyncio import open_dbus_connection
     from jeepney.io.common import RouterClosed
     from jeepney.wrappers import DBusErrorResponse
@@ -167,23 +167,18 @@ async def _listen(note: OnWake, address: str) -> None:
     except (RouterClosed, DBusErrorResponse) as error:
         raise ConnectionError(f"refused: {type(error).__name__}") from error
     try:
-        for rule in _rules():
+        # Limited by sender: any user may send signals that look the same.
+        for sender, interface, member in (
+            (LOGIND, f"{LOGIND}.Manager", "PrepareForSleep"),
+            (NETWORK_MANAGER, NETWORK_MANAGER, "StateChanged"),
+        ):
+            rule = MatchRule(type="signal", sender=sender, interface=interface, member=member)
             await connection.send(message_bus.AddMatch(rule))
         while True:
             if reason := reason_of(await connection.receive()):
                 note(reason)
     finally:
         connection.writer.close()  # without waiting: the gateway's shutdown must not wait for a bus
-
-
-def _rules() -> list[MatchRule]:
-    """Return the signals to subscribe to, limited by sender: any user may send signals that look the same."""
-    from jeepney import MatchRule
-
-    return [
-        MatchRule(type="signal", sender=LOGIND, interface=f"{LOGIND}.Manager", member="PrepareForSleep"),
-        MatchRule(type="signal", sender=NETWORK_MANAGER, interface=NETWORK_MANAGER, member="StateChanged"),
-    ]
 
 
 def reason_of(message: Message) -> str | None:
@@ -199,10 +194,6 @@ def reason_of(message: Message) -> str | None:
     signal = (header.fields.get(HeaderFields.interface), header.fields.get(HeaderFields.member))
     if signal == (f"{LOGIND}.Manager", "PrepareForSleep") and body == (False,):
         return "the machine woke up"
-    if signal == (NETWORK_MANAGER, "StateChanged") and _is_connected(body):
-        return "a network is up"
+    if signal == (NETWORK_MANAGER, "StateChanged") and len(body) == 1 and isinstance(body[0], int):
+        return "a network is up" if body[0] >= CONNECTED_SITE else None
     return None
-
-
-def _is_connected(body: tuple[object, ...]) -> bool:
-    return len(body) == 1 and isinstance(body[0], int) and body[0] >= CONNECTED_SITE
