@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,17 @@ def test_a_bundle_is_shown_and_nothing_is_unpacked_without_a_yes(person: Person,
         assert done.returncode == 2, done.stdout
     assert unpacked(person.home) == []
     assert not person.servers.exists()
+
+
+@pytest.mark.requirement("bundle-added")
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_value_of_the_wrong_form_is_asked_for_again(person: Person, tmp_path: Path) -> None:
+    wants = {"depth": WANTS["depth"]}
+    document = manifest(server=launched("${user_config.depth}"), user_config=wants)
+    path = make_bundle(tmp_path / "demo.mcpb", document)
+    said = person.answers("add", str(path), typed="y\n10\n4\n")
+    assert "depth is a number, at least 1, at most 9. Give another one" in said
+    assert '"4"' in person.servers.read_text()
 
 
 @pytest.mark.requirement("bundle-added")

@@ -23,7 +23,7 @@ import click
 from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import escape_unprintable, is_terminal, note, print_json, say, waiting
-from trayapp.cli.secret import keep_all, keeps_secrets
+from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.places import Machine
 from trayapp.clients.secrets import Secret, secret_name
@@ -246,7 +246,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if asked and answers.hide is not False and not keeps_secrets():  # shown before the user types them
         raise MultiMcpError(
             one_line(f"{count(len(asked), 'secret')} not kept: there is no keyring ({', '.join(asked)})"),
-            "Install gnome-keyring, KWallet or KeePassXC, set token_store: file in servers.yaml, or pass --clear",
+            f"Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml and {PASSPHRASE}"
+            " in the environment of the gateway, or pass --clear",
         )
     entry = _filled(name, source, answers)
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
@@ -316,10 +317,9 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
 
     Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
     """
+    given = answers.values
     values = {
-        variable: variable.checked(
-            answers.values[variable.name] if variable.name in answers.values else _asked(variable)
-        )
+        variable: variable.checked(given[variable.name]) if variable.name in given else _asked(variable)
         for variable in asked_of(source)
     }
     secret = {variable: value for variable, value in values.items() if variable.secret and value}
@@ -361,15 +361,20 @@ def _free_name(server: str, name: str, taken: Collection[str]) -> str:
 
 
 def _asked(variable: Variable) -> str:
+    """Ask for a value until it has the right form. Without a terminal return its default."""
     if not is_terminal(sys.stdin):
-        return variable.default
+        return variable.checked(variable.default)
     kind = click.Choice(variable.choices) if variable.choices else None
     default = variable.default or ("" if not variable.required else None)
-    answer: str = click.prompt(
-        one_line(variable.name), default=default, hide_input=variable.secret, type=kind,
-        show_default=bool(variable.default and not variable.secret),
-    )  # fmt: skip
-    return answer
+    while True:
+        answer: str = click.prompt(
+            one_line(variable.name), default=default, hide_input=variable.secret, type=kind,
+            show_default=bool(variable.default and not variable.secret),
+        )  # fmt: skip
+        try:
+            return variable.checked(answer)
+        except UsageError as error:
+            note(one_line(f"{error.title}. {error.hint}"))
 
 
 @dataclass(frozen=True, slots=True)
