@@ -19,7 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from tests.tools import require
-from trayapp.model.known_secrets import KNOWN
+from trayapp.model.redact import KNOWN
 
 if TYPE_CHECKING:
     from tests.tray.running import Panel

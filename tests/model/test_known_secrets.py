@@ -11,8 +11,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from trayapp.model.known_secrets import KNOWN, MOST, KnownSecrets, is_telling
-from trayapp.model.redact import REDACTED, LineRedactor, redacted
+from trayapp.model.redact import KNOWN, MOST, REDACTED, KnownSecrets, LineRedactor, is_telling, redacted
 
 PLAIN = "plum-tree-4-lantern"
 ODD = 'a "quoted" vålue & more/+='

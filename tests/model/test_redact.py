@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trayapp.model.known_secrets import KNOWN
 from trayapp.model.logs import log_name
-from trayapp.model.redact import CUT, HELD_LONGEST, REDACTED, LineRedactor, redacted
+from trayapp.model.redact import CUT, HELD_LONGEST, KNOWN, REDACTED, LineRedactor, redacted
 from trayapp.model.text import visible
 
 SECRET = "hX7q2Lk9ZpR4vT1s"

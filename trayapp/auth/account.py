@@ -17,7 +17,7 @@ import anyio.abc
 from trayapp.auth.grant import Grant, GrantLostError, SignInError, covers, from_text, record_key
 from trayapp.auth.vault import Vault
 from trayapp.model.errors import KeyringUnavailableError
-from trayapp.model.known_secrets import KNOWN
+from trayapp.model.redact import KNOWN
 
 if TYPE_CHECKING:
     from trayapp.model.status import SignInStatus

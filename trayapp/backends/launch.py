@@ -1,7 +1,7 @@
 """Turn a server's entry into a launch: resolve its variables, find its program and build its environment.
 
 The secrets of an entry are found by their names or positions; model/secret_patterns has the patterns of names, and
-model/known_secrets removes the values from texts. npm's cache is read in stdio/npx, the login shell in stdio/shellenv.
+model/redact removes the values from texts. npm's cache is read in stdio/npx, the login shell in stdio/shellenv.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from trayapp.config.programs import clean_environment as clean_environment
 from trayapp.config.programs import found_elsewhere
 from trayapp.config.programs import own_environment as own_environment
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
-from trayapp.model.known_secrets import KNOWN
-from trayapp.model.redact import REDACTED, redacted
+from trayapp.model.redact import KNOWN, REDACTED, redacted
 from trayapp.model.secret_patterns import is_random
 from trayapp.model.servers import Auth, ServerConfig, auth_of
 

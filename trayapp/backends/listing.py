@@ -13,9 +13,8 @@ from typing import Any
 import anyio
 
 from trayapp.backends.handshake import Peer
-from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import UNREAD, Item, Offer
-from trayapp.model.redact import redacted
+from trayapp.model.redact import KNOWN, redacted
 from trayapp.wire.capabilities import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import dumps, salvaged, well_formed
 from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, Params, RpcError

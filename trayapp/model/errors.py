@@ -75,6 +75,10 @@ class StorageError(MultiMcpError):
     code = "storage"
 
 
+KEYRING = "keyring:"  # prefix of a secret's name, in `${keyring:NAME}`
+COMMAND = "cmd:"  # prefix of a command that prints a secret, in `${cmd:op read op://vault/item}`
+
+
 class MissingVariableError(ConfigError):
     """A `${NAME}` in a server's settings has no value. `names` lists the missing names, in order of appearance."""
 
@@ -85,12 +89,11 @@ class MissingVariableError(ConfigError):
     def __init__(self, names: list[str]) -> None:
         listed = ", ".join(names)
         plural = "s" if len(names) > 1 else ""
-        super().__init__(f"Variable{plural} {listed} not set", _remedy(names))
+        remedy = "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
+        if names and all(name.startswith(KEYRING) for name in names):
+            remedy = f"Store it with: multi-mcp secret set {names[0].removeprefix(KEYRING)}"
+        super().__init__(f"Variable{plural} {listed} not set", remedy)
         self.names = names
-
-
-KEYRING = "keyring:"  # prefix of a secret's name, in `${keyring:NAME}`
-COMMAND = "cmd:"  # prefix of a command that prints a secret, in `${cmd:op read op://vault/item}`
 
 
 class CommandNotApprovedError(ConfigError):
@@ -102,13 +105,6 @@ class CommandNotApprovedError(ConfigError):
 
     def __init__(self, command: str) -> None:
         super().__init__(f"The command of a secret is not approved: {command}", "Review it with: multi-mcp approve")
-
-
-def _remedy(names: list[str]) -> str:
-    kept = [name.removeprefix(KEYRING) for name in names if name.startswith(KEYRING)]
-    if kept and len(kept) == len(names):
-        return f"Store it with: multi-mcp secret set {kept[0]}"
-    return "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
 
 
 class KeyringUnavailableError(MultiMcpError):

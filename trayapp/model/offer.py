@@ -68,11 +68,11 @@ class Offer:
         for name, why in self.failed.items():
             if why != UNREAD:
                 alike.setdefault(why, []).append(LISTS.get(name, name))
-        return "; ".join(f"did not list its {_joined(names)}: {why}" for why, names in alike.items())
-
-
-def _joined(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        listed = {
+            why: " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+            for why, names in alike.items()
+        }
+        return "; ".join(f"did not list its {names}: {why}" for why, names in listed.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ backends/pool applies a plan.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trayapp.model.errors import Problem
@@ -63,7 +63,9 @@ def plan(old: Config, new: Config) -> Plan:
     """Return the plan that leads from `old` to `new`. Line numbers and problems do not count as changes."""
     both = [name for name in new.servers if name in old.servers]
     relaunched = [n for n in both if _launched(old, n) != _launched(new, n)]
-    adjusted = [n for n in both if n not in relaunched and _differs(old.servers[n], new.servers[n])]
+    adjusted = [
+        n for n in both if n not in relaunched and replace(old.servers[n], line=0) != replace(new.servers[n], line=0)
+    ]
     return Plan(
         added=tuple(n for n in new.servers if n not in old.servers),
         removed=tuple(n for n in old.servers if n not in new.servers),
@@ -77,8 +79,3 @@ def _launched(config: Config, name: str) -> tuple[object, ...]:
     server = config.servers[name]
     confine = confine_of(server.confine, config.settings.confine) if server.transport == "stdio" else None
     return (*launch_settings(server), confine)
-
-
-def _differs(old: ServerConfig, new: ServerConfig) -> bool:
-    fields = (f for f in ServerConfig.__dataclass_fields__ if f != "line")
-    return any(getattr(old, name) != getattr(new, name) for name in fields)

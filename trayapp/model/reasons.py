@@ -47,8 +47,11 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 def reason_of(error: BaseException, host: str = "") -> str:
     """Return the reason in words; never empty. The root cause says more than the library errors around it."""
     causes = list(_causes(error))
-    found = next((words for look in (_known, _told, _of_kind) for words in map(look, causes) if words), "")
-    found = found or type(error).__name__
+    texts = [_NUMBER.sub("", str(cause)).strip(" .") for cause in causes]
+    kinds = [type(cause).__name__ for cause in causes]
+    by_kind = [words for kind in kinds for end, words in _KINDS.items() if kind.endswith(end)]
+    candidates = [*map(_known, causes), *(_WORDS.get(text, text) for text in texts), *by_kind, type(error).__name__]
+    found = next(filter(None, candidates))
     return f"{found}: {host}" if found == NO_HOST and host else found
 
 
@@ -62,16 +65,6 @@ def _known(cause: BaseException) -> str:
         reason = getattr(cause, "reason", None) or ""  # OpenSSL's own name, such as WRONG_VERSION_NUMBER
         return f"no secure connection (TLS): {reason.replace('_', ' ').lower() or 'is it an https address?'}"
     return _BY_NUMBER.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
-
-
-def _told(cause: BaseException) -> str:
-    text = _NUMBER.sub("", str(cause)).strip(" .")
-    return _WORDS.get(text, text)
-
-
-def _of_kind(cause: BaseException) -> str:
-    kind = type(cause).__name__
-    return next((words for end, words in _KINDS.items() if kind.endswith(end)), "")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,16 +1,149 @@
 """Redaction of everything that looks like a secret, in a whole text or in a stream of pieces.
 
-secret_patterns recognizes secrets; known_secrets holds the known ones.
+secret_patterns finds unknown secrets by name or shape. KNOWN holds those that this process was given: values from a
+server's entry (backends/launch decides which), the vault or a sign-in. They are removed in every form in which they may
+be encoded. This is the only state in this package, since a text may leave anywhere.
 """
 
 from __future__ import annotations
 
-from trayapp.model.known_secrets import KNOWN
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
 from trayapp.model.late import late
 from trayapp.model.secret_patterns import REDACTED, may_have_shape, may_name, without_named, without_shapes
 from trayapp.model.text import visible
 
-__all__ = ["REDACTED", "LineRedactor", "redacted"]
+__all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
+
+SHORTEST = 8  # characters; shorter values would match words of any text,
+SHORTEST_MIXED = 6  # except values with both letters and digits
+WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
+MOST = 1_000  # values of each kind; beyond that the oldest is forgotten, such as a token renewed long ago
+_TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_QUOTES = {ord('"'): "&quot;"}
+_HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))
+_ESCAPE = late("%[0-9A-F]{2}")
+
+
+class KnownSecrets:
+    """Values in the order in which they were last noted, each with the forms in which it may be written."""
+
+    def __init__(self) -> None:
+        self._lasting: dict[str, tuple[str, ...]] = {}
+        self._renewed: dict[str, tuple[str, ...]] = {}
+        self._longest_first: tuple[str, ...] = ()
+
+    def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
+        """Add secrets. Values that could be everyday words are ignored.
+
+        `renewed`: values that are replaced every hour. They are counted apart, so that they never displace lasting
+        ones.
+        """
+        kept = self._renewed if renewed else self._lasting
+        parts: list[str] = []
+        for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys
+            lines = [line.strip() for line in value.splitlines()]
+            parts += [value, *(line for line in lines if len(lines) > 1 and "-----" not in line)]
+        worth = [part for part in parts if is_telling(part)]
+        if not worth or (len(worth) == 1 and worth[0] in kept):
+            return
+        for value in worth:
+            kept[value] = kept.pop(value, ()) or _forms(value)
+        while len(kept) > MOST:
+            del kept[next(iter(kept))]
+        every = {form for forms in (*self._lasting.values(), *self._renewed.values()) for form in forms}
+        self._longest_first = tuple(sorted(every, key=lambda form: (-len(form), form)))
+
+    def forget(self) -> None:
+        """Forget all values."""
+        self._lasting, self._renewed, self._longest_first = {}, {}, ()
+
+    def without(self, text: str) -> str:
+        """Return `text` with REDACTED in place of each secret."""
+        for form in self._longest_first:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return text
+
+    def without_in(self, value: Any) -> Any:
+        """Return `value`, or a copy with REDACTED in place of each secret in its strings and keys."""
+        seen = visible("\n".join(_texts(value))) if self._longest_first else ""
+        if self.without(seen) == seen:
+            return value
+
+        def change(text: str) -> str:
+            seen = visible(text)
+            without = self.without(seen)
+            return text if without == seen else without
+
+        return _replaced(value, change)
+
+
+KNOWN = KnownSecrets()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value, keys included. Not recursive: servers may nest without limit."""
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            todo += [*each, *each.values()]
+        elif isinstance(each, list):
+            todo += each
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy of a JSON value with `change` applied to its strings."""
+    root = [value]
+    todo: list[Any] = [root]
+    while todo:
+        holder = todo.pop()
+        for key, inner in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if isinstance(inner, str):
+                holder[key] = change(inner)
+            elif isinstance(inner, dict):
+                holder[key] = {change(name): each for name, each in inner.items()}
+                todo.append(holder[key])
+            elif isinstance(inner, list):
+                holder[key] = list(inner)
+                todo.append(holder[key])
+    return root[0]
+
+
+def is_telling(value: str) -> bool:
+    """Return True if a value is long and unusual enough to be removed from every text."""
+    if value.isalpha() and value.isascii():
+        return len(value) > WORD_LONGEST
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return len(value.strip()) >= (SHORTEST_MIXED if mixed else SHORTEST) and REDACTED not in value
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    data = value.encode("utf-8", "surrogatepass")
+    encoded = [_encoded(encode, data, before) for encode in (b64encode, urlsafe_b64encode) for before in (0, 1, 2)]
+    escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP writes it
+    escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs
+    escaped += [value.translate(signs) for signs in _HTML]
+    quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
+    quoted += [_ESCAPE.sub(lambda found: found[0].lower(), text) for text in quoted]
+    return tuple(dict.fromkeys((value, visible(value), *escaped, *quoted, *encoded)))
+
+
+def _encoded(encode: Callable[[bytes], bytes], data: bytes, before: int) -> str:
+    """Return the base64 letters that `data` alone determines, after `before` bytes in its group, as in `user:data`."""
+    text = encode(bytes(before) + data).decode()
+    return text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+
+
+# --- whole texts and streams
 
 HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back; the rest of such a line is dropped
 TAIL_DROPPED = 256  # characters before such a cut: half a secret is not recognized
@@ -31,7 +164,9 @@ def redacted(text: str) -> str:
     """Return `visible(text)` with REDACTED in place of each secret. Lines stay lines. Takes linear time."""
     lines = [_seen(line) for line in text.split("\n")]
     whole = "\n".join(lines)
-    if len(lines) > 1 and not _may_hold_secret(whole):
+    if len(lines) > 1 and not (
+        may_name(whole) or may_have_shape(whole) or "-----BEGIN" in whole or KNOWN.without(whole) != whole
+    ):
         return whole  # one look at all lines instead of some thirty at each
     state = _Lines()
     return "\n".join(map(state.take_seen, lines))
@@ -40,11 +175,6 @@ def redacted(text: str) -> str:
 def _seen(line: str) -> str:
     """Return a line as a reader sees it. A secret may contain invisible characters. They are not returned."""
     return visible(line.rstrip("\r").replace("\r", " "))
-
-
-def _may_hold_secret(text: str) -> bool:
-    """Return False if no line of a visible text can hold a secret."""
-    return may_name(text) or may_have_shape(text) or "-----BEGIN" in text or KNOWN.without(text) != text
 
 
 class LineRedactor:
@@ -67,8 +197,8 @@ class LineRedactor:
         *whole, held = _LINE_END.split("".join(self._pieces))
         out = [self._whole(line) for line in whole]
         if len(held) > HELD_LONGEST:
-            out.append(self._cut(held))
-            held = ""
+            out.append("" if self._dropping else self._shortened(held))
+            self._dropping, held = True, ""
         self._hold(held)
         return "".join(out)
 
@@ -90,11 +220,6 @@ class LineRedactor:
             self._dropping = False
             return ""
         return self._shortened(line) if len(line) > HELD_LONGEST else self._lines.take(line) + "\n"
-
-    def _cut(self, line: str) -> str:
-        text = "" if self._dropping else self._shortened(line)
-        self._dropping = True
-        return text
 
     def _shortened(self, line: str) -> str:
         return self._lines.take(line[:HELD_LONGEST])[:-TAIL_DROPPED] + CUT + "\n"

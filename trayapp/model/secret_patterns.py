@@ -69,7 +69,8 @@ def may_have_shape(text: str) -> bool:
 def without_shapes(line: str) -> str:
     """Return `line` without the secrets that are recognized by their shape."""
     if "://" in line and "@" in line:
-        line = _USERINFO.sub(_userinfo, line)
+        # A common login name without a password stays.
+        line = _USERINFO.sub(lambda found: found[0] if found[2] in _LOGIN_NAMES else f"{found[1]}{REDACTED}@", line)
     if "earer" in line or "asic" in line or "BEARER" in line or "BASIC" in line:
         line = _AUTHORIZATION.sub(_authorization, line)
     if "sk-" in line:
@@ -79,11 +80,6 @@ def without_shapes(line: str) -> str:
     if "eyJ" in line or "SG." in line:
         line = _DOTTED.sub(REDACTED, line)
     return _WEBHOOK.sub(rf"\1{REDACTED}", line) if "hooks" in line else line
-
-
-def _userinfo(found: re.Match[str]) -> str:
-    """Return a URL's user info, redacted. A common login name without a password stays."""
-    return found[0] if found[2] in _LOGIN_NAMES else f"{found[1]}{REDACTED}@"
 
 
 def _authorization(found: re.Match[str]) -> str:

@@ -271,7 +271,9 @@ def _read(hint: Any, value: object, place: str) -> Any:
     if origin in (Union, UnionType):  # we use only `X | None`
         return None if value is None else _read(next(p for p in parts if p is not type(None)), value, place)
     if origin is tuple:
-        return tuple(_read(parts[0], item, f"{place}[{at}]") for at, item in enumerate(_a_list(value, place)))
+        if not isinstance(value, list | tuple):
+            raise _wrong(place, "a list")
+        return tuple(_read(parts[0], item, f"{place}[{at}]") for at, item in enumerate(value))
     if origin is dict:
         if not isinstance(value, Mapping) or not all(type(part) is str for pair in value.items() for part in pair):
             raise _wrong(place, "an object of texts")
@@ -294,12 +296,6 @@ def _read_plain(hint: Any, value: object, place: str) -> Any:
         return float(value)
     if type(value) is not hint:
         raise _wrong(place, _KINDS[hint])
-    return value
-
-
-def _a_list(value: object, place: str) -> list[Any] | tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise _wrong(place, "a list")
     return value
 
 

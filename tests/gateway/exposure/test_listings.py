@@ -22,9 +22,9 @@ from trayapp.gateway.exposure.listing_writer import ListingWriter
 from trayapp.gateway.exposure.listings import RECHECK_S, Listings
 from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.errors import StorageError
-from trayapp.model.known_secrets import KNOWN
 from trayapp.model.offer import Offer, ServerTraits
 from trayapp.model.plan import Config
+from trayapp.model.redact import KNOWN
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.settings import Settings
 from trayapp.wire.capabilities import ClientKind

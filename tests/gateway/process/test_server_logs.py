@@ -17,7 +17,7 @@ from trayapp.gateway.process.server_logs import (
     StderrSink,
     start_logging,
 )
-from trayapp.model.known_secrets import KNOWN
+from trayapp.model.redact import KNOWN
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 

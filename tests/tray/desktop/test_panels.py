@@ -206,11 +206,12 @@ def closed(tray: Tray, background: Image.Image) -> None:
 def first_line(desktop: Desktop, menu: Box) -> Image.Image:
     """Return the picture of the first line of a menu that is there, without the beginning of its text.
 
-    Plasma underlines a first letter when it opens the menu. A text that comes afterwards loses that line: ours come
-    again a second after a change (MenuService), before the menu opens or after, as the machine has time.
+    Plasma underlines a letter of each line when it opens the menu, which also moves the letters after it by a pixel or
+    two. A text that comes afterwards loses that line: ours come again a second after a change (MenuService), before the
+    menu opens or after, as the machine has time.
     """
     left, top, right, _ = menu
-    return desktop.picture().crop((left + (right - left) // 4, top, right, top + 2 * LINE_PX))
+    return desktop.picture().crop((left + (right - left) // 4, top, right, top + LINE_PX + 4))
 
 
 def current(tray: Tray) -> Box:
