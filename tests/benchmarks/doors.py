@@ -22,7 +22,7 @@ from tests.benchmarks.figures import OURS
 from tests.benchmarks.ways import DIRECT, Home, environment, fresh_home, gateway
 from tests.e2e.client import Conversation, client_of
 from tests.e2e.http_client import http_client
-from trayapp.gateway.http.tokens import TOKEN_NAME
+from trayapp.gateway.http.port import TOKEN_NAME
 from trayapp.service.command_line import shim_command
 
 HTTP_WAIT_S = 5.0  # from the gateway's first answer to its HTTP port

@@ -21,7 +21,7 @@ from tests.benchmarks.peers import HOST, Entries, Peer, Reach, Shape, free_port,
 from tests.benchmarks.sharing import connect_all
 from tests.benchmarks.ways import DIRECT, environment, fresh_home, gateway
 from tests.benchmarks.workloads import Workload
-from trayapp.gateway.http.tokens import TOKEN_NAME
+from trayapp.gateway.http.port import TOKEN_NAME
 from trayapp.service.command_line import shim_command
 
 WARM_UP, WARM_UP_S = 200, 1.0  # calls, at most so long

@@ -16,7 +16,7 @@ from tests.benchmarks.idle import UNFOUND
 from tests.benchmarks.sizes import SIZE, WARM_UP, memory, rest
 from tests.benchmarks.ways import Home, Way, fresh_home, gateway, through
 from tests.benchmarks.workloads import Workload, ten
-from trayapp.gateway.http.tokens import TOKEN_NAME
+from trayapp.gateway.http.port import TOKEN_NAME
 
 CALLS, CLIENTS, QUICK_CLIENTS = 5_000, 20, 5
 

@@ -33,8 +33,7 @@ from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
-from trayapp.gateway.http.port import HttpPort
-from trayapp.gateway.http.tokens import ClientTokens
+from trayapp.gateway.http.port import ClientTokens, HttpPort
 from trayapp.gateway.process import event_loop
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
@@ -315,7 +314,7 @@ class GatewayHost:
 
     def _make_control(self, link: Link) -> Control:
         from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
-        from trayapp.gateway.http.panel_link import PanelRequests
+        from trayapp.gateway.http.port import PanelRequests
 
         others = self._account_requests, PanelRequests(self._gateway)
         return Control(self._gateway, others, link, self._reload)

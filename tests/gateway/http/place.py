@@ -16,8 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.world import House, house
 from tests.patience import stretched
-from trayapp.gateway.http.port import HttpPort
-from trayapp.gateway.http.tokens import TOKEN_NAME, ClientTokens
+from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, HttpPort
 from trayapp.model.settings import HttpSettings
 
 TOKEN = "the-token-of-the-tests-0123456789"

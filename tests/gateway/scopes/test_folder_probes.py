@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from tests.patience import stretched
-from trayapp.gateway.scopes.folder_probes import FolderProbes
+from trayapp.gateway.scopes.projects import FolderProbes
 
 pytestmark = pytest.mark.anyio
 A, B, C = Path("/a"), Path("/b"), Path("/c")

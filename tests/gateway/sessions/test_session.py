@@ -13,7 +13,7 @@ from tests.gateway.calls.test_server_requests import enveloped
 from tests.gateway.world import BrokenClock, Client, House, Message, house, offer, serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.exposure.exposure import INDEX
-from trayapp.gateway.scopes.first_list_delay import FIRST_LIST_GRACE_S
+from trayapp.gateway.scopes.view import FIRST_LIST_GRACE_S
 from trayapp.wire.jsonio import loads
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, LIST_TTL_MS, SERVER_INFO

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.world import Client, House, Message, house, serve, server
-from trayapp.gateway.sessions.client_lists import LISTS
+from trayapp.gateway.sessions.session import LISTS
 from trayapp.model.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-steady")]

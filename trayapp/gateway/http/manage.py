@@ -16,7 +16,6 @@ from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.http.asgi import respond, whole
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
-from trayapp.model.plan import Config
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 LARGEST_BODY = 256 * 1024  # one server's entry
@@ -65,21 +64,22 @@ class Manage:
             await respond(send, dumps({"error": "Method Not Allowed"}), 405, more=[(b"allow", allowed.encode())])
             return
         try:
-            status, body = await self._answer(path, method, name, receive)
+            if name:
+                status, body = await self.remove(name)
+            elif method == "POST":
+                status, body = await self.add(receive)
+            elif path == "/health":
+                status, body = self.health()
+            else:
+                status, body = self.tools() if path == "/mcp_tools" else self.servers()
         except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
-            status, body = _status_of(error), {"error": shown(error.title), "hint": shown(error.hint)}
+            # An unknown server; what the file does not allow; what the machine does not.
+            status = 404 if isinstance(error, ServerNotFoundError) else 500
+            status = 409 if isinstance(error, UsageError | ConfigError) else status
+            body = {"error": shown(error.title), "hint": shown(error.hint)}
         await respond(send, dumps(body), status)
-
-    async def _answer(self, path: str, method: str, name: str, receive: Any) -> Answer:
-        if name:
-            return await self.remove(name)
-        if method == "POST":
-            return await self.add(receive)
-        if path == "/health":
-            return self.health()
-        return self.tools() if path == "/mcp_tools" else self.servers()
 
     def health(self) -> Answer:
         """Return 200 while the gateway runs, even if a server is down."""
@@ -103,7 +103,12 @@ class Manage:
 
     async def add(self, receive: Any) -> Answer:
         """Add a server to servers.yaml."""
-        name, entry = _entry(await _body(receive))
+        if (data := await whole(receive, LARGEST_BODY)) is None:
+            raise ManageRefusalError(413, "The body is too large")
+        try:
+            name, entry = _entry(loads(data))
+        except JsonError:
+            raise ManageRefusalError(400, "The body is not JSON") from None
         if name in self._gateway.config.servers:
             raise ManageRefusalError(409, f"A server named {name} already exists")
         await anyio.to_thread.run_sync(self._file.add_server, name, entry)
@@ -123,53 +128,28 @@ class Manage:
 
 
 def _entry(body: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the entry of a new server. Raises ManageRefusalError.
+
+    Addresses are checked by the rules of `multi-mcp add`, with variables expanded to their defaults.
+    """
     if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
         raise ManageRefusalError(422, "The body must be an object with a name")
     name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
-    config = _read(name, entry)
-    if any(server.url is not None and _is_forbidden(server.url) for server in config.servers.values()):
-        raise ManageRefusalError(403, "Link-local and metadata addresses cannot be added this way")
+    try:
+        config = parse(dumps({"servers": {name: entry}}).decode(), "the request")
+    except (MultiMcpError, UnicodeError) as error:
+        raise ManageRefusalError(422, str(error)) from None
     faults = [problem.message for problem in config.problems]
-    faults += [f"url {why}" for one in config.servers.values() if one.url and (why := _url_fault(one.url)) is not None]
+    for url in [server.url for server in config.servers.values() if server.url]:
+        expanded = expand(url, _no_value, _no_value)
+        if is_forbidden_place(expanded.text):
+            raise ManageRefusalError(403, "Link-local and metadata addresses cannot be added this way")
+        why = unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
+        faults += [f"url {why}"] if why is not None else []
     if faults:
         raise ManageRefusalError(422, "; ".join(faults))
     return name, entry
 
 
-def _read(name: str, entry: dict[str, Any]) -> Config:
-    """Return the configuration of a servers.yaml with nothing but this entry. Raises ManageRefusalError."""
-    try:
-        return parse(dumps({"servers": {name: entry}}).decode(), "the request")
-    except (MultiMcpError, UnicodeError) as error:
-        raise ManageRefusalError(422, str(error)) from None
-
-
-def _is_forbidden(url: str) -> bool:
-    """True if an address, variables expanded to their defaults, is link-local or a metadata service."""
-    return is_forbidden_place(expand(url, _no_value, _no_value).text)
-
-
-def _url_fault(url: str) -> str | None:
-    """Return why an address is not safe, variables expanded to their defaults, by the rules of `multi-mcp add`."""
-    expanded = expand(url, _no_value, _no_value)
-    return unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
-
-
 def _no_value(name: str) -> None:
     return None
-
-
-async def _body(receive: Any) -> Any:
-    if (data := await whole(receive, LARGEST_BODY)) is None:
-        raise ManageRefusalError(413, "The body is too large")
-    try:
-        return loads(data)
-    except JsonError:
-        raise ManageRefusalError(400, "The body is not JSON") from None
-
-
-def _status_of(error: MultiMcpError) -> int:
-    """Return 404 for an unknown server, 409 for what the file does not allow, 500 for what the machine does not."""
-    if isinstance(error, ServerNotFoundError):
-        return 404
-    return 409 if isinstance(error, UsageError | ConfigError) else 500

@@ -103,12 +103,18 @@ class HttpPeer:
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
         """Pass a notification to the session."""
-        if method == PROGRESS and self._is_progress_of_question(params or {}):
-            return
+        known = params or {}
+        if method == PROGRESS and (number := own_id(known.get("progressToken"))) in self._asked:
+            call, token, _ = self._asked[number]
+            if token is not None:
+                call.progress({**known, "progressToken": token})
+                return
         if self._on_notification is not None:
             self._on_notification(method, params)
-        if method == CANCELLED:
-            self._end_cancelled((params or {}).get("requestId"))
+        request_id = known.get("requestId") if method == CANCELLED else None
+        if is_request_id(request_id) and (stream := self._open.pop(request_id, None)) is not None:
+            stream.be_events()  # the SDK's client does not wait for JSON
+            stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     def answered(self, message: dict[str, Any]) -> None:
         """Accept the client's answer to a question."""
@@ -124,21 +130,6 @@ class HttpPeer:
         self.request(AGAIN, "initialize", params, stream)
         await stream.answered()
         self.notification(INITIALIZED, None)
-
-    def _is_progress_of_question(self, params: dict[str, Any]) -> bool:
-        number = own_id(params.get("progressToken"))
-        asked = self._asked.get(number) if number is not None else None
-        if asked is None or asked[1] is None:
-            return False
-        asked[0].progress({**params, "progressToken": asked[1]})
-        return True
-
-    def _end_cancelled(self, request_id: Any) -> None:
-        """End the stream of a request that is no longer wanted, as events: the SDK's client does not wait for JSON."""
-        stream = self._open.pop(request_id, None) if is_request_id(request_id) else None
-        if stream is not None:
-            stream.be_events()
-            stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     # -- open requests --------------------------------------------------------------------------------------------
 

@@ -1,24 +1,33 @@
-"""The HTTP port: bound when the gateway starts, so that its number is known. The server is loaded for the first client.
+"""The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
-A user without HTTP clients does not pay for the web server: 30 ms and some MB (DESIGN, decision 2).
+The port is bound when the gateway starts, so that its number is known. The server is loaded for the first client: a
+user without HTTP clients does not pay for it, 30 ms and some MB (DESIGN, decision 2).
 """
 
 from __future__ import annotations
 
 import errno
 import logging
+import os
+import secrets
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
 import anyio
+import anyio.to_thread
 
-from trayapp.gateway.http.tokens import ClientTokens
-from trayapp.model.errors import Problem
+from trayapp.gateway.process.permissions import close_to_others
+from trayapp.model.errors import MultiMcpError, Problem
 from trayapp.model.settings import HttpSettings
+from trayapp.wire import control
 from trayapp.wire.endpoint import BACKLOG
+from trayapp.wire.lock import FileLock, hold
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 
 if TYPE_CHECKING:
@@ -30,6 +39,9 @@ log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
 PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
+TOKEN_BYTES = 32
+TOKEN_NAME = "http-token"  # for the configured port; for another one with `-PORT` appended
+PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # for the request that follows a link
 
 
 class BoundPort(NamedTuple):
@@ -158,3 +170,102 @@ def _listening(port: int) -> socket.socket:
         raise
     sock.setblocking(False)
     return sock
+
+
+# -- access tokens -----------------------------------------------------------------------------------------------------
+
+
+class ClientTokens:
+    """Token files in one folder, one for each port.
+
+    An AI tool sends its token to whatever listens at the address in its file. If another user's program took that port
+    first, it has the token, which must then be useless elsewhere and later. So a token begins with the port that it
+    was made for. Gateways with separate runtime folders may share this folder: each locks its token's file while it
+    listens.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: int | None = None  # an open descriptor
+
+    def name(self, port: int, wanted: int) -> str:
+        """Return the name of the file with the token of a port. `wanted`: the configured port."""
+        return TOKEN_NAME if wanted in (0, port) else f"{TOKEN_NAME}-{port}"
+
+    def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
+        """Return the token of the port at which the gateway listens now: the same after every start. Blocks.
+
+        `exposed`: ports at which another user's program may have read a token; these tokens are revoked. So are the
+        tokens of ports that no running gateway uses any more. If the token cannot be stored, each start makes a new
+        one.
+        """
+        self.release()
+        name = self.name(port, wanted)
+        ended = [self._folder / self.name(one, wanted) for one in exposed]
+        for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")):
+            is_of_a_port = one.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()  # a user may keep a copy beside it
+            if is_of_a_port and one.name != name and not FileLock(str(self._folder), one.name).is_held():
+                ended.append(one)
+        for old in ended:
+            with suppress(OSError):
+                old.unlink()
+                log.warning("The token in %s is no longer valid: no gateway has its port", old)
+        path = self._folder / name
+        token = _known(path, port) or _made(path, port)
+        self._held = hold(path)
+        return token
+
+    def release(self) -> None:
+        """Release the token: the gateway no longer listens there."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
+def _known(path: Path, port: int) -> str | None:
+    try:
+        known = path.read_text(encoding="ascii").strip()
+        if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
+            return known  # others know the token in a linked file or another user's
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def is_for(token: str, port: int) -> bool:
+    """True if a token was made for that port, or before tokens named their port."""
+    made_for, dot, _ = token.partition(".")
+    return made_for == str(port) if dot else True
+
+
+def _made(path: Path, port: int) -> str:
+    token = f"{port}.{secrets.token_urlsafe(TOKEN_BYTES)}"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(token + "\n", encoding="ascii")
+    except OSError as error:
+        log.warning("HTTP clients need a new token after each start: cannot write %s: %s", path, error.strerror)
+    return token
+
+
+# -- the panel ---------------------------------------------------------------------------------------------------------
+
+
+class PanelRequests:
+    """Requests for a link to the panel of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
+
+    async def _link(self, asked: dict[str, Any]) -> Any:
+        url = self._gateway.http_url
+        if url is None:
+            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
+        for module in PANEL_MODULES:
+            await anyio.to_thread.run_sync(import_module, module)
+        query = {"code": self._gateway.panel_access.code()}
+        query |= {"what": str(asked["what"])} if asked.get("what") else {}
+        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
@@ -33,7 +34,7 @@ from trayapp.wire.endpoint import BACKLOG, PendingConnections
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.loopback import comes_from_another_user
-from trayapp.wire.messages import CONNECTION_CLOSED, RequestId, RpcError, is_request_id
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError, is_request_id
 
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
@@ -175,7 +176,10 @@ class HttpConnection(H11Protocol):
 
 
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
-    """Run uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers."""
+    """Run uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers.
+
+    At the end, answer open requests, end open streams, then close all connections.
+    """
     pending = PendingConnections()
     config = uvicorn.Config(
         ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
@@ -194,20 +198,16 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(last_answers_s):
                 await server.shutdown(sockets=[sock])
-            await _end(server.server_state)
-
-
-async def _end(left: uvicorn.server.ServerState) -> None:
-    """Answer open requests, end open streams, then close all connections."""
-    waiting = list(left.tasks)
-    for task in waiting:
-        task.cancel()
-    if waiting:
-        await asyncio.wait(waiting, timeout=LAST_WORDS_S)
-    for _ in range(2):  # clients that do not read, or came at the last moment
-        await anyio.lowlevel.checkpoint()
-        for connection in list(left.connections):
-            connection.transport.abort()
+            left = server.server_state
+            waiting = list(left.tasks)
+            for task in waiting:
+                task.cancel()
+            if waiting:
+                await asyncio.wait(waiting, timeout=LAST_WORDS_S)
+            for _ in range(2):  # clients that do not read, or came at the last moment
+                await anyio.lowlevel.checkpoint()
+                for connection in list(left.connections):
+                    connection.transport.abort()
 
 
 # -- requests whose port is closed before their answer -----------------------------------------------------------------
@@ -255,19 +255,13 @@ class Exchange:
 
     async def end(self) -> None:
         """Complete the response."""
-        request_id = _request_in(self._body)
+        request_id = None
+        with suppress(JsonError):
+            message = loads(self._body)
+            if isinstance(message, dict) and "method" in message and is_request_id(message.get("id")):
+                request_id = message["id"]
         error = dumps({"jsonrpc": "2.0", "id": request_id, "error": CLOSED.body()})
         if self._begun is None:
             await respond(self._send, error, 503)
         elif not self._whole and (Headers(self._begun).get("content-type") or "").startswith(STREAM):
             await self._send({"type": "http.response.body", "body": b"" if request_id is None else event(error)})
-
-
-def _request_in(body: bytes) -> RequestId | None:
-    """Return the id of the request in a body; None if it is not a request."""
-    try:
-        message = loads(body)
-    except JsonError:
-        return None
-    request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
-    return request_id if is_request_id(request_id) else None

@@ -132,13 +132,10 @@ class HttpSessions:
         finally:
             session.requests -= 1
             if not session.requests and session.id in self._sessions:
-                self._all_ended(session)
-
-    def _all_ended(self, session: HttpSession) -> None:
-        listened, session.has_listened = session.has_listened, False
-        if not session.peer.is_closed and (listened or session.peer.awaited):
-            self._tasks.start_soon(fenced, self._give_up, session, session.peer, listened)
-        self._rest(session)
+                listened, session.has_listened = session.has_listened, False
+                if not session.peer.is_closed and (listened or session.peer.awaited):
+                    self._tasks.start_soon(fenced, self._give_up, session, session.peer, listened)
+                self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
         """Cancel the calls that are open now, or end it all, unless the client reconnects within GONE_S."""

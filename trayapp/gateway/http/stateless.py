@@ -72,11 +72,9 @@ class StatelessHttp:
         request = HttpRequest(scope, receive, send)
         if request.method != "POST":
             await request.refuse_method("POST")
-        elif (message := await request.message()) is not None:
-            await self._take(message, request)
-
-    async def _take(self, message: Any, request: HttpRequest) -> None:
-        if not is_message(message):
+        elif (message := await request.message()) is None:
+            return  # it has been refused
+        elif not is_message(message):
             await request.refuse(400, NO_MESSAGE)
         elif "id" in message:
             error = self._fault(request.headers, message)
@@ -109,16 +107,13 @@ class StatelessHttp:
             compare_headers(headers, message)
             read_envelope(params)
             if message["method"] == "tools/call" and isinstance(params, dict):
-                self._compare_arguments(headers, params)
+                name, arguments = params.get("name"), params.get("arguments") or {}
+                told = any(line[0].startswith(PARAM_HEADER.encode()) for line in headers.lines)
+                if isinstance(name, str) and isinstance(arguments, dict) and (arguments or told):
+                    compare_arguments(headers, arguments, self._schema_of(name))
         except RpcError as error:
             return error
         return None
-
-    def _compare_arguments(self, headers: Headers, params: dict[str, Any]) -> None:
-        name, arguments = params.get("name"), params.get("arguments") or {}
-        told = any(line[0].startswith(PARAM_HEADER.encode()) for line in headers.lines)
-        if isinstance(name, str) and isinstance(arguments, dict) and (arguments or told):
-            compare_arguments(headers, arguments, self._schema_of(name))
 
     async def _answer(self, message: dict[str, Any], request: HttpRequest) -> None:
         peer, stream, reply = HttpPeer(), EventStream(), None

@@ -12,7 +12,7 @@ from trayapp.gateway.http.asgi import STREAM, Asgi, HttpRequest, Line
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.sessions.client_lists import LISTS
+from trayapp.gateway.sessions.session import LISTS
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Reply, RpcError, is_request_id
 from trayapp.wire.mirror_headers import VERSION_HEADER
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, WITH_BATCHES, WITH_EMPTY_EVENTS
@@ -57,15 +57,12 @@ class StreamableHttp:
             await request.refuse(400, NO_SESSION)
         else:
             request.more.append(session_line(session.id))
-            await self._take(session, request)
-
-    async def _take(self, session: HttpSession, request: HttpRequest) -> None:
-        if request.method == "DELETE":
-            self._sessions.end(session)
-            await request.respond(b"")
-            return
-        with self._sessions.request(session):
-            await (self._post if request.method == "POST" else self._get)(session, request)
+            if request.method == "DELETE":
+                self._sessions.end(session)
+                await request.respond(b"")
+                return
+            with self._sessions.request(session):
+                await (self._post if request.method == "POST" else self._get)(session, request)
 
     # -- the handshake -------------------------------------------------------------------------------------------
 
@@ -103,22 +100,17 @@ class StreamableHttp:
             await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
         elif message is not None:
             peer = await self._sessions.peer(session, request)
-            if is_request(message):
-                await self._answer(session, peer, message, request)
-            else:
+            if not is_request(message):
                 take(peer, message)
                 await request.respond(b"", 202)
-
-    async def _answer(
-        self, session: HttpSession, peer: HttpPeer, message: dict[str, Any], request: HttpRequest
-    ) -> None:
-        stream = session.stream()
-        take(peer, message, stream)
-        reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
-        if reply is not None:
-            await request.answer(message["id"], reply)
-        else:
-            await stream.carry(request, priming(stream, session, resumed=False))
+                return
+            stream = session.stream()
+            take(peer, message, stream)
+            reply = await stream.answered(LISTED_S if message["method"] in LISTS else AT_ONCE_S)
+            if reply is not None:
+                await request.answer(message["id"], reply)
+            else:
+                await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
         """Process the messages in order. All answers go out on one stream, each when it is ready."""
@@ -153,15 +145,13 @@ class StreamableHttp:
             await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
             return
         peer = await self._sessions.peer(session, request)
-        if (last := request.headers.get("last-event-id")) is not None:
-            await self._resume(session, peer, last, request)
-        elif session.standing.is_carried:
-            await request.refuse(409, SECOND_STREAM)
-        else:
+        if (last := request.headers.get("last-event-id")) is None:
+            if session.standing.is_carried:
+                await request.refuse(409, SECOND_STREAM)
+                return
             session.has_listened = True
             await session.standing.carry(request)
-
-    async def _resume(self, session: HttpSession, peer: HttpPeer, last: str, request: HttpRequest) -> None:
+            return
         stream, number = event_in(last)
         if (going_on := peer.stream(stream)) is not None:
             session.has_listened = session.has_listened or going_on is session.standing

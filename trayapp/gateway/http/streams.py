@@ -135,18 +135,15 @@ class EventStream:
             if len(kept) <= LARGEST_KEPT:
                 self._store.keep(self._owner, self.number, number, kept)
         if self._is_direct:
-            self._hand_over(made, number)
+            before = self._size  # a single answer alone may be that long
+            self._waiting.append(made)
+            self._size += len(made)
+            self._last = number
+            if before > BEHIND_MOST and self._carrier is not None and not self._lost:
+                log.warning("Disconnected an HTTP client that does not read its answers")
+                self._lost = True
+                self._carrier.cancel()
         self._news.set()
-
-    def _hand_over(self, made: bytes, number: int) -> None:
-        before = self._size  # a single answer alone may be that long
-        self._waiting.append(made)
-        self._size += len(made)
-        self._last = number
-        if before > BEHIND_MOST and self._carrier is not None and not self._lost:
-            log.warning("Disconnected an HTTP client that does not read its answers")
-            self._lost = True
-            self._carrier.cancel()
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
         """Return the only answer, to be sent as JSON; None if another message comes first, or nothing within

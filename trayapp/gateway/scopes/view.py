@@ -9,7 +9,10 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 from weakref import WeakValueDictionary
+
+import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.variants import best_variant
@@ -18,7 +21,6 @@ from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.scopes.first_list_delay import FirstListDelay
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
@@ -26,6 +28,9 @@ from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.capabilities import ClientKind
 
+# On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after
+# the start for servers that are being discovered, but no longer.
+FIRST_LIST_GRACE_S = 0.5  # less than a second together with the start and the loading of HTTP
 # A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
@@ -185,3 +190,46 @@ class View:
         names = [name for name in self.missing() if name in self._keys or not own]
         asked = {name: self.get(name) for name in names if self.key(name) in discovering}
         return [name for name, found in asked.items() if found is not None and found.state not in HOPELESS]
+
+
+class AskedServers(Protocol):
+    """Returns unknown servers of a view that are being asked and may still answer. `own`: only those that run for this
+    view alone.
+    """
+
+    def __call__(self, *, own: bool = False) -> list[str]: ...
+
+
+class FirstListDelay:
+    """Delay of the first lists of one view on the very first run, while its servers are being asked."""
+
+    def __init__(self, services: Services, being_asked: AskedServers) -> None:
+        self._services = services
+        self._being_asked = being_asked
+        self._latest = 0.0  # a list may wait until then, by the clock
+
+    def begin(self) -> None:
+        """Let lists wait from now on, for FIRST_LIST_GRACE_S at most."""
+        self._latest = self._services.clock.now() + FIRST_LIST_GRACE_S
+
+    @property
+    def may_grow(self) -> bool:
+        """True if a list is worth waiting for: unknown servers have been asked a moment ago."""
+        return self._services.clock.now() < self._latest and bool(self._being_asked())
+
+    async def settled(self) -> None:
+        """Wait until `may_grow` is False."""
+        await self.answered(self._latest - self._services.clock.now())
+
+    async def answered(self, at_most_s: float, *, own: bool = False) -> None:
+        """Wait until no server is being asked. `own`: none of this view alone."""
+
+        async def end_after(seconds: float, scope: anyio.CancelScope) -> None:
+            await self._services.clock.sleep(seconds)
+            scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end_after, max(0.0, at_most_s), tasks.cancel_scope)
+            while self._being_asked(own=own):
+                await self._services.changes.next()
+            tasks.cancel_scope.cancel()

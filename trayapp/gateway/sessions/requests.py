@@ -25,14 +25,21 @@ from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED
 from trayapp.gateway.scopes.sharing import TRUSTED, topic_of
-from trayapp.gateway.sessions.client_lists import LISTS
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
-from trayapp.gateway.sessions.pending import already_under_way
-from trayapp.gateway.sessions.session import Session, SessionDependencies
+from trayapp.gateway.sessions.session import LISTS, Session, SessionDependencies
 from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import CANCELLED, INVALID_PARAMS, Params, Request, RequestId, RpcError, is_request_id
+from trayapp.wire.messages import (
+    CANCELLED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    Params,
+    Request,
+    RequestId,
+    RpcError,
+    is_request_id,
+)
 from trayapp.wire.revisions import LOG_LEVEL, has_envelope
 
 if TYPE_CHECKING:
@@ -99,7 +106,7 @@ class ClientRequests:
         session, method = self._session, request.method
         try:
             if request.id in session.open_calls or request.id in session.pending.scopes:
-                raise already_under_way(request.id)
+                raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is already in progress")
             params = request.params
             enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
             if enveloped:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+import anyio
+import anyio.abc
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.asks.asks import Asks
@@ -25,16 +30,27 @@ from trayapp.gateway.scopes.sharing import Topic, topic_of
 from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
-from trayapp.gateway.sessions.client_lists import LIST_KINDS, ClientLists
 from trayapp.gateway.sessions.handshake import SERVER_INFO
-from trayapp.gateway.sessions.pending import PendingRequests
 from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import APPS, NO_KIND, declares, kind_of, with_user
+from trayapp.wire.frames import INTERNAL
 from trayapp.wire.messages import Params, Reply, Request, RequestId, RpcError
 from trayapp.wire.revisions import as_modern, error_as_modern, with_cache_members, with_members
 
 log = logging.getLogger(__name__)
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+}
+LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
+NOTIFIED_AS = {
+    **{kind: kind for kind in LIST_KINDS},
+    "templates": "resources",
+}  # they have no notification of their own
 
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
@@ -330,3 +346,100 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
         if known is None:
             known = listings[place] = session.listings()
         session.tell_lists(known)
+
+
+class ClientLists:
+    """Lists of one client, by LIST_KINDS, each as JSON."""
+
+    def __init__(self) -> None:
+        self._had: dict[str, bytes] = {}  # as the client last got them, or was notified of a change
+        self._given: set[str] = set()  # kinds that it asked for
+        self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
+
+    def given(self, kind: str, listing: bytes) -> None:
+        """Note that the client is given that list."""
+        self._given.add(kind)
+        self._had[kind] = listing
+
+    @contextmanager
+    def awaiting(self, kind: str) -> Iterator[None]:
+        """Report no change of that list in the block: its answer, which is due, has it."""
+        self._awaited[kind] += 1
+        try:
+            yield
+        finally:
+            self._awaited[kind] -= 1
+
+    def begin(self, listings: Mapping[str, bytes]) -> None:
+        """Use these lists as the basis for changes, even of lists that the client never asked for."""
+        self._had = {**listings, **self._had}
+
+    def begin_again(self, listings: Mapping[str, bytes]) -> None:
+        """Use these lists as the basis for changes of lists that the client never asked for."""
+        self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
+
+    def is_current(self, kind: str, listing: bytes) -> bool:
+        """Return True if the client has that list, or was notified of its change."""
+        return self._had.get(kind) == listing
+
+    def changed(self, listings: Mapping[str, bytes]) -> list[str]:
+        """Return the kinds of list_changed notifications that these lists require."""
+        listings = {kind: listing for kind, listing in listings.items() if not self._awaited[kind]}
+        changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
+        self._had.update(listings)
+        return list(dict.fromkeys(changed))
+
+
+class PendingRequests:
+    """Requests of one session that have to wait, often for a server's start, each as a task that the client can cancel.
+
+    They run in `tasks`; `refuse` answers a request with an error.
+    """
+
+    def __init__(self, refuse: Callable[[RequestId, MultiMcpError | RpcError], None]) -> None:
+        self.tasks: anyio.abc.TaskGroup | None = None
+        self._refuse = refuse
+        self.scopes: dict[RequestId, anyio.CancelScope] = {}  # by request
+        self._servers: dict[RequestId, str] = {}
+
+    @property
+    def servers(self) -> set[str]:
+        """Return the servers that are starting for these requests."""
+        return set(self._servers.values())
+
+    def waits_for(self, request_id: RequestId, server: str) -> None:
+        """Note the server that a request needs."""
+        self._servers[request_id] = server
+
+    def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
+        """Start the task of a request. A task that starts the next one of its own request, as the last thing that it
+        does, hands it over: an id in use was refused when the request arrived.
+        """
+        assert self.tasks is not None
+        self.scopes[request_id] = scope = anyio.CancelScope()
+        self.tasks.start_soon(self._carry_out, request_id, scope, work)
+
+    def cancel(self, request_id: RequestId) -> None:
+        """Cancel a request if it is pending: it gets no answer."""
+        if scope := self.scopes.get(request_id):
+            scope.cancel()
+
+    async def _carry_out(
+        self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Run one request: the boundary that makes its failure its answer. A cancelled request gets none."""
+        error: MultiMcpError | RpcError | None = None
+        try:
+            with scope:
+                await work()
+        except (MultiMcpError, RpcError) as failure:
+            error = failure
+        except Exception:
+            log.exception("Unexpected error in a request")
+            error = INTERNAL
+        finally:
+            if self.scopes[request_id] is scope:
+                del self.scopes[request_id]
+                self._servers.pop(request_id, None)
+        if error is not None:
+            self._refuse(request_id, error)
