@@ -1,4 +1,4 @@
-"""The HTTP port, and the tokens of AI tools: bound to it and their owner, and of no use to another user of the machine."""
+"""The HTTP port and the tokens of AI tools: bound to it and their owner, of no use to other users of the machine."""
 
 from __future__ import annotations
 
