@@ -22,6 +22,7 @@ from tests.fixtures.era_server import TOOLS
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
 
 ABLE: dict[str, Any] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
+APPS, CHARTS = "io.modelcontextprotocol/ui", "com.example/charts"
 # Of a client that answers servers' requests with tasks (MCP 2025-11-25).
 TASKS: dict[str, Any] = {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}}
 
@@ -238,3 +239,47 @@ async def _call_often(everybody: list[Person], number: int, tools: tuple[str, ..
     async with anyio.create_task_group() as calls:
         for place, person in enumerate(everybody):
             calls.start_soon(call, person, random.Random(place))
+
+
+@pytest.mark.parametrize(
+    ("kind", "extension", "first"),
+    [
+        ("stdio older", APPS, "rich"),
+        ("stdio older", CHARTS, "plain"),
+        ("stdio newer", APPS, "plain"),
+        ("stdio both", APPS, "rich"),
+        ("stdio both", CHARTS, "plain"),
+        ("http older", APPS, "plain"),
+        ("http newer", CHARTS, "rich"),
+        ("sse older", APPS, "rich"),
+    ],
+)
+async def test_a_server_that_lists_by_its_clients_extensions_shows_each_client_its_own_tools(
+    gateway: Gateway, tmp_path: Path, kind: str, extension: str, first: str
+) -> None:
+    """Whichever client came first, each can call what it is listed, and a restarted gateway knows it."""
+    able = {**ABLE, "extensions": {extension: {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+
+    async def check(tool: str, modern: bool) -> None:
+        capabilities = able if tool == "rich" else ABLE
+        meta = {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities}
+        envelope = {"_meta": meta} if modern else {}
+        async with gateway.client(None) as client:
+            if not modern:
+                await client.initialize(OLDER, **capabilities)
+            names = {name.removeprefix("e_") for name in await listed(client, envelope)}
+            assert names & {"rich", "plain"} == {tool}, (tool, modern)
+            result = await client.request("tools/call", {"name": f"e_{tool}", "arguments": {}, **envelope})
+            assert [part["text"] for part in result["content"]] == [tool]
+
+    with served(kind, tmp_path, f"--lists-by={extension}") as entry:
+        gateway.write({"e": entry})
+        gateway.start()
+        await gateway.known()
+        tools = [first, "plain" if first == "rich" else "rich"]
+        for _ in range(2):
+            for tool in tools:
+                for modern in (False, True):
+                    await check(tool, modern)
+            gateway.stop()
+            gateway.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from trayapp.model.offer import Item, Offer
@@ -81,7 +82,12 @@ def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | N
 def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
     """Return the variant that was read for the nearest kind, of the same era if there is any."""
     of_era = [one for one in variants if one.kind.newer == kind.newer] or variants
-    return max(of_era, key=lambda one: len(one.kind.able & kind.able) - len(one.kind.able - kind.able), default=None)
+    return max(of_era, key=partial(_nearness, kind), default=None)
+
+
+def _nearness(kind: ClientKind, one: Variant) -> tuple[bool, int]:
+    same = one.kind.extensions == kind.extensions
+    return same, len(one.kind.able & kind.able) - len(one.kind.able - kind.able)
 
 
 def with_eras(

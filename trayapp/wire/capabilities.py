@@ -5,7 +5,7 @@ Never here: sessions, connections, routing, the requests themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 SAMPLING, ELICITATION, ROOTS = "sampling/createMessage", "elicitation/create", "roots/list"
@@ -13,11 +13,41 @@ QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
 
 Capabilities = Mapping[str, Any]
 
+# --- extensions that the gateway routes to any number of servers, and how servers announce them
+# Sources:
+# - Tasks: SEP-2663 (Final), modelcontextprotocol/ext-tasks, specification/draft of 2026-08-21; and the tasks of MCP
+#   2025-11-25, basic/utilities/tasks.
+# - Skills: SEP-2640 (Final), modelcontextprotocol/ext-skills, specification/stable of September 2026.
+# - Events: SEP-3415 (Final). Its full text was not available. Its abstract and the working group's design sketch
+#   (modelcontextprotocol/experimental-ext-triggers-events) were; both name the same methods.
+# - Apps: SEP-1865, modelcontextprotocol/ext-apps, specification/2026-01-26.
+
+TASKS = "io.modelcontextprotocol/tasks"
+SKILLS = "io.modelcontextprotocol/skills"
+EVENTS = "io.modelcontextprotocol/events"
+APPS = "io.modelcontextprotocol/ui"
+APP = "text/html;profile=mcp-app"  # the media type of a user interface (SEP-1865)
+
+# Extensions of clients that decide nothing that a server lists. The gateway does the first ones for clients without
+# them, and the others are about signing in.
+NOT_LISTED_BY = frozenset(
+    {
+        TASKS,
+        SKILLS,
+        EVENTS,
+        "io.modelcontextprotocol/oauth-client-credentials",
+        "io.modelcontextprotocol/enterprise-managed-authorization",
+    }
+)
+EXTENSIONS = "extensions"
+SETTINGS = {APPS: {"mimeTypes": [APP]}}  # of a client with that extension, where it needs any
+
 # Capabilities declared to a server that has no client yet: everything that any client may be asked for.
 EVERYTHING: Capabilities = {
     "roots": {"listChanged": True},
     "sampling": {"tools": {}, "context": {}},
     "elicitation": {"form": {}, "url": {}},
+    EXTENSIONS: SETTINGS,
 }
 
 
@@ -77,12 +107,21 @@ def questions_of(capabilities: Capabilities) -> frozenset[str]:
 class ClientKind(NamedTuple):
     """The part of a client that decides which connections it uses and what it sees.
 
-    `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, and those that it can
-    answer with a task (MCP 2025-11-25, tasks).
+    `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, those that it can
+    answer with a task (MCP 2025-11-25, tasks), and its extensions that servers may list by.
     """
 
     newer: bool = False
-    able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, `tasks.elicitation.create` ...
+    able: frozenset[str] = frozenset()  # `elicitation`, `elicitation.url`, `tasks.elicitation.create`, `extensions.X`
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Return the names of its extensions that servers may list by."""
+        return frozenset(name for kind, _, name in (one.partition(".") for one in self.able) if kind == EXTENSIONS)
+
+    def told(self, known: Collection[str]) -> ClientKind:
+        """Return the kind without all other extensions."""
+        return self._replace(able=self.able - {f"{EXTENSIONS}.{name}" for name in self.extensions.difference(known)})
 
 
 NO_KIND = ClientKind()
@@ -95,9 +134,16 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
         members = capabilities[name]
         members = spelled_out(members) if name == "elicitation" else members
         able |= {name, *(f"{name}.{member}" for member, value in members.items() if value not in (None, False))}
+    able |= {f"{EXTENSIONS}.{name}" for name in listed_by(capabilities)}
     if not newer:
         able |= {f"tasks.{capability}.{request}" for capability, request in _requests_as_tasks(capabilities)}
     return ClientKind(newer, frozenset(able))
+
+
+def listed_by(capabilities: Capabilities) -> frozenset[str]:
+    """Return the extensions among these capabilities, of a client or a server, that decide what a server lists."""
+    extensions = capabilities.get(EXTENSIONS)
+    return frozenset(extensions) - NOT_LISTED_BY if isinstance(extensions, Mapping) else frozenset()
 
 
 def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
@@ -119,6 +165,8 @@ def capabilities_of(kind: ClientKind) -> dict[str, Any]:
         if capability == "tasks":
             of, _, request = member.partition(".")
             found = unite_members([found, {"tasks": {"requests": {of: {request: {}}}}}])
+        elif capability == EXTENSIONS:
+            found = unite_members([found, {EXTENSIONS: {member: SETTINGS.get(member, {})}}])
         elif member and capability in found:
             found[capability][member] = True if name == "roots.listChanged" else {}
     return found
@@ -129,19 +177,8 @@ def lacks_capabilities(told: Capabilities, wanted: Capabilities) -> bool:
     return unite_members([told, wanted]) != unite_members([told])
 
 
-# --- extensions that the gateway routes to any number of servers, and how servers announce them
-# Sources:
-# - Tasks: SEP-2663 (Final), modelcontextprotocol/ext-tasks, specification/draft of 2026-08-21; and the tasks of MCP
-#   2025-11-25, basic/utilities/tasks.
-# - Skills: SEP-2640 (Final), modelcontextprotocol/ext-skills, specification/stable of September 2026.
-# - Events: SEP-3415 (Final). Its full text was not available. Its abstract and the working group's design sketch
-#   (modelcontextprotocol/experimental-ext-triggers-events) were; both name the same methods.
-# - Apps: SEP-1865, modelcontextprotocol/ext-apps, specification/2026-01-26.
+# --- extensions of servers, and how they announce them
 
-TASKS = "io.modelcontextprotocol/tasks"
-SKILLS = "io.modelcontextprotocol/skills"
-EVENTS = "io.modelcontextprotocol/events"
-APPS = "io.modelcontextprotocol/ui"
 RELATED_TASK = "io.modelcontextprotocol/related-task"  # MCP 2025-11-25, tasks, in `_meta`
 
 # Task methods. A client repeats their `taskId` in the header Mcp-Name (SEP-2663, routing headers).

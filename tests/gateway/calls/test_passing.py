@@ -104,7 +104,7 @@ async def test_the_resources_of_an_app_and_what_tools_say_of_it_arrive_untouched
 
         made.net["a"].replies["resources/read"] = read
         await made.known(server("a"))
-        client = await older(made)
+        client = await older(made, {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": [APP["mimeType"]]}}})
         assert APP in (await client.result("resources/list"))["resources"]
         (listed,) = (await client.result("tools/list"))["tools"]
         assert listed["_meta"] == tool["_meta"]

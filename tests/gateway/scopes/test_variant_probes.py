@@ -102,6 +102,37 @@ async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(t
         assert [client.list_changes(), another.list_changes()] == [["tools"], ["tools"]]
 
 
+@pytest.mark.requirement("lists-for-each-kind")
+async def test_only_a_server_that_announces_an_extension_or_has_apps_is_read_for_clients_with_and_without_it(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        charts, apps = "com.example/charts", "io.modelcontextprotocol/ui"
+        at, plain = made.clock.time(), replace(offer("echo"), protocol="2025-11-25", capabilities={"tools": {}})
+        with_app = {**tool("show"), "_meta": {"ui": {"resourceUri": "ui://c/x"}}}
+        offers = {
+            "a": plain,
+            "b": replace(plain, capabilities={"tools": {}, "extensions": {charts: {}}}),
+            "c": replace(plain, tools=(*plain.tools, with_app)),
+        }
+        for name, known in offers.items():
+            entry = CacheEntry(name, launch_hash(server(name)), at, known, traits=ServerTraits(older=True, newer=False))
+            save(made.folder, entry)
+        expected = {"b": f"b#older-extensions.{charts}", "c": "c#older-weak"}
+        for name, key in expected.items():
+            made.net[key].tools = list(offers[name].tools)
+        made.apply(*map(server, offers))
+        made.start()
+        client = await older(made, {"extensions": {charts: {}, apps: {}}})
+        await client.result("tools/list")
+        await client.result("tools/list")
+        another = await older(made, {})
+        await another.result("tools/list")
+        await made.told()
+        probes = [name for name, backend in made.net.servers.items() if "#" in name and backend.opened]
+        assert probes == list(expected.values())
+
+
 async def test_a_server_that_starts_here_is_waited_for_as_a_client_waits_for_its_start(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         read_by_a_newer_client(made, server("a"))

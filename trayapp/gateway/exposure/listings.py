@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, sweep
 from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
+from trayapp.catalog.links import has_ui
 from trayapp.catalog.variants import (
     ITEM_KEYS,
     Variant,
@@ -25,7 +26,7 @@ from trayapp.gateway.exposure.listing_writer import Job, ListingWriter
 from trayapp.model.offer import NO_TRAITS, Offer, ServerTraits
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
-from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
+from trayapp.wire.capabilities import APPS, EVERYTHING, NO_KIND, ClientKind, kind_of, listed_by
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
@@ -146,7 +147,18 @@ class Listings:
         """Return True if a server's lists depend on its client, and have not been read for that kind."""
         variants = self.variants(name)
         of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
+        kind = self.kind_at(name, kind)
         return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
+
+    def variant(self, name: str, kind: ClientKind) -> Variant | None:
+        """Return what a client of that kind sees of the server; None if all clients see the same."""
+        variants = self.variants(name)
+        return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
+
+    def kind_at(self, name: str, kind: ClientKind) -> ClientKind:
+        """Return a kind of client as that server may tell it from others."""
+        offer = self.get(name)
+        return kind if offer is None or not kind.extensions else _told_kind(kind, offer)
 
     def _is_same_version(self, name: str, offer: Offer) -> bool:
         """Return True unless the server now describes itself differently. Only the same era is compared: some servers
@@ -175,13 +187,15 @@ class Listings:
         client gets.
         """
         known = self.get(server.name)
+        kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))
         before = (self._variants_or_offer(server.name), known)
         variants = before[0] if self._is_same_version(server.name, offer) else ()
         traits = self._traits_after(server.name, offer)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
             near = None if probed else nearest_variant(variants, kind)
-            of_kind = near.kind if near is not None and near.kind.newer == kind.newer else kind
+            same = near is not None and near.kind.newer == kind.newer and near.kind.extensions == kind.extensions
+            of_kind = near.kind if near is not None and same else kind
             variants = with_variant(variants, of_kind, names_of(offer), offer.server_info)
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
         offer = with_eras(offer, known, before[0], variants, newer=kind.newer)
@@ -232,4 +246,15 @@ class Listings:
 
 def _first_kind(offer: Offer) -> ClientKind:
     """Return the kind of client that an offer is first read for: one that can do everything."""
-    return ABLE[offer.protocol in MODERN_VERSIONS]
+    return _told_kind(ABLE[offer.protocol in MODERN_VERSIONS], offer)
+
+
+def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:
+    """Return that kind without the extensions that decide nothing at a server with these offers. It may list by those
+    that it announces, and by Apps if it has any.
+    """
+    known = {extension for one in offers for extension in listed_by(one.capabilities or {})}
+    known |= {extension for one in offers for extension in listed_by(one.older_capabilities or {})}
+    if any("_meta" in tool and has_ui(tool) for one in offers for tool in one.tools):
+        known.add(APPS)
+    return kind.told(known)

@@ -24,7 +24,8 @@ A server has one connection for all sessions unless one of these rules splits it
   for certain. One case remains: a tool that works for longer before it asks, or asks for the first time after so many
   answers, while calls of other sessions are in progress. Its question is held (calls/server_requests).
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
-  that gets its own connection, or the connection is made again if it has not been used.
+  that gets its own connection, or the connection is made again if it has not been used. So does a session to which
+  the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
 
 Never here: making connections, passing on questions.
 """
@@ -45,7 +46,7 @@ from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession, era_key
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
-from trayapp.wire.capabilities import QUESTIONS, lacks_capabilities, questions_of
+from trayapp.wire.capabilities import QUESTIONS, kind_of, lacks_capabilities, questions_of
 from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
@@ -103,12 +104,23 @@ class Sharing:
             return key
         if alone or name in session.apart or self._needs_own(session, live, name, topic):
             return self._alone(session, name)
+        if self._lists_too_little(session, connection):
+            return self._alone(session, name)
         unfit = live is not None and lacks_capabilities(
             _asked_of(live.sent_capabilities), _asked_of(session.client.capabilities)
         )
         if unfit and (connection.in_flight or connection.used_since_connected):
             return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
+
+    def _lists_too_little(self, session: KeyedSession, connection: Connection) -> bool:
+        """Return True if the server lists items to clients of the session's kind that it lacks on that connection."""
+        listings, name = self._services.listings, self._keys.shared_key(connection.key)
+        if connection.live is None or len(listings.variants(name)) < 2:
+            return False
+        own = listings.variant(name, kind_of(session.client.capabilities, newer=session.client.modern))
+        there = listings.variant(name, kind_of(connection.live.sent_capabilities, newer=False))
+        return own is not None and there is not None and any(own.names[each] - there.names[each] for each in own.names)
 
     def _of_requests(self, session: KeyedSession, name: str) -> str | None:
         key = self._keys.of_requests(name)

@@ -1,11 +1,12 @@
 """Read servers' lists for kinds of clients other than that of the first reading.
 
-The first reading uses the newest era that the server speaks, and announces a client that can do everything. Two kinds
-of servers are read again:
+The first reading uses the newest era that the server speaks, and announces a client that can do everything. Some
+servers are read again:
 
 - A server that speaks both eras is also read in the older one.
 - A server that asked a question or changed its lists during the first reading is read for a client that can do nothing.
   If the result differs, it is also read for each kind of client that connects.
+- A server that announces an extension, or has Apps, is also read for the first client that lacks it, or has it.
 
 Differences are kept in the catalog's cache.
 
@@ -85,8 +86,8 @@ class VariantProbes:
         """Return the key of the connection for reading a server's lists for that kind of client, None for none."""
         listings, own = self._services.listings, self._servers.own
         if listings.traits(name).speaks(newer=kind.newer) is False:
-            return None
-        kinds = listings.kinds(name)
+            kind = kind._replace(newer=not kind.newer)  # the bridge passes the client's capabilities on
+        kind, kinds = listings.kind_at(name, kind), listings.kinds(name)
         if not kinds or kind in kinds:
             return None
         of_era = [known for known in kinds if known.newer == kind.newer]
@@ -96,6 +97,8 @@ class VariantProbes:
             key = own.of_kind(name, kind)
         elif not kind.newer and all(known.able for known in of_era) and self._may_depend(name):
             key = own.of_kind(name, WEAK)
+        elif all(kind.extensions != known.extensions for known in of_era):
+            key = own.of_kind(name, kind)
         else:
             return None
         return key if key not in self._done else None

@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.catalog.variants import best_variant
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
@@ -130,12 +129,12 @@ class View:
             return frozenset()
         found: set[tuple[str, str, str]] = set()
         for name in self.config.servers:
-            variants = self._services.listings.variants(self.key(name))
-            best = best_variant(variants, kind) if len(variants) > 1 else None
+            key = self.key(name)
+            best = self._services.listings.variant(key, kind)
             if best is not None:
                 found |= {
                     (each, name, item)
-                    for one in variants
+                    for one in self._services.listings.variants(key)
                     for each, names in one.names.items()
                     for item in names - best.names[each]
                 }
