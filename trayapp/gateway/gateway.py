@@ -26,16 +26,14 @@ from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify
 from trayapp.config.paths import PACKAGES
-from trayapp.gateway.asks.asks import Asks
-from trayapp.gateway.asks.questions import UserQuestions
+from trayapp.gateway.asks.asks import Asks, UserQuestions
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.exposure.approvals import Approvals
-from trayapp.gateway.exposure.listing_writer import ListingWriter, WriteSwitches
-from trayapp.gateway.exposure.listings import Listings
+from trayapp.gateway.exposure.listings import Listings, ListingWriter, WriteSwitches
 from trayapp.gateway.exposure.search import prepare
 from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.gateway.extensions.streams import Streams

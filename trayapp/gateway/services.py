@@ -12,8 +12,7 @@ from trayapp.catalog.given_names import GivenNames
 from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.approvals import Approvals
-from trayapp.gateway.exposure.listing_writer import ListingWriter
-from trayapp.gateway.exposure.listings import Listings
+from trayapp.gateway.exposure.listings import Listings, ListingWriter
 from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.history.recorder import Recorder
 from trayapp.model.settings import Settings

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.catalog.strategies import modes
 from tests.gateway.world import offer, served, server
 from trayapp.catalog.names import NAME_LENGTH
-from trayapp.gateway.control.tool_rows import tool_rows
+from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import INDEX, INSTRUCTIONS_EACH, Exposure
 from trayapp.gateway.exposure.instructions import INSTRUCTIONS_ALL, instructions

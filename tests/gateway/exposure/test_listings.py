@@ -16,10 +16,9 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import Switches, house, offer, serve, server
 from trayapp.catalog.cache import CacheEntry, load, save
-from trayapp.gateway.control.tool_rows import tool_rows
-from trayapp.gateway.exposure import listing_writer
-from trayapp.gateway.exposure.listing_writer import ListingWriter
-from trayapp.gateway.exposure.listings import RECHECK_S, Listings
+from trayapp.gateway.control.catalog import tool_rows
+from trayapp.gateway.exposure import listings
+from trayapp.gateway.exposure.listings import RECHECK_S, Listings, ListingWriter
 from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer, ServerTraits
@@ -248,7 +247,7 @@ async def test_all_tools_of_a_refresh_are_one_write(tmp_path: Path) -> None:
 async def test_two_refreshes_at_once_are_written_when_the_last_one_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing_writer, "ONE_WRITE_S", 1e9)
+    monkeypatch.setattr(listings, "ONE_WRITE_S", 1e9)
     shelf = Shelf(tmp_path, server("a"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shelf.writer.keep_writing)
@@ -265,7 +264,7 @@ async def test_two_refreshes_at_once_are_written_when_the_last_one_ends(
 
 
 async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing_writer, "WRITING_REST", 1e9)
+    monkeypatch.setattr(listings, "WRITING_REST", 1e9)
     shelf = Shelf(tmp_path, server("a"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shelf.writer.keep_writing)

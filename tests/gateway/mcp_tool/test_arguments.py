@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trayapp.catalog.schema.arguments import problems
-from trayapp.gateway.mcp_tool.arguments import fits_plainly
+from trayapp.gateway.mcp_tool.request import fits_plainly
 
 VALUES = st.sampled_from(["text", "", 5, -1, 1.5, float("nan"), True, None, [1], {"a": 1}])
 INNER = st.fixed_dictionaries(

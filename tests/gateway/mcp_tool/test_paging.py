@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.gateway.mcp_tool.paging import (
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.mcp_tool.results import (
     KEPT_CHARACTERS,
     KEPT_RESULTS,
     LINES_MOST,
@@ -23,7 +24,6 @@ from trayapp.gateway.mcp_tool.paging import (
     page,
     paged,
 )
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
 
 LIMIT = 51_200
 

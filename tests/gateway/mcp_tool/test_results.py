@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.gateway.mcp_tool.paging import CutResults
-from trayapp.gateway.mcp_tool.results import ResultFitter, as_tool_result
+from trayapp.gateway.mcp_tool.results import CutResults, ResultFitter, as_tool_result
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import Reply

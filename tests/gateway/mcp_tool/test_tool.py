@@ -15,7 +15,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.catalogue import CATALOGUE, ONLY_SEARCH, mcp, names_in, refused, said, stocked
 from tests.gateway.world import Client, house, offer, serve, server
 from trayapp.catalog.tokens import tokens
-from trayapp.gateway.exposure.one_tool import DEFINITION
+from trayapp.gateway.exposure.list_results import DEFINITION
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
 from trayapp.model.servers import ToolSwitch

@@ -23,7 +23,7 @@ LATE = (
     ),
     *(
         "trayapp.gateway.mcp_tool.tool",
-        "trayapp.gateway.mcp_tool.paging",
+        "trayapp.gateway.mcp_tool.results",
         "trayapp.gateway.mcp_tool.texts",
         "trayapp.clients",
     ),

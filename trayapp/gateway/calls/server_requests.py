@@ -19,13 +19,12 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.asks.asks import Asker
-from trayapp.gateway.asks.questions import UserQuestions
+from trayapp.gateway.asks.asks import Asker, UserQuestions
 from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.exposure.one_tool import is_one_tool
+from trayapp.gateway.exposure.list_results import is_one_tool
 from trayapp.gateway.services import Services
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import PendingCall

@@ -1,4 +1,4 @@
-"""Answer control requests about the catalog: list, search, describe, call, index, and the cost of each exposure.
+"""Answer control requests about the catalog: list, search, describe, call, index, and the token costs of each exposure.
 
 They use the same engine as the one tool. With `project` they see what a session in that folder sees.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -18,29 +18,33 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.describe import compact
 from trayapp.catalog.names import Key
 from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
-from trayapp.gateway.asks.subject import Subject
+from trayapp.catalog.tokens import tokens
+from trayapp.catalog.tool_class import classify
+from trayapp.gateway.asks.subject import Subject, ask_mode, asks_first
 from trayapp.gateway.calls.consent import CommandConsent
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
 from trayapp.gateway.client import text_of
-from trayapp.gateway.control.token_costs import costs, unused
-from trayapp.gateway.control.tool_rows import offer_rows, tool_rows
+from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
 from trayapp.gateway.exposure.list_results import ListResults, index_text
+from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.gateway.extensions.task_bridge import completed_request
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.mcp_tool import texts
-from trayapp.gateway.mcp_tool.arguments import ArgumentsError, prepared_call
-from trayapp.gateway.mcp_tool.availability import Availability, availability, why_unknown
+from trayapp.gateway.mcp_tool.request import ArgumentsError, prepared_call
 from trayapp.gateway.mcp_tool.results import as_tool_result
+from trayapp.gateway.mcp_tool.texts import HIT_LONGEST, Availability, availability, why_unknown
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.view import View
 from trayapp.history.ended_call import Caller, EndedCall, refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
+from trayapp.model.offer import Item, Offer
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
@@ -427,3 +431,133 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
 
 def _bare(word: str) -> str:
     return _QUOTED.sub(lambda found: found[2] if found[1] is None else found[1].replace('\\"', '"'), word)
+
+
+def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = False) -> list[dict[str, Any]]:
+    """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
+
+    `server`: only this server's tools. `classes`: with `"class"`, `"ask"`: True if the user is asked before a call
+    through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for approval.
+    """
+    rows = [
+        _row(known, key, tool) | (_class_of(known, key, tool) if classes else {})
+        for key, tool in known.tools.items()
+        if server in (None, key[0])
+    ]
+    names = [name for name in known.config.servers if server in (None, name)]
+    return rows + [_gone_row(known, name, tool) for name in names for tool in known.gone_of(known.config.servers[name])]
+
+
+def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
+    server, name = key
+    description = tool.item.get("description")
+    return {
+        "server": server,
+        "name": name,
+        "exposed_name": known.names.by_key[key],
+        "enabled": key not in known.hidden,
+        "stale": False,
+        "withheld": tool.withheld,
+        "description": description if isinstance(description, str) else "",
+    }
+
+
+def _class_of(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
+    tool_class, entry = classify(tool.item).tool_class, known.config.servers[key[0]]
+    mode = ask_mode(known.config.settings, entry, key[1])
+    asks = asks_first(mode, tool_class, listed=False)
+    return {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
+
+
+def _gone_row(known: Catalog, server: str, tool: str) -> dict[str, Any]:
+    switch = (known.config.servers[server].tools or {})[tool]
+    row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
+    return {**row, "withheld": None, "description": ""}
+
+
+def offer_rows(offer: Offer | None) -> dict[str, Any]:
+    """Return `{"version", "prompts", "resources", "templates"}` of a server, each item by name and description."""
+    if offer is None:
+        return {"version": "", "prompts": [], "resources": [], "templates": []}
+    info = offer.server_info or {}
+    version = " ".join(one for one in (info.get("name"), info.get("version")) if isinstance(one, str))
+    return {
+        "version": version,
+        "prompts": [_item_row(item, "name") for item in offer.prompts],
+        "resources": [_item_row(item, "uri") for item in offer.resources],
+        "templates": [_item_row(item, "uriTemplate") for item in offer.templates],
+    }
+
+
+def _item_row(item: Item, key: str) -> dict[str, str]:
+    words = item.get("description") or item.get("title") or (item.get("name") if key != "name" else "")
+    return {"name": str(item.get(key, "")), "description": words if isinstance(words, str) else ""}
+
+
+def costs(lists: ListResults) -> dict[str, Any]:
+    """Return the costs of a session's lists, in tokens:
+
+    - `mode`: the exposure in use
+    - `tools`: {"count", "tokens"} of the whole list
+    - `search`: {"tokens", "direct", "answer_tokens"} of the one tool, its direct tools, and a search with LIMIT hits
+    - `break_even`: {"tools", "searches"}, or None if there is nothing to compare
+    - `servers`: [{"name", "tokens", "tools": [{"name", "tokens"}]}], the largest first
+
+    `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
+    `break_even["searches"]`: the number of searches in one session that cost as much as the whole list.
+    """
+    seen = lists.seen
+    each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}
+    listed = sum(each.values())
+    one = tokens(lists.one_tool_result.decode("utf-8", "replace"))
+    hits = [_hit_tokens(seen, key) for key in seen.tools]
+    answer = round(LIMIT * sum(hits) / len(hits)) if hits else 0
+    by_server: dict[str, list[tuple[str, int]]] = {}
+    for (server, name), cost in each.items():
+        by_server.setdefault(server, []).append((name, cost))
+    return {
+        "mode": seen.mode,
+        "tools": {"count": len(each), "tokens": listed},
+        "search": {"tokens": one, "direct": len(seen.direct_keys), "answer_tokens": answer},
+        "break_even": _break_even(len(each), listed, one, answer),
+        "servers": _largest_first(
+            {
+                "name": server,
+                "tokens": sum(cost for _, cost in tools),
+                "tools": _largest_first({"name": name, "tokens": cost} for name, cost in tools),
+            }
+            for server, tools in by_server.items()
+        ),
+    }
+
+
+def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
+    """Return the tools among these costs that nobody called, the largest first.
+
+    `since`: Unix time from which on `called` is known; 0 means that no call was kept, and then nothing can be said.
+    """
+    rows = [
+        {"server": server["name"], **tool}
+        for server in found["servers"]
+        for tool in server["tools"]
+        if since and (server["name"], tool["name"]) not in called
+    ]
+    return {"since": since, "tools": _largest_first(rows), "tokens": sum(row["tokens"] for row in rows)}
+
+
+def _largest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (-row["tokens"], row["name"]))
+
+
+def _hit_tokens(seen: Exposure, key: tuple[str, str]) -> int:
+    item = seen.tools[key].item
+    line = first_paragraph(item.get("description"), HIT_LONGEST)
+    return tokens(f"{seen.name_of(key)}{compact(item)}\n  {line}\n")
+
+
+def _break_even(count: int, listed: int, one: int, answer: int) -> dict[str, int] | None:
+    if not count or not listed:
+        return None
+    each = listed / count
+    left = max(0, listed - one)
+    return {"tools": math.ceil((one + answer) / each), "searches": left // answer if answer else 0}

@@ -16,13 +16,11 @@ from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.filters import ToolsChange
 from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
 from trayapp.gateway.client import text_of
-from trayapp.gateway.control.approvals import ApprovalRequests
-from trayapp.gateway.control.asks import AskRequests
+from trayapp.gateway.control.approvals import ApprovalRequests, AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
-from trayapp.gateway.control.confinement import ConfinementRequests
 from trayapp.gateway.control.history import HistoryRequests
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.control.updates import UpdateRequests
+from trayapp.gateway.control.trials import ConfinementRequests, UpdateRequests
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State

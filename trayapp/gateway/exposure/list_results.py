@@ -1,4 +1,7 @@
-"""Compute the results of list requests as JSON, once for an exposure, and the index of all tools."""
+"""Compute the results of list requests as JSON, once for an exposure: the one tool, the lists, the index of all tools.
+
+The one tool is the same bytes for any servers. A test keeps it under 300 tokens of o200k.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,60 @@ from trayapp.catalog.entries import served_entry, served_resource
 from trayapp.catalog.links import linked_definition, linked_skill
 from trayapp.catalog.names import Key
 from trayapp.catalog.variants import ITEM_KEYS
+from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
-from trayapp.gateway.exposure.one_tool import DEFINITION_JSON
 from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.offer import LISTS, Item, Offer
 from trayapp.model.text import count
 from trayapp.wire.capabilities import unite_members
 from trayapp.wire.jsonio import dumps, well_formed
 from trayapp.wire.revisions import LIST_TTL_MS
+
+DESCRIPTION = """\
+Every MCP server on this computer behind one tool. Search, then call:
+{"search":"what it should do"} finds tools, with their parameters; server, regex and limit narrow it
+{"tool":"NAME","args":{...}} calls one; a server's resources are tools, too
+{"describe":"NAME"} explains one in full
+{"server":"NAME"} lists a server's tools, in pages by offset and limit
+{"connect":"NAME"} connects or reconnects a server
+{"result":"ID","offset":N} goes on with a long result
+{} says which servers there are, and why one is missing"""
+
+DEFINITION: Item = {
+    "name": ONE_TOOL,
+    "description": DESCRIPTION,
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "search": {"type": "string"},
+            "regex": {"type": "boolean"},
+            "includeSchemas": {"type": "boolean"},
+            "describe": {"type": "string"},
+            "tool": {"type": "string"},
+            "args": {"type": "object", "description": "The tool's own arguments, all of them"},
+            "server": {"type": "string"},
+            "connect": {"type": "string"},
+            "result": {"type": "string"},
+            "offset": {"type": "integer"},
+            "limit": {"type": "integer"},
+        },
+        "additionalProperties": False,
+    },
+    # Claude Code defers tools without this: its model would not find ours by words of the servers' tools.
+    "_meta": {"anthropic/alwaysLoad": True},
+}
+DEFINITION_JSON = dumps(DEFINITION)
+
+
+def is_one_tool(params: Any) -> bool:
+    """Return True if the params of a tools/call name the one tool, whether or not the session lists it."""
+    return isinstance(params, dict) and params.get("name") == ONE_TOOL
+
+
+def looks_for_tools(params: dict[str, Any]) -> bool:
+    """Return True if a call of the one tool asks which tools there are."""
+    arguments = params.get("arguments")
+    return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})
 
 
 class ListHints(NamedTuple):

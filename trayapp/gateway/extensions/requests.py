@@ -11,7 +11,6 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.extensions.capabilities import servers_with
 from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
 from trayapp.gateway.extensions.routing import (
     LISTED,
@@ -19,6 +18,7 @@ from trayapp.gateway.extensions.routing import (
     Destination,
     destination,
     require,
+    servers_with,
     task_place,
     unmet_server,
 )

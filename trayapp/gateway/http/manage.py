@@ -10,8 +10,8 @@ from trayapp.config.interpolate import expand
 from trayapp.config.read.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
 from trayapp.gateway.calls.errors import shown
+from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.control.tool_rows import tool_rows
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.http.asgi import respond, whole
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError

@@ -10,8 +10,8 @@ from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.gateway.client import CallHistory, ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
-from trayapp.gateway.mcp_tool.availability import Availability, availability
 from trayapp.gateway.mcp_tool.request import ToolRequest
+from trayapp.gateway.mcp_tool.texts import Availability, availability
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic

@@ -1,16 +1,20 @@
-"""Adapt the answer of a call through the one tool to its client: with content types that it knows, and not too long. An
-answer that already fits is passed on unchanged.
+"""Adapt the answer of a call through the one tool to its client: with content types that it knows, and in pages.
+
+An answer that already fits is passed on unchanged. The rest of a cut one is kept for its session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import is_
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from trayapp.gateway.mcp_tool.paging import LINES_MOST, CutResults, paged
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.jsonio import dumps
+from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply
 from trayapp.wire.revisions import ALL_PARTS, KNOWN_PARTS
 
@@ -157,3 +161,197 @@ def _text(text: str) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return dumps(value).decode("utf-8", "surrogatepass")
+
+
+LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
+NOTE_BYTES = 200  # reserved for the note after a page
+WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of it
+KEPT_RESULTS = 8  # of one session
+KEPT_CHARACTERS = 32 << 20  # of one session
+
+T = TypeVar("T")
+
+
+class ResultNotFoundError(MultiMcpError):
+    """Raised when no cut result of this session has that id, or no longer has it."""
+
+    code = "result_not_found"
+
+    def __init__(self, asked: str, known: Sequence[str]) -> None:
+        listed = f"There are: {', '.join(known)}" if known else "There are none"
+        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Some of `total` items. `next_offset` is None on the last page."""
+
+    items: list[Any]
+    total: int
+    next_offset: int | None
+
+
+def page(items: Sequence[Any], offset: int, limit: int) -> ListPage:
+    """Return at most `limit` items from `offset`, both corrected to the nearest valid number."""
+    start, most = max(0, offset), max(1, limit)
+    chosen = list(items[start : start + most])
+    after = start + len(chosen)
+    return ListPage(chosen, len(items), after if chosen and after < len(items) else None)
+
+
+def cut_at(text: str, start: int, limit: int) -> int:
+    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines."""
+    piece = text[start : start + limit]
+    data = piece.encode("utf-8", "surrogatepass")
+    if len(data) > limit:
+        data = data[:limit]
+        while data and data[-1] & 0xC0 == 0x80:  # do not cut a character
+            data = data[:-1]
+        if data and data[-1] >= 0xC0:
+            data = data[:-1]
+        piece = data.decode("utf-8", "surrogatepass") or text[start]
+    lines = piece.split("\n", LINES_MOST)
+    if len(lines) > LINES_MOST:
+        return start + len(piece) - len(lines[-1])
+    if start + len(piece) >= len(text):
+        return len(text)
+    end = piece.rfind("\n") + 1
+    return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """Text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
+
+    name: str
+    text: str
+    file: Path | None
+
+
+class CutResults:
+    """Store for the rest of one session's long results. The oldest are dropped when there are too many."""
+
+    def __init__(self, files: ResultFiles | None = None) -> None:
+        self._files = files
+        self._kept: OrderedDict[str, KeptText] = OrderedDict()
+        self._last = 0
+
+    def keep(self, text: str) -> KeptText:
+        """Keep `text` and return where it can be read."""
+        self._last += 1
+        kept = KeptText(f"r{self._last}", text, self._files.write(text) if self._files else None)
+        self._kept[kept.name] = kept
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
+            self._forget_oldest()
+        return kept
+
+    def drop(self) -> None:
+        """Forget all texts and remove their files."""
+        while self._kept:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, oldest = self._kept.popitem(last=False)
+        if self._files is not None:
+            self._files.remove(oldest.file)
+
+    def _size(self) -> int:
+        return sum(len(kept.text) for kept in self._kept.values())
+
+    def get(self, name: str, offset: int, limit: int) -> str:
+        """Return one page, followed by its note. Raises ResultNotFoundError."""
+        kept = self._kept.get(name)
+        if kept is None:
+            raise ResultNotFoundError(name, list(self._kept))
+        text = kept.text
+        start = min(max(0, offset), len(text))
+        end = cut_at(text, start, page_bytes(limit)) if limit else len(text)
+        return f"{text[start:end]}{note(name, start, end, len(text))}"
+
+
+def page_bytes(limit: int, file: Path | None = None) -> int:
+    """Return the bytes of text in a page of `limit` bytes, whose note names `file`."""
+    named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
+    return max(limit - NOTE_BYTES - named, limit // 2, 1)
+
+
+def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
+    """Return the note after a page."""
+    if end >= total:
+        return f"\n\n[Characters {start}-{end} of {total}: the end]"
+    whole = f". All of it: {file}" if file is not None else ""
+    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
+
+
+def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
+    """Return `result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`.
+
+    A short result is returned itself. The first text that does not fit is cut; later texts go to `store`. Parts that
+    are not text stay. Structured content that is too long becomes text, unless the text already contains it.
+    """
+    parts = result.get("content")
+    parts = list(parts) if isinstance(parts, list) else []
+    structured = _long_structure(result, limit)
+    if structured is not None and not any(_says(part, structured) for part in parts):
+        parts.append({"type": "text", "text": structured})
+    text = "\n".join(text for part in parts if (text := _text_of(part)) is not None)
+    if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
+        return result
+    short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
+    if cut_at(text, 0, page_bytes(limit)) >= len(text):  # only the structure was too long, and the text contains it
+        return short
+    kept = store.keep(text)
+    end = cut_at(text, 0, page_bytes(limit, kept.file))
+    shown_note = note(kept.name, 0, end, len(text), kept.file)
+    return {**short, "content": [*_first_page(parts, end), {"type": "text", "text": shown_note.lstrip("\n")}]}
+
+
+def _long_structure(result: dict[str, Any], limit: int) -> str | None:
+    """Return structured content as text if it is longer than a page."""
+    structured = result.get("structuredContent")
+    if structured is None or not limit:
+        return None
+    text = dumps(structured)
+    return text.decode("utf-8", "surrogatepass") if len(text) > limit else None
+
+
+def _says(part: Any, structured: str) -> bool:
+    """Return True if a text is that structure in JSON, with any indentation."""
+    text = _text_of(part)
+    if text is None or not text.lstrip().startswith(structured[:1]):
+        return False
+    try:
+        return dumps(loads(text.encode("utf-8", "surrogatepass"))) == structured.encode("utf-8", "surrogatepass")
+    except JsonError:
+        return False
+
+
+def _first_page(parts: list[Any], end: int) -> list[Any]:
+    """Return the parts of a result with the first `end` characters of its text, counted with one line end between
+    texts.
+    """
+    shown: list[Any] = []
+    left = end
+    for part in parts:
+        text = _text_of(part)
+        if text is None:
+            shown.append(part)
+        elif left > 0:
+            shown.append(_with_text(part, text[:left]))
+            left -= len(text) + 1
+    return shown
+
+
+def _text_of(part: Any) -> str | None:
+    """Return the text of a text part or of a text resource."""
+    if not isinstance(part, dict):
+        return None
+    holder = part.get("resource") if part.get("type") == "resource" else part if part.get("type") == "text" else None
+    text = holder.get("text") if isinstance(holder, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _with_text(part: dict[str, Any], text: str) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {**part, "text": text}
+    return {**part, "resource": {**part["resource"], "text": text}}

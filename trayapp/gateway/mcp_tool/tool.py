@@ -14,11 +14,9 @@ from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import UnknownOptionsError
 from trayapp.gateway.mcp_tool import texts
-from trayapp.gateway.mcp_tool.arguments import prepared_call
 from trayapp.gateway.mcp_tool.discovery import Discovery, ToolSession
-from trayapp.gateway.mcp_tool.paging import CutResults
-from trayapp.gateway.mcp_tool.request import ToolRequest, read_request
-from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
+from trayapp.gateway.mcp_tool.request import ToolRequest, prepared_call, read_request
+from trayapp.gateway.mcp_tool.results import CutResults, ResultFitter, error_result, text_result
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic

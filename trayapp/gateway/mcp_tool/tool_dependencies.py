@@ -17,7 +17,7 @@ from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 
 if TYPE_CHECKING:
-    from trayapp.gateway.mcp_tool.paging import CutResults
+    from trayapp.gateway.mcp_tool.results import CutResults
 
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,6 @@ class ToolDependencies:
     @cached_property
     def cut_results(self) -> CutResults:
         """Return the cut results of sessions that last for one request."""
-        from trayapp.gateway.mcp_tool.paging import CutResults
+        from trayapp.gateway.mcp_tool.results import CutResults
 
         return CutResults(self.result_files)

@@ -10,7 +10,7 @@ from trayapp.gateway.calls.notifications import LEVELS
 from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import instructions
-from trayapp.gateway.extensions.capabilities import announced_capabilities
+from trayapp.gateway.extensions.routing import announced_capabilities
 from trayapp.wire.capabilities import unite_members
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 from trayapp.wire.revisions import (

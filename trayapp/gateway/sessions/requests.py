@@ -19,8 +19,7 @@ from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.routed_call import Finishing, RoutedCall
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import INDEX_URI
-from trayapp.gateway.exposure.list_results import index_result
-from trayapp.gateway.exposure.one_tool import is_one_tool, looks_for_tools
+from trayapp.gateway.exposure.list_results import index_result, is_one_tool, looks_for_tools
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
 from trayapp.gateway.scopes.session_view import ROUTED

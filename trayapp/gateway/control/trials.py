@@ -1,8 +1,9 @@
-"""Control requests about newer releases of servers' packages: list them, try one, take one."""
+"""Answer control requests that try a server before its entry changes: confined, or with a newer release."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -14,6 +15,7 @@ from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.offer import Item, Offer
 from trayapp.model.servers import ServerConfig
+from trayapp.model.settings import Confine, confine_of
 from trayapp.wire import control
 
 if TYPE_CHECKING:
@@ -116,3 +118,37 @@ def _changes(before: Offer | None, after: Offer) -> Asked:
         "removed": [name for name in old if name not in new],
         "changed": {name: lines for name, lines in both.items() if lines},
     }
+
+
+class ConfinementRequests:
+    """Confinement requests of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.CONFINE: self._try}
+
+    async def _try(self, params: dict[str, Any]) -> Any:
+        services = self._gateway.services
+        name = text_of(params, "server", "the request")
+        connection = services.pool.find(name)
+        server = connection.server
+        if server.command is None:
+            raise UsageError(f"Cannot confine {name}: it runs elsewhere, not on this machine", "See: multi-mcp status")
+        now = confine_of(server.confine, services.settings().confine) or Confine()
+        record = services.confinements.get(name)
+        called = record.status().refused if record is not None else ()
+        if record is not None and record.confine == now:
+            now = record.remedy()  # a trial calls no tool: refusals during calls are known only from here
+        trial = await services.pool.try_confined(connection, now)
+        error = trial.error
+        return {
+            "way": trial.status.way,
+            "tools": None if trial.tools is None else list(trial.tools),
+            "error": {"title": error.title, "hint": error.hint} if error is not None else None,
+            "read": list(trial.read),
+            "written": list(trial.written),
+            "refused": [asdict(one) for one in trial.status.refused],
+            "refused_in_calls": [asdict(one) for one in called if one not in trial.status.refused],
+            "confine": trial.confine.value(),
+            "line": trial.line,
+        }
