@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, environment
+from tests.cli.running import RUN_TIMEOUT_S, environment, quick_program
 
 STARTING = ("setup", "add")  # verbs that would start a gateway
 
@@ -30,7 +30,7 @@ class Person:
         """Run `multi-mcp ARGV...` to its end. Options that need a gateway are added only if one runs."""
         argv = (argv[0], "--no-start", *argv[1:]) if argv[0] in STARTING else argv
         return subprocess.run(
-            [*PROGRAM, *argv],
+            [*quick_program(), *argv],
             cwd=self.folder,
             env=self.env,
             input=stdin,
@@ -50,7 +50,12 @@ class Person:
         with os.fdopen(ours, "r+b", buffering=0) as terminal:
             terminal.write(typed.encode())
             process = subprocess.Popen(
-                [*PROGRAM, *argv], stdin=theirs, stdout=theirs, stderr=theirs, env=env or self.env, cwd=self.folder
+                [*quick_program(), *argv],
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                env=env or self.env,
+                cwd=self.folder,
             )
             os.close(theirs)
             shown = b""

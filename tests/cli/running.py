@@ -5,10 +5,13 @@ Never here: tests. `FakeGateway` speaks wire/control on the real socket; what it
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +32,7 @@ from trayapp.wire.rundir import run_dir
 
 RUN_TIMEOUT_S = 50.0
 PROGRAM = own_command()
+FORKS, START = (str(Path(__file__).with_name(name)) for name in ("forks.py", "start.py"))
 SCRIPT = {"MULTI_MCP_UNATTENDED": "1"}  # these tests are one: they approve and trust without a terminal
 
 Launch = Callable[..., "subprocess.Popen[str]"]
@@ -49,12 +53,31 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     )
 
 
+@cache
+def quick_program() -> list[str]:
+    """Return the command of a program that begins and ends as PROGRAM does, in a fork of one that has its imports.
+
+    They take most of a run's time. Elsewhere than on Linux it is PROGRAM itself. Not for tests of what is imported, of
+    the interpreter's own variables, or of signals: whoever is started here only waits for the fork.
+    """
+    if sys.platform != "linux":
+        return PROGRAM
+    name = f"multi-mcp-tests-{os.getpid()}"
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}  # no home's process
+    env = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen([sys.executable, FORKS, name], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(parent.communicate)  # the end of its stdin is its own
+    assert parent.stdout is not None
+    assert parent.stdout.readline()
+    return [sys.executable, "-I", "-S", START, name]
+
+
 def run_cli(
     home: Path, *argv: str, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `multi-mcp ARGV...` to its end, in an unrelated working folder."""
     return subprocess.run(
-        [*PROGRAM, *argv],
+        [*quick_program(), *argv],
         cwd=home,
         env=dict(env or environment(home)),
         input=stdin,

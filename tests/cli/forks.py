@@ -1,0 +1,81 @@
+"""A parent that has loaded the command line and forks for each run of it: the imports are most of what a run costs.
+
+`python forks.py NAME` listens on the abstract socket NAME; tests/cli/start.py hands it a run. It ends with its stdin.
+Never here: what a run is asked for.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import marshal
+import os
+import pkgutil
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import IO
+
+import trayapp.cli
+from trayapp import __main__ as program
+
+STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", "backslashreplace"))
+
+
+def main() -> None:
+    """Fork a child for everyone who asks, until stdin ends."""
+    for module in pkgutil.iter_modules(trayapp.cli.__path__):
+        importlib.import_module(f"trayapp.cli.{module.name}")
+    gc.freeze()  # what all children share stays shared
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a child
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("\0" + sys.argv[1])
+        listener.listen()
+        print(flush=True)
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            asking = listener.accept()[0]
+            if os.fork() == 0:
+                listener.close()
+                _run(asking)
+            asking.close()
+
+
+def _run(asking: socket.socket) -> None:
+    """Run the program with the streams, arguments, environment and folder of whoever asks. They hear the exit code."""
+    data, ends, _, _ = socket.recv_fds(asking, 1 << 16, 3)
+    while len(data) < 4 + int.from_bytes(data[:4], "big"):
+        data += asking.recv(1 << 16)
+    argv, environment, folder = marshal.loads(data[4:])
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    os.chdir(folder)
+    for number, (end, (name, mode, errors)) in enumerate(zip(ends, STREAMS, strict=True)):
+        os.dup2(end, number)
+        os.close(end)
+        setattr(sys, name, _stream(number, mode, errors))
+    sys.argv = [program.__file__, *argv]
+    try:
+        code = program.main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    sys.stdout.flush()
+    asking.sendall(bytes([code]))
+    os._exit(code)  # without taking all modules apart; the end of `asking` is the end of this process
+
+
+def _stream(number: int, mode: str, errors: str) -> IO[str]:
+    """Return a standard stream as Python opens it."""
+    buffering = 1 if mode == "w" and (os.isatty(number) or errors != "strict") else -1
+    return open(number, mode, buffering, os.environ.get("PYTHONIOENCODING", "utf-8"), errors, closefd=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""A run of the command line in a child of forks.py: it gets this process's streams, arguments, environment and folder.
+
+`python -I -S start.py NAME [ARG ...]`. Never here: imports that take longer than a fork, as socket and json do.
+"""
+
+import _socket
+import marshal
+import os
+import sys
+
+
+def main() -> int:
+    """Hand everything over, and last as long as the run. Return its exit code."""
+    parent = _socket.socket(_socket.AF_UNIX)
+    parent.connect("\0" + sys.argv[1])
+    asked = marshal.dumps((sys.argv[2:], dict(os.environ), os.getcwd()))  # noqa: PTH109 (pathlib costs more than this)
+    asked = len(asked).to_bytes(4, "big") + asked
+    streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    sent = parent.sendmsg([asked], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    parent.sendall(asked[sent:])
+    for number in (0, 1):  # else who reads the run's output would wait for this process, too
+        os.close(number)
+    code = parent.recv(1)
+    parent.recv(1)  # the end of the run's process
+    return code[0] if code else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
