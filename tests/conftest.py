@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +29,9 @@ __all__ = ["require"]
 
 # A Unix socket's path may have about 104 bytes; macOS's own temporary folder eats half of them.
 ENDED_S = 10.0  # for a gateway with stubborn servers
-LONG = tuple(f"tests/{folder}/" for folder in ("faults", "conformance", "e2e", "packaged", "confinement", "panel"))
+# Folders whose tests start programs and wait for them.
+LONG = ("auth", "cli", "confinement", "conformance", "e2e", "faults", "packaged", "packages", "panel", "tray")
+TESTS = Path(__file__).parent
 SHORT_TMP = "/tmp" if os.name == "posix" else None
 
 # How long an example takes says how busy the machine is, not whether the code is right.
@@ -60,9 +63,18 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the folders whose tests take seconds: no worker is left alone with a long file at the end."""
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not item.nodeid.startswith(LONG))  # stable: a file's tests stay together
+    """Begin with the folders whose tests take seconds: no worker is left alone with a long file at the end.
+
+    Their files take turns, so that tests that wait run beside tests that work; those with the most tests come first.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    sizes = Counter(item.path for item in items)
+    files: dict[str, list[Path]] = {}
+    for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
+        files.setdefault(path.relative_to(TESTS).parts[0], []).append(path)
+    places = {path: place / len(files[folder]) for folder in LONG for place, path in enumerate(files.get(folder, ()))}
+    items.sort(key=lambda item: (places.get(item.path, 1.0), item.path))  # stable: a file's tests stay as they were
 
 
 @pytest.fixture

@@ -102,6 +102,8 @@ def _backend() -> Any:
     keyring chooses once and caches the candidates. Both are reset while there is no usable choice, because the Secret
     Service may start after us.
     """
+    if sys.platform != "darwin":  # to find the libraries of macOS it would run ldconfig, gcc and ld, fifteen processes
+        sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]
     import keyring
     import keyring.backend
 
