@@ -1,8 +1,12 @@
-"""Modules and files that the packaged programs leave out. Never here: what goes in (multi-mcp.spec)."""
+"""What the packaged programs leave out: modules, files, and in Python's build settings the folders of the machine that
+built them. Never here: what goes in (multi-mcp.spec).
+"""
 
 from __future__ import annotations
 
 import sys
+import sysconfig
+from pathlib import Path
 
 from devtools.places import ROOT
 
@@ -53,6 +57,7 @@ NOT_IN_SHIM = (
 )
 # PyInstaller's start hooks for source texts, lists of modules and multiprocessing: most starts need none of them.
 NO_HOOKS = ("pyi_rth_inspect", "pyi_rth_pkgutil", "pyi_rth_multiprocessing")
+KEPT_SETTINGS = ("TZPATH",)  # zoneinfo reads it at import
 _USELESS = ("share/", "tcl", "tk/", "lib/girepository")
 # Records of how a library was installed: they differ on each machine and are not needed.
 _OF_INSTALLATION = ("/RECORD", "/REQUESTED", "/INSTALLER", "/WHEEL", "/direct_url.json")
@@ -62,3 +67,23 @@ def keeps(name: str) -> bool:
     """Return True if a file that PyInstaller found belongs in the folder. `name` is its path there."""
     plain = name.replace("\\", "/")
     return not plain.startswith(_USELESS) and not plain.endswith(_OF_INSTALLATION)
+
+
+def plain_settings(work: Path) -> tuple[str, str]:
+    """Return the name of this interpreter's settings module, and the path of a file to use in its place.
+
+    Without it `sysconfig` fails, and with that `zoneinfo`. Windows has no such module.
+    """
+    named = getattr(sysconfig, "_get_sysconfigdata_name", lambda: "")
+    name = str(named()) if sysconfig.get_config_var("HAVE_FORK") else ""
+    values = {
+        key: value for key, value in sysconfig.get_config_vars().items() if key in KEPT_SETTINGS or is_plain(value)
+    }
+    path = work / "settings.py"
+    path.write_text(f"build_time_vars = {dict(sorted(values.items()))!r}\n", encoding="utf-8")
+    return name, str(path)
+
+
+def is_plain(value: object) -> bool:
+    """Return True if a setting contains no folder."""
+    return isinstance(value, int) or (isinstance(value, str) and "/" not in value)

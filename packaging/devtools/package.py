@@ -1,19 +1,26 @@
-"""Build all packages of the current system from the packaged programs. Never here: how each package is made."""
+"""Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums;
+or build them twice and compare. Never here: how the packages of one system are made.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
 import sys
 from pathlib import Path
 
 from devtools import deb, macos, windows
-from devtools.alike import differences, listed
-from devtools.bundle import NAME, build_bundle
-from devtools.places import ROOT
-from devtools.source import build_source, write_checksums
-from devtools.steps import StepFailed, say
+from devtools.bundle import NAME, build_bundle, build_environment
+from devtools.places import PYPROJECT, REQUIREMENTS, ROOT
+from devtools.steps import StepFailed, run, say
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+CHECKSUMS = "SHA256SUMS"
+HATCHLING = ("-m", "hatchling", "build")
+TWINE = ("-m", "twine", "check", "--strict")
+CYCLONEDX = ("-m", "cyclonedx_py", "requirements", "--short-PURLs", "--output-reproducible", "--of", "JSON")
+SHOWN = 10  # names in an error message
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
@@ -35,6 +42,28 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
     return [deb.build_deb(bundle, work, version(), out), deb.build_archive(bundle, work, version(), out)]
 
 
+def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
+    """Write wheel, source archive and SBOM into `out`, checked with PyPI's rules. Raises StepFailed."""
+    environment = build_environment(work)
+    folder = work / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    run([python, *HATCHLING, "-d", folder], cwd=ROOT, env=environment)
+    made = sorted(folder.iterdir())
+    run([python, *TWINE, *made], env=environment)
+    sbom = folder / f"multi_mcp-{version}.cdx.json"
+    run([python, *CYCLONEDX, "--pyproject", PYPROJECT, "-o", sbom, REQUIREMENTS], env=environment)
+    out.mkdir(parents=True, exist_ok=True)
+    return [Path(shutil.copy(path, out)) for path in (*made, sbom)]
+
+
+def write_checksums(made: list[Path], out: Path) -> Path:
+    """Write SHA256SUMS in the format of `sha256sum -c`."""
+    target = out / CHECKSUMS
+    lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
+    target.write_text("".join(lines), encoding="ascii", newline="\n")
+    return target
+
+
 def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
     """Call `build_packages`, and build once more in another folder. Raises StepFailed if the two builds differ."""
     made = build_packages(python, work, out)
@@ -47,6 +76,29 @@ def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
         raise StepFailed(f"a second build differs: {listed(unlike)}", f"Compare {work} and {other}.")
     say("a second build is identical")
     return made
+
+
+def manifest(folder: Path) -> dict[str, str]:
+    """Map each file below the folder to its mode and content hash, or to the target of a link."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        elif path.is_file():
+            found[name] = f"{path.stat().st_mode & 0o777:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return found
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Return the files that only one folder has, or whose content or mode differs."""
+    first, second = manifest(one), manifest(other)
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def listed(names: list[str]) -> str:
+    """Return the first names as a readable list."""
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def version() -> str:

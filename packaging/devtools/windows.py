@@ -1,10 +1,13 @@
-"""The Windows installer: Inno Setup over packaging/windows/multi-mcp.iss. Never here: the programs (bundle)."""
+"""The Windows installer, made by Inno Setup from packaging/windows/multi-mcp.iss, and the version resource of the
+programs, which Explorer shows. Never here: the programs (bundle).
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from devtools.bundle import NAME
 from devtools.places import PACKAGING
@@ -14,6 +17,12 @@ SCRIPT = PACKAGING / "windows" / "multi-mcp.iss"
 USUAL_PLACES = ("ProgramFiles(x86)", "ProgramFiles", "LOCALAPPDATA")
 SIGN = "MULTI_MCP_SIGNTOOL"  # the command line that signs $f, in Inno Setup's format
 UNSIGNED = "MULTI_MCP_UNSIGNED"  # "1": an unsigned build for personal use
+ENGLISH_UNICODE = "040904B0"
+TITLES = {
+    "multi-mcp": "multi-mcp command line",
+    "multi-mcp-tray": "multi-mcp",  # shown in Task Manager and in the taskbar settings
+    "multi-mcp-shim": "multi-mcp connection of an AI tool",
+}
 
 
 def build_installer(bundle: Path, version: str, out: Path) -> Path:
@@ -49,3 +58,38 @@ def compiler() -> str:
         if path.exists():
             return str(path)
     raise StepFailed("Inno Setup 6 is not installed", "Install it: winget install JRSoftware.InnoSetup")
+
+
+def numbers(version: str) -> tuple[int, int, int, int]:
+    """Return `0.1.0` as four numbers. A part that is not a number counts as 0."""
+    parts = [int(part) if part.isdecimal() else 0 for part in version.split(".")[:4]]
+    first, second, third, fourth = [*parts, 0, 0, 0, 0][:4]
+    return first, second, third, fourth
+
+
+def strings(name: str, version: str) -> dict[str, str]:
+    """Return the resource's texts by name."""
+    return {
+        "CompanyName": "multi-mcp authors",
+        "FileDescription": TITLES[name],
+        "FileVersion": version,
+        "InternalName": name,
+        "LegalCopyright": "MIT license",
+        "OriginalFilename": f"{name}.exe",
+        "ProductName": "multi-mcp",
+        "ProductVersion": version,
+    }
+
+
+def version_info(name: str, version: str) -> Any:
+    """Return PyInstaller's object for the resource. It can be imported on Windows only."""
+    from PyInstaller.utils.win32 import versioninfo as v
+
+    words = [v.StringStruct(key, value) for key, value in strings(name, version).items()]
+    return v.VSVersionInfo(
+        ffi=v.FixedFileInfo(filevers=numbers(version), prodvers=numbers(version)),
+        kids=[
+            v.StringFileInfo([v.StringTable(ENGLISH_UNICODE, words)]),
+            v.VarFileInfo([v.VarStruct("Translation", [0x0409, 1200])]),
+        ],
+    )

@@ -12,7 +12,7 @@ import pytest
 
 from devtools import macos, windows
 from devtools.steps import StepFailed
-from devtools.windows_version import TITLES, numbers, strings
+from devtools.windows import TITLES, numbers, strings
 from trayapp import __version__
 from trayapp.service.autostart.macos import LABEL
 from trayapp.service.command_line import SHIM, TRAY, WHOLE

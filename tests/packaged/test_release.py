@@ -18,8 +18,8 @@ import yaml
 
 from devtools import commands
 from devtools.manifests import Release, write_manifests
+from devtools.package import build_source, write_checksums
 from devtools.places import REQUIREMENTS
-from devtools.source import build_source, write_checksums
 from devtools.steps import StepFailed
 from tests.tools import missing, require
 from trayapp import __version__

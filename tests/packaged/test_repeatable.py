@@ -13,8 +13,8 @@ if sys.platform != "linux":
     pytest.skip("only Linux's packages are built by the tests", allow_module_level=True)
 
 from devtools import deb
-from devtools.alike import differences, listed, manifest
 from devtools.bundle import build_bundle, disguised
+from devtools.package import differences, listed, manifest
 from tests.tools import require
 from trayapp.service.command_line import SHIM
 

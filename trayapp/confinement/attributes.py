@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 
 from trayapp.confinement.landlock import system_call
 from trayapp.confinement.policy import Policy, is_inside
-from trayapp.confinement.processes import WORKING_FOLDER, folder_of, read_memory, read_text
 from trayapp.confinement.seccomp import ARCHITECTURES, ATTRIBUTES, machine
 
+WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
+PATH_BYTES = 4096
 _AT = list(ARCHITECTURES).index(machine()) if machine() else 0
 _NOT_FOLLOWED, _EMPTY_PATH = 0x100, 0x1000  # AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _NOBODY = (1 << 32) - 1  # an owner or a group that stays
@@ -118,3 +119,26 @@ def _times(pid: int, name: str, address: int) -> bytes | None:
     if not (0 <= micro < 1_000_000 and 0 <= other < 1_000_000):
         raise ValueError
     return struct.pack("4q", accessed, micro * 1000, modified, other * 1000)
+
+
+# --- the memory and the folders of a process that waits for the answer to its system call
+
+
+def read_memory(pid: int, address: int, size: int) -> bytes:
+    """Return the bytes at an address, fewer if the memory ends there. Raises OSError."""
+    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(memory, size, address)
+    finally:
+        os.close(memory)
+
+
+def read_text(pid: int, address: int) -> str:
+    """Return the path at an address. Raises OSError."""
+    return os.fsdecode(read_memory(pid, address, PATH_BYTES).partition(b"\0")[0])
+
+
+def folder_of(pid: int, descriptor: int) -> str:
+    """Return the link in /proc to a descriptor's file, or to the working folder."""
+    number = descriptor & 0xFFFFFFFF
+    return f"/proc/{pid}/cwd" if number == WORKING_FOLDER else f"/proc/{pid}/fd/{number}"

@@ -16,6 +16,7 @@ HEAD_BYTES = 65_536
 HEAD_S = 30.0  # for a program to send its request
 CONNECT_S = 30.0
 CHUNK = 65_536
+OF_THE_HOP = (b"proxy-connection", b"proxy-authorization", b"connection")  # headers that are for us alone
 _LOCAL_NAMES = ("localhost",)
 
 
@@ -83,7 +84,8 @@ class HostProxy:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:  # one request per connection: the next one might name another host
                 path = (whole.path or "/") + (f"?{whole.query}" if whole.query else "")
-                kept = [line for line in rest.split(b"\r\n") if line and not _is_of_the_hop(line)]
+                named = [(line.partition(b":")[0].strip().lower(), line) for line in rest.split(b"\r\n") if line]
+                kept = [line for name, line in named if name not in OF_THE_HOP]
                 lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close", b"", b""]
                 far_writer.write(b"\r\n".join(lines))
             await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
@@ -116,10 +118,6 @@ def _is_meant(host: str, address: str) -> bool:
     where = ipaddress.ip_address(address.partition("%")[0])
     where = getattr(where, "ipv4_mapped", None) or where
     return not (where.is_loopback or where.is_link_local or where.is_unspecified)
-
-
-def _is_of_the_hop(line: bytes) -> bool:
-    return line.partition(b":")[0].strip().lower() in (b"proxy-connection", b"proxy-authorization", b"connection")
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: str, words: str) -> None:

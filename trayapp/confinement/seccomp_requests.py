@@ -26,8 +26,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 
-from trayapp.confinement.attributes import AttributeChanges
-from trayapp.confinement.processes import WORKING_FOLDER, folder_of, read_text
+from trayapp.confinement.attributes import WORKING_FOLDER, AttributeChanges, folder_of, read_text
 from trayapp.confinement.seccomp import ARCHITECTURES, CONNECT, KINDS, SCHEDULING, SOCKET, TRACED, machine
 
 # linux/seccomp.h

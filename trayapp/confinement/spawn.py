@@ -47,7 +47,12 @@ def spawn_confined(
     def confine() -> int:
         ports = None if policy.network is True else [port] if port else []
         restrict_thread(policy.read, policy.write, policy.devices, ports)
-        return _install(program, silent)
+        try:
+            return install(program, listen=True)
+        except OSError as error:  # EBUSY: a parent already has a listener, as in some containers
+            if silent is None or error.errno != errno.EBUSY:
+                raise
+            return install(silent, listen=False)
 
     return _start(confine, options, stays=False)
 
@@ -106,16 +111,6 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
-
-
-def _install(program: bytes, silent: bytes | None) -> int:
-    """Install a filter and return its listener, or -1 if a parent already has one (as in some containers)."""
-    try:
-        return install(program, listen=True)
-    except OSError as error:
-        if silent is None or error.errno != errno.EBUSY:
-            raise
-        return install(silent, listen=False)
 
 
 class ConfinedTransport(BaseSubprocessTransport):
