@@ -153,7 +153,13 @@ class _Provider(OAuthClientProvider):
         self._sign_in_request = request
         self._ask = ask
         by_document = request.document_url
-        given = None if request.client_id is None or request.client_id == by_document else _given(request)
+        given = None
+        if request.client_id is not None and request.client_id != by_document:
+            given = OAuthClientInformationFull(
+                client_id=request.client_id,
+                client_secret=request.client_secret,
+                token_endpoint_auth_method=None if request.client_secret else "none",
+            )
         about = {"client_name": CLIENT_NAME, "redirect_uris": [request.redirect_uri]}
         metadata = OAuthClientMetadata.model_validate(about)
         super().__init__(request.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
@@ -321,13 +327,6 @@ class _Provider(OAuthClientProvider):
         assert self._ask is not None
         answer = await self._ask.answer()
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
-
-
-def _given(request: SignInRequest) -> OAuthClientInformationFull:
-    method = None if request.client_secret else "none"
-    return OAuthClientInformationFull(
-        client_id=request.client_id or "", client_secret=request.client_secret, token_endpoint_auth_method=method
-    )
 
 
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:

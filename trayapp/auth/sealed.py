@@ -78,16 +78,13 @@ class SealedFile:
             raise self._refused(
                 "was created with a passphrase" if by_passphrase else "was created without a passphrase"
             )
-        texts: dict[str, str] = json.loads(self._open(salt, sealed))
-        return texts
-
-    def _open(self, salt: bytes, sealed: bytes) -> bytes:
         cipher, wrong = self._cipher(salt)
         try:
-            opened: bytes = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], FORM.encode() + salt)
+            opened = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], FORM.encode() + salt)
         except (wrong, ValueError):
             raise self._refused("does not open with this passphrase or key") from None
-        return opened
+        texts: dict[str, str] = json.loads(opened)
+        return texts
 
     def _save(self, texts: dict[str, str]) -> None:
         salt = next(iter(self._keys), b"") or secrets.token_bytes(SALT_BYTES)

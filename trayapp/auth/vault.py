@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
@@ -131,7 +131,14 @@ class Vault:
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
         self._unstored[key] = text
         try:
-            await self._do(lambda records: _put(records, key, text), asked, writing=text is not None)
+
+            def put(records: Records) -> None:
+                if text is None:
+                    records.delete(key)
+                else:
+                    records.write(key, text)
+
+            await self._do(put, asked, writing=text is not None)
         except KeyringUnavailableError:
             return False
         except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
@@ -286,7 +293,8 @@ class _Worker:
         future: Future[Value] = Future()
         self._jobs.put((future, job))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
         answer = asyncio.wrap_future(future)
-        answer.add_done_callback(_retrieve)  # nobody may be waiting any more when it fails
+        # Nobody may be waiting any more when it fails.
+        answer.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         with anyio.move_on_after(deadline_s):
             return await asyncio.shield(answer)
         self._stuck = future  # type: ignore[assignment]
@@ -307,18 +315,6 @@ class _Worker:
                 future.set_result(job())
             except BaseException as error:  # noqa: BLE001 (it is raised where it is awaited)
                 future.set_exception(error)
-
-
-def _retrieve(answer: asyncio.Future[Any]) -> None:
-    if not answer.cancelled():
-        answer.exception()
-
-
-def _put(records: Records, key: str, text: str | None) -> None:
-    if text is None:
-        records.delete(key)
-    else:
-        records.write(key, text)
 
 
 def _no_answer() -> KeyringUnavailableError:

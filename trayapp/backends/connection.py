@@ -361,11 +361,10 @@ class Connection:
             attempt.done.set()
         if self.state is State.STOPPING:
             self._apply(Event.CLOSED)
-        elif error is not None:
-            self.error = error
-            self._note_failure(error)
-
-    def _note_failure(self, error: ServerError) -> None:
+            return
+        if error is None:
+            return
+        self.error = error
         if isinstance(error, SignInWantedError):
             self._apply(Event.SIGN_IN_WANTED)
         elif isinstance(error, KeyringLockedError):

@@ -100,20 +100,18 @@ class Ledger:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
         if is_id(message.get("id")):
-            self._request(method, params, dumped(message["id"]), line)
+            id_json = dumped(message["id"])
+            self.open[id_json] = None
+            if method == "initialize":
+                self._initialize = (id_json, line)
+            elif method in ("logging/setLevel", "resources/subscribe"):
+                self._state[method + str(params.get("uri", ""))] = line
+            elif method == "resources/unsubscribe":
+                self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
         elif method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled":
             self.open.pop(dumped(params.get("requestId")), None)
-
-    def _request(self, method: str, params: dict[str, Any], id_json: bytes, line: bytes) -> None:
-        self.open[id_json] = None
-        if method == "initialize":
-            self._initialize = (id_json, line)
-        elif method in ("logging/setLevel", "resources/subscribe"):
-            self._state[method + str(params.get("uri", ""))] = line
-        elif method == "resources/unsubscribe":
-            self._state.pop("resources/subscribe" + str(params.get("uri", "")), None)
 
     def record_gateway_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the client."""

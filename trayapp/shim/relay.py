@@ -191,7 +191,8 @@ class Shim:
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
-            self._drain()
+            while data := self._next_of_gateway(DRAIN_S):  # answers above all, and that it was stopped on purpose
+                self._gateway_sent(data)
             if failure.written:
                 self._note(True, lines)  # the gateway may have read and begun it: do not send it again
             self._gateway_lost()
@@ -202,11 +203,6 @@ class Shim:
         if not self._heard:
             self._asked_at = self._asked_at or time.monotonic()
 
-    def _drain(self) -> None:
-        """Read what a gateway sent before it ended: answers above all, and that it was stopped on purpose."""
-        while data := self._next_of_gateway(DRAIN_S):
-            self._gateway_sent(data)
-
     def _gateway_sent(self, data: bytes) -> None:
         if not self._heard:
             self._heard, self._asked_at, self._mute = True, 0.0, 0
@@ -215,19 +211,15 @@ class Shim:
         lines = self._without_our_own(whole_lines(self._from_gateway, data))
         if not lines:
             return
-        if len(lines) > PIPE_HOLDS and not self._large:
-            self._widen()
+        if len(lines) > PIPE_HOLDS and not self._large:  # widen the client's pipe for answers larger than it is
+            from trayapp.wire.memory import widen
+
+            self._large = True
+            widen(1)
         write_all(1, lines)
         self._note(False, lines)
         if len(self._early) > EARLY_MOST:
             self._load_ledger()
-
-    def _widen(self) -> None:
-        """Widen the client's pipe for answers larger than it is."""
-        from trayapp.wire.memory import widen
-
-        self._large = True
-        widen(1)
 
     def _passed_on(self, data: bytes) -> bool:
         """Pass on a very long answer that `data` completes, in the parts received. Return False if it is not one.
@@ -293,7 +285,11 @@ class Shim:
         """
         silent_s = time.monotonic() - self._asked_at
         if silent_s >= PING_S and not self._pinged:
-            self._ping()
+            self._pinged = True
+            try:
+                self._to_gateway(self._load_ledger().ping())
+            except PartlyWritten:
+                pass  # the end of the connection is read next
         if silent_s < MUTE_S:
             return
         ledger, self._asked_at = self._load_ledger(), 0.0
@@ -311,13 +307,6 @@ class Shim:
             write_all(1, ledger.fail_initialize())
             say(f"multi-mcp: {ledger.refusal}")
 
-    def _ping(self) -> None:
-        self._pinged = True
-        try:
-            self._to_gateway(self._load_ledger().ping())
-        except PartlyWritten:
-            pass  # the end of the connection is read next
-
     def _new_connection(self) -> None:
         self._stopped, self._heard, self._pinged, self._asked_at = False, False, False, 0.0
 
@@ -328,16 +317,15 @@ class Shim:
     def _reopen(self) -> None:
         until = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < until:
-            if not self._found_again():
+            if time.monotonic() < self._start_again_at:
+                found = self._connect()
+            else:
+                found = (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()
+            if not found:
                 return
             if self._replayed():
                 return
             self._drop()  # a gateway that is ending still accepts connections: find the next one
-
-    def _found_again(self) -> bool:
-        if time.monotonic() < self._start_again_at:
-            return self._connect()
-        return (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()
 
     def _replayed(self) -> bool:
         """Replay the session state to a new gateway before anything else. Return False if it ended meanwhile."""

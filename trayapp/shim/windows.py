@@ -40,23 +40,21 @@ class ThreadedShim(Shim):
         while True:
             event = self._next_event()
             if event is None:
-                self._quiet()
+                if self._early:
+                    self._load_ledger()
             elif event[0] == CLIENT and not event[1]:
                 return
             elif event[0] == CLIENT:
                 self._client_sent(event[1])
             elif event[0] == self._number and self._gateway > NO_GATEWAY:
-                self._gateway_said(event[1])
+                if event[1]:
+                    self._gateway_sent(event[1])
+                else:
+                    self._gateway_lost()
             if self._asked_at:
                 self._look_for_mute()
             if self._gateway == NO_GATEWAY and self._connect() and not self._replayed():
                 self._drop()
-
-    def _gateway_said(self, data: bytes) -> None:
-        if data:
-            self._gateway_sent(data)
-        else:
-            self._gateway_lost()
 
     def _next_event(self) -> Event | None:
         if self._postponed:
@@ -67,10 +65,6 @@ class ThreadedShim(Shim):
             return self._events.get(timeout=wait / 1000 if wait else None)
         except queue.Empty:
             return None
-
-    def _quiet(self) -> None:
-        if self._early:
-            self._load_ledger()
 
     def _read_client(self) -> None:
         while data := os.read(0, CHUNK):

@@ -154,19 +154,16 @@ class ControlClient:
         while True:
             while self._frames:
                 yield _message(self._frames.pop(0))
-            data = self._receive()
+            self._wait(self._socket.fileno())
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except TimeoutError:
+                raise NoGatewayError(*SILENT) from None
+            except OSError as error:
+                raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
             if not data:
                 return
             self._frames += self._splitter.feed(data)
-
-    def _receive(self) -> bytes:
-        self._wait(self._socket.fileno())
-        try:
-            return self._socket.recv(RECEIVE_BYTES)
-        except TimeoutError:
-            raise NoGatewayError(*SILENT) from None
-        except OSError as error:
-            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
 
 
 class SnapshotStream:

@@ -267,9 +267,17 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
     `token`: the secret that TCP clients send. An empty one is replaced by a new one.
     """
     token = token or secrets.token_urlsafe(32)
-    path = "" if tcp else _socket_place(run)
+    path = ""
+    if not tcp:
+        private_folder(Path(socket_folder(run)))
+        path = socket_path(run)
     try:
-        server = await (_listen_tcp(accept, token) if tcp else _listen_unix(accept, path))
+        if tcp:
+            server = await _serve(socket.socket(socket.AF_INET), ("127.0.0.1", 0), accept, token)
+        else:
+            Path(path).unlink(missing_ok=True)  # left by a gateway that was killed: we hold the lock
+            server = await _serve(socket.socket(socket.AF_UNIX), path, accept, "")
+            Path(path).chmod(0o600)
     except OSError as error:
         raise StorageError(
             f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's permissions"
@@ -291,23 +299,6 @@ def _place_of(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-def _socket_place(run: str) -> str:
-    private_folder(Path(socket_folder(run)))
-    return socket_path(run)
-
-
-async def _listen_tcp(accept: Accept, token: str) -> asyncio.Server:
-    return await _serve(socket.socket(socket.AF_INET), ("127.0.0.1", 0), accept, token)
-
-
-async def _listen_unix(accept: Accept, path: str) -> asyncio.Server:
-    place = Path(path)
-    place.unlink(missing_ok=True)  # left by a gateway that was killed: we hold the lock
-    server = await _serve(socket.socket(socket.AF_UNIX), path, accept, "")
-    place.chmod(0o600)
-    return server
 
 
 async def _serve(sock: socket.socket, address: tuple[str, int] | str, accept: Accept, token: str) -> asyncio.Server:

@@ -160,7 +160,12 @@ class MessageHandler:
             if context is not None:
                 context.cancel_requested.set()
                 context.scope.cancel()
-        if not self._intercepted(method, params):
+        try:
+            taken = self._intercept is not None and self._intercept(method, params)
+        except Exception:  # the same boundary as _handle_notification
+            log.exception("Unexpected error in %s", method)
+            taken = False
+        if not taken:
             self._tasks.start_soon(self._handle_notification, method, params)
 
     async def _handle(self, context: RequestContext, method: str, params: Params) -> None:
@@ -184,13 +189,6 @@ class MessageHandler:
         except Exception:
             log.exception("Unexpected error in %s", method)
             return Reply.of_error(INTERNAL).with_id(id_json)
-
-    def _intercepted(self, method: str, params: Params) -> bool:
-        try:
-            return self._intercept is not None and self._intercept(method, params)
-        except Exception:  # the same boundary as _handle_notification
-            log.exception("Unexpected error in %s", method)
-            return False
 
     async def _handle_notification(self, method: str, params: Params) -> None:
         """Handle one inbound notification. This is the boundary that keeps its failure from the others."""
@@ -482,19 +480,14 @@ class FrameDispatcher:
     def _notification(self, method: str, params: Any) -> None:
         if params is not None and not isinstance(params, dict):
             return
-        if method == PROGRESS and params is not None and self._progress(params):
-            return
+        if method == PROGRESS and params is not None:
+            token = own_id(params.get("progressToken"))
+            pending = self._pending.get(token) if token is not None else None
+            if pending is not None and pending[1] is not None:
+                pending[0].progress({**params, "progressToken": pending[1]})
+                return
         if self._handling is not None:
             self._handling.notification(method, params)
-
-    def _progress(self, params: dict[str, Any]) -> bool:
-        token = own_id(params.get("progressToken"))
-        pending = self._pending.get(token) if token is not None else None
-        if pending is None or pending[1] is None:
-            return False
-        call, original = pending
-        call.progress({**params, "progressToken": original})
-        return True
 
 
 def _may_pass_unread(frame: bytes) -> bool:

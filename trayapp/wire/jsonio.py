@@ -30,7 +30,9 @@ class JsonError(ValueError):
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """Return the value of a JSON text in UTF-8. Raises JsonError."""
     raw = bytes(data) if not isinstance(data, bytes) else data
-    if raw[::9].translate(_DIGITS).find(b"dd") < 0 or not _may_hold_a_long_number(raw):
+    if raw[::9].translate(_DIGITS).find(b"dd") < 0 or not all(
+        digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES
+    ):
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -43,11 +45,6 @@ def loads(data: bytes | bytearray | memoryview) -> Any:
     if _deeper_than(value, MAX_DEPTH):
         raise JsonError("nested too deep")
     return value
-
-
-def _may_hold_a_long_number(raw: bytes) -> bool:
-    """Return True if there are 19 digits in a row, in a number or in a string."""
-    return all(digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES)
 
 
 def _no_constant(name: str) -> Any:
@@ -68,16 +65,11 @@ def _finite(text: str) -> float:
 def _deeper_than(value: Any, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
-        level = [inner for outer in level for inner in _members(outer)]
+        nested = (outer for outer in level if isinstance(outer, dict | list))
+        level = [inner for outer in nested for inner in (outer.values() if isinstance(outer, dict) else outer)]
         if not level:
             return False
     return any(isinstance(outer, dict | list) for outer in level)
-
-
-def _members(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def dumps(value: Any) -> bytes:

@@ -189,7 +189,8 @@ def as_older(reply: Reply) -> Reply:
     A large one passes unchanged if it can: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
     They refuse `structuredContent` that is no object (SEP-2106), so that becomes a text if there is no other content.
     """
-    if reply.is_large and not _may_hold_other_values(reply.frame):
+    frame = reply.frame
+    if reply.is_large and not (b'"structuredContent"' in frame and _OTHER_VALUE.search(frame)):
         return reply
     result = reply.message.get("result")
     if not isinstance(result, dict):
@@ -204,11 +205,6 @@ def as_older(reply: Reply) -> Reply:
         value = kept.pop("structuredContent")
         kept["content"] = kept.get("content") or [{"type": "text", "text": dumps(value).decode()}]
     return reply if kept == result else Reply.of_result(kept)
-
-
-def _may_hold_other_values(frame: bytes) -> bool:
-    """Return True if a large frame may hold `structuredContent` that is no object."""
-    return b'"structuredContent"' in frame and _OTHER_VALUE.search(frame) is not None
 
 
 def error_as_older(reply: Reply) -> Reply:

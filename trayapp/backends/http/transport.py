@@ -130,10 +130,14 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
             for _ in range(REDIRECTS):
                 response = await self._exchange(request)
                 await response.aclose()
-                onward = _onward(request, response)
-                if onward is None:
+                if response.status_code not in (307, 308) or not response.has_redirect_location:
                     break
-                request = onward
+                where = request.url.join(response.headers["location"])
+                if _origin(where) != _origin(request.url):
+                    break  # followed within the origin only, as from `/mcp` to `/mcp/`
+                headers, content = request.headers, request.content
+                extensions = request.extensions
+                request = httpx2.Request(request.method, where, headers=headers, content=content, extensions=extensions)
         return httpx2.Response(202, request=request)
 
     async def _exchange(self, request: httpx2.Request) -> httpx2.Response:
@@ -288,18 +292,6 @@ def _kind(request: httpx2.Request) -> str:
     if "method" not in message:
         return "answer"
     return "initialized" if message["method"] == "notifications/initialized" else "notice"
-
-
-def _onward(request: httpx2.Request, response: httpx2.Response) -> httpx2.Request | None:
-    """Return the request redirected within its origin, as `/mcp` to `/mcp/`, or None if there is no such redirect."""
-    if response.status_code not in (307, 308) or not response.has_redirect_location:
-        return None
-    where = request.url.join(response.headers["location"])
-    if _origin(where) != _origin(request.url):
-        return None
-    return httpx2.Request(
-        request.method, where, headers=request.headers, content=request.content, extensions=request.extensions
-    )
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

@@ -46,16 +46,12 @@ def start_time(pid: int) -> str:
     return "" if state.startswith("Z") else started.strip()
 
 
-def _boot() -> str:
-    """Return a suffix for this boot: Linux counts start times from the boot, so earlier records must not match."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
-            return "." + file.read(8)
-    except OSError:
-        return ""
-
-
-BOOT = _boot()
+# A suffix for this boot: Linux counts start times from the boot, so earlier records must not match.
+try:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot_id:  # noqa: PTH123
+        BOOT = "." + boot_id.read(8)
+except OSError:
+    BOOT = ""
 
 
 def alive(identity: Identity) -> bool:

@@ -114,24 +114,24 @@ def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
     version = read_version(str(manifest.get("version")))
     own = read_manifest(entry)
     asked = _asked(own, package)
-    usable = _complete(entry, folder, manifest) if own is None else asked != frozenset()
+    usable = asked != frozenset()
+    if own is None:  # npm writes this file last, so it may have been interrupted: the dependencies must be there, too
+        needs = manifest.get("dependencies")
+        places = (entry / "node_modules", folder / "node_modules")
+        names = needs if isinstance(needs, dict) else ()
+        usable = all(any(exists(place / name) for place in places) for name in names)
     if version is None or not usable:
         return None
+    bins = manifest.get("bin")
+    if isinstance(bins, str):
+        bins = {package.rpartition("/")[2]: bins}
+    programs = bins.items() if isinstance(bins, dict) else ()
+    by_name = {name: file for name, file in programs if isinstance(file, str)}
     try:
         modified = (folder / MANIFEST).stat().st_mtime_ns
-        return CachedPackage(folder.resolve(), version, _bins(package, manifest.get("bin")), asked, hashed, modified)
+        return CachedPackage(folder.resolve(), version, by_name, asked, hashed, modified)
     except OSError:
         return None
-
-
-def _complete(entry: Path, folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Return True if the package's dependencies are there, too.
-
-    npm writes the entry's own package.json last, so a missing one may mean that npm was interrupted.
-    """
-    needs = manifest.get("dependencies")
-    places = (entry / "node_modules", folder / "node_modules")
-    return all(any(exists(place / name) for place in places) for name in (needs if isinstance(needs, dict) else ()))
 
 
 def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] | None:
@@ -149,13 +149,6 @@ def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] |
 def without_version(words: str) -> str:
     """Return the package name without its version: `@scope/name@1` -> `@scope/name`."""
     return words[:1] + words[1:].partition("@")[0]
-
-
-def _bins(package: str, told: object) -> dict[str, str]:
-    if isinstance(told, str):
-        return {package.rpartition("/")[2]: told}
-    pairs = told.items() if isinstance(told, dict) else ()
-    return {name: file for name, file in pairs if isinstance(file, str)}
 
 
 def program_file(copy: CachedPackage, bin_name: str) -> Path | None:

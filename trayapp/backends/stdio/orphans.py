@@ -85,7 +85,14 @@ class PosixTracker:
 
         The guardian runs before the server does, so a kill of the gateway in between leaves nothing behind.
         """
-        if self._pipe is None or _is_broken(self._pipe):
+        reader_gone = self._pipe is None
+        if self._pipe is not None:
+            import select
+
+            poll = select.poll()
+            poll.register(self._pipe, 0)  # errors are always reported
+            reader_gone = bool(poll.poll(0))
+        if reader_gone:
             self._start_guardian()
         return {MARK: f"{self._mark}-{next(self._numbers)}"}
 
@@ -191,15 +198,6 @@ def _own_mark() -> str:
     """Return this gateway's mark. No other process has it, not even one with the same id after a reboot."""
     started = "".join(c if c.isalnum() else "." for c in start_time(os.getpid()))
     return f"{os.getpid()}-{started}"
-
-
-def _is_broken(pipe: IO[bytes]) -> bool:
-    """Return True if the pipe's reader is gone."""
-    import select
-
-    poll = select.poll()
-    poll.register(pipe, 0)  # errors are always reported
-    return bool(poll.poll(0))
 
 
 def reap_leftovers(run: str) -> int:

@@ -122,13 +122,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         with anyio.move_on_after(EXIT_CODE_WAIT_S):
             await self._exited.wait()
         code = self._transport.get_returncode() if self._transport else None
-        ended = (
-            "closed its output"
-            if code is None
-            else f"ended by {_signal_name(-code)}"
-            if code < 0
-            else f"exited with code {code}"
-        )
+        if code is None:
+            ended = "closed its output"
+        elif code >= 0:
+            ended = f"exited with code {code}"
+        else:
+            ended = f"ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
         words = self.stderr.last()
         return f"{ended}: {words}" if words else ended
 
@@ -269,13 +268,6 @@ def signal_group(pid: int, number: int) -> None:
             os.kill(pid, number)
         else:
             os.killpg(pid, number)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 @asynccontextmanager
