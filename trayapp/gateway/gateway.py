@@ -14,7 +14,6 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.grant import AccountKey
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.connection import Connection
@@ -146,7 +145,7 @@ class Gateway:
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
         if dependencies.accounts is not None:
-            dependencies.accounts.signed_in = self._signed_in
+            dependencies.accounts.signed_in = partial(self._spawn, self.sign_ins.reconnect)
 
     def _make_services(self, own: ConnectionKeys) -> Services:
         """Build the services. Connections call the lambdas only after the gateway is complete."""
@@ -244,9 +243,6 @@ class Gateway:
 
     def _spawn(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
         self._tasks.start_soon(fenced, work, *args)
-
-    def _signed_in(self, key: AccountKey) -> None:
-        self._spawn(self.sign_ins.reconnect, key)
 
     # -- configuration -------------------------------------------------------------------------------------------
 

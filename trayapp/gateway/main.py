@@ -262,13 +262,6 @@ class GatewayHost:
         if self._accounts.vault.state == "available" and self._gateway.state == "running":
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
-    def _follow_store(self, store: Literal["keyring", "file"]) -> None:
-        """Switch the vault to the place that `settings.token_store` names now."""
-        if store != self._store:
-            self._store = store
-            self._accounts.use(place_for(store, self._paths.config_file, self._environ))
-            self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
-
     def _take(self, outcome: Outcome) -> None:
         """Run a new configuration, or show the problem of an unusable one, which changes nothing."""
         if self._gateway.state == "stopping":
@@ -276,7 +269,10 @@ class GatewayHost:
         if isinstance(outcome, Config):
             self._gateway.take_config(outcome)
             self._http_port.follow(outcome.settings.http)
-            self._follow_store(outcome.settings.token_store)
+            if (store := outcome.settings.token_store) != self._store:
+                self._store = store
+                self._accounts.use(place_for(store, self._paths.config_file, self._environ))
+                self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
         else:
             self._gateway.take_problem(outcome)
 
@@ -358,7 +354,12 @@ class GatewayHost:
             if self._listener.is_found():
                 continue
             try:
-                await self._listen_again()
+                if self._lock is not None:
+                    self._lock.reacquire()
+                self._listener.close()
+                self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
+                if self._gateway.http_url is not None:
+                    self._listener.publish(self._gateway.http_url)
             except AlreadyRunningError as error:
                 log.warning("%s, since the runtime folder was removed. Ending once no call is in progress", error)
                 while is_amid(self._gateway.services):
@@ -369,15 +370,6 @@ class GatewayHost:
                 log.warning("Clients cannot find this gateway: %s", error)
             else:
                 log.warning("Restored the runtime folder %s, which had been removed", self._run)
-
-    async def _listen_again(self) -> None:
-        """Open the socket again. Raises AlreadyRunningError, StorageError."""
-        if self._lock is not None:
-            self._lock.reacquire()
-        self._listener.close()
-        self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
-        if self._gateway.http_url is not None:
-            self._listener.publish(self._gateway.http_url)
 
     async def _serve_link(self, link: Link, work: Callable[[], Any]) -> None:
         """Serve one connection: the boundary that keeps its failure from other connections."""
@@ -412,14 +404,15 @@ class GatewayHost:
 
     async def _end_when_replaced(self) -> None:
         """End for a gateway of the program that replaced ours. Clients continue with the new one."""
-        await await_turn(self._gateway.services, self._is_followed, self._has_control_connection)
+
+        def has_control_connection() -> bool:
+            """Return True if a tray or a command is connected."""
+            return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
+
+        await await_turn(self._gateway.services, self._is_followed, has_control_connection)
         log.info("The program was replaced and nothing is in progress: continuing as the new one")
         self.makes_room = True
         self._gateway.stop_wanted.set()
-
-    def _has_control_connection(self) -> bool:
-        """Return True if a tray or a command is connected."""
-        return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
 
 def _find_home() -> Path:

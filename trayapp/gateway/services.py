@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import anyio
+
 from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.pool import Pool
@@ -25,6 +27,18 @@ class Spawn(Protocol):
     """Starts a task that ends by itself and logs its failure."""
 
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
+
+
+async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Wait until one of these ends, and cancel the others."""
+
+    async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
+        await one()
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for one in waits:
+            tasks.start_soon(wait_for, one)
 
 
 class Services(NamedTuple):

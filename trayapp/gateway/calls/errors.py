@@ -35,7 +35,10 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
     data = {"code": error.code, "hint": shown(hint), "exit_code": int(error.exit_code)}
     if isinstance(error, ServerError):
         data["server"] = error.server
-    return RpcError(_code(error), shown(f"{error.title}. {hint}" if hint else error.title), data)
+    code = CONNECTION_CLOSED if isinstance(error, ServerError) else INTERNAL_ERROR
+    if isinstance(error, ToolNotFoundError | AmbiguousToolError | AmbiguousResourceError):
+        code = INVALID_PARAMS  # MCP tools, error handling: unknown tools are protocol errors
+    return RpcError(code, shown(f"{error.title}. {hint}" if hint else error.title), data)
 
 
 def model_hint(error: MultiMcpError) -> str:
@@ -56,12 +59,6 @@ def tool_error(error: MultiMcpError) -> dict[str, Any]:
 def unknown_method(method: str) -> RpcError:
     """Return the error of a request with an unknown method."""
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
-
-
-def _code(error: MultiMcpError) -> int:
-    if isinstance(error, ToolNotFoundError | AmbiguousToolError | AmbiguousResourceError):
-        return INVALID_PARAMS  # MCP tools, error handling: unknown tools are protocol errors
-    return CONNECTION_CLOSED if isinstance(error, ServerError) else INTERNAL_ERROR
 
 
 def error_json(error: MultiMcpError) -> dict[str, object]:

@@ -43,33 +43,22 @@ class Notifications:
             busy = {about.session: about}
         if method == LOG and len(busy) > 1:
             return
-        if busy and not (busy := _allowed(connection, busy)):
+        key = connection.key
+        allowed = {
+            s: call for s, call in busy.items() if s.has_server(key) and not s.is_switched_off(key, call.request)
+        }
+        if busy and not allowed:
             return
-        if method == LOG:
-            self._log(connection, params, busy)
-            return
-        if busy:
-            for session, call in busy.items():
-                session.notify(method, params, call.request_id)
-            return
-        for session in self._listening(connection):
-            session.notify(method, params)
-
-    def _listening(self, connection: Connection) -> list[ClientSession]:
-        """Return the sessions that get what a server sends outside a call: those that have used it and still may."""
-        name = connection.key
-        return [s for s in self._services.sessions if name in s.called_servers and s.has_server(name)]
-
-    def _log(self, connection: Connection, params: Params, busy: dict[ClientSession, RoutedCall]) -> None:
         level = (params or {}).get("level")
-        for session, call in busy.items():
-            if wants(session, call, level):
-                session.notify(LOG, params, call.request_id)
+        for session, call in allowed.items():
+            if method != LOG or wants(session, call, level):
+                session.notify(method, params, call.request_id)
         if busy:
             return
-        for session in self._listening(connection):
-            if not session.client.modern and session.wants_log(level):
-                session.notify(LOG, params)  # a client of 2026-07-28 gets log messages only with its own requests
+        for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
+            # A client of 2026-07-28 gets log messages only with its own requests.
+            if method != LOG or (not session.client.modern and session.wants_log(level)):
+                session.notify(method, params)
 
     # -- lists that a server says have changed -------------------------------------------------------------------
 
@@ -109,7 +98,11 @@ class Notifications:
         level with each request.
         """
         live = connection.live
-        levels = {LEVELS.index(level) for level in self._levels(connection, wanted) if level in LEVELS}
+        of_calls = {call.log_level for call in _busy(connection).values()}
+        sessions = [session for session in self._services.sessions if session.client.log_level]
+        of_sessions = {session.client.log_level for session in sessions if session.has_server(connection.key)}
+        named = (level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str))
+        levels = {LEVELS.index(level) for level in named if level in LEVELS}
         if not levels or live is None or live.peer.modern or "logging" not in live.peer.capabilities:
             return
         lowest = min(levels)
@@ -117,23 +110,11 @@ class Notifications:
             self._asked[connection.key] = (live, lowest)
             live.channel.relay("logging/setLevel", {"level": LEVELS[lowest]}, IgnoredCall())
 
-    def _levels(self, connection: Connection, wanted: str | None) -> set[str]:
-        of_calls = {call.log_level for call in _busy(connection).values()}
-        sessions = [session for session in self._services.sessions if session.client.log_level]
-        of_sessions = {session.client.log_level for session in sessions if session.has_server(connection.key)}
-        return {level for level in (wanted, *of_calls, *of_sessions) if isinstance(level, str)}
-
 
 def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
     """Return the sessions with calls in progress there, each with its newest call."""
     calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
     return {call.session: call for call in calls}
-
-
-def _allowed(connection: Connection, busy: dict[ClientSession, RoutedCall]) -> dict[ClientSession, RoutedCall]:
-    """Return those sessions that may still use that server, and the tool of their call."""
-    key = connection.key
-    return {s: call for s, call in busy.items() if s.has_server(key) and not s.is_switched_off(key, call.request)}
 
 
 def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:

@@ -126,7 +126,10 @@ class RoutedCall:
         method, params, live = self.request.method, self.request.params, self.connection.live
         if gated and method in GATED:
             subject = self._subject()
-            if subject is not None and not self._is_allowed(subject) and not self._is_round(subject):
+            allowed = subject is None or subject.hash == self._allowed
+            if subject is not None and not (
+                allowed or self.session.asks.allows(self.session, subject) or self._is_round(subject)
+            ):
                 self._ask_user(subject, timeout_s)
                 return
         assert live is not None
@@ -153,7 +156,10 @@ class RoutedCall:
         if self.parked:
             self._late = reply
             return
-        if self.log_level is not None and self._has_stream_of_logs():
+        live = self._live if self.log_level is not None else None
+        if live is not None and live.transport.kind == "http" and not live.peer.modern:
+            # An older server over HTTP sends log messages and answers over two connections, so that the answer may
+            # arrive first. A client that asked for messages with its request gets none after the answer.
             asyncio.get_running_loop().call_later(LATE_LOGS_S, self._answered_after_logs, reply)
             return
         if not self._close():
@@ -185,14 +191,6 @@ class RoutedCall:
         if finished:
             self._note(reply, "failed" if why else None)
 
-    def _has_stream_of_logs(self) -> bool:
-        """Return True if the server sends log messages and answers over two connections, so that the answer may arrive
-        first. An older server over HTTP does. A client that asked for messages with its request gets none after the
-        answer.
-        """
-        live = self._live
-        return live is not None and live.transport.kind == "http" and not live.peer.modern
-
     def _answered_after_logs(self, reply: Reply) -> None:
         self.log_level = None
         self.answered(reply)
@@ -212,9 +210,6 @@ class RoutedCall:
 
     def _subject(self) -> Subject | None:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
-
-    def _is_allowed(self, subject: Subject) -> bool:
-        return subject.hash == self._allowed or self.session.asks.allows(self.session, subject)
 
     def _is_round(self, subject: Subject) -> bool:
         """Return True if the client returns its answers to the server of a call that the user has allowed."""
@@ -322,7 +317,8 @@ class RoutedCall:
         """Detach from the client's request, which is about to be answered with a question."""
         self.session.open_calls.pop(self.request_id, None)
         self.parked = True
-        self._stop_timer()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
         """Continue for another request of the client. Return False if the answer was already there and went to that
@@ -385,10 +381,6 @@ class RoutedCall:
     def _set_timer(self) -> None:
         if self._timeout_s > 0 and self.request_id in self.session.open_calls:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
     def _expire(self) -> None:
         if not self._close():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.list_results import is_one_tool
-from trayapp.gateway.services import Services
+from trayapp.gateway.services import Services, first_of
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import (
@@ -180,7 +180,7 @@ class ServerRequests:
         session's. If all calls may be executed twice, nothing waits: they are sent again, each on its session's own
         connection.
         """
-        asked: set[ClientSession] = set(_sessions_calling(connection))
+        asked: set[ClientSession] = {call.session for call in connection.open_calls if isinstance(call, RoutedCall)}
         if len(asked) + bool(connection.own_requests) < 2:
             return None
         held = self._held_questions.setdefault(connection, _HeldQuestions())
@@ -192,7 +192,8 @@ class ServerRequests:
                 still = asked.intersection(call.session for call in calls)
                 if len(still) + bool(connection.own_requests) < 2:
                     return still
-                if not connection.own_requests and all(_may_repeat(call) for call in calls):
+                repeatable = [c for c in calls if not c.moved and c.session.may_repeat(connection.key, c.request)]
+                if not connection.own_requests and len(repeatable) == len(calls):
                     for call in calls:
                         call.move()
                     raise self._refusal(connection, method, _MOVED)
@@ -200,10 +201,7 @@ class ServerRequests:
                 if left <= 0:
                     held.note_refusal(now(), len(calls))
                     return None
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
-                    tasks.start_soon(_then_cancel, held.more.wait, tasks.cancel_scope)
-                    tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, left), tasks.cancel_scope)
+                await first_of(connection.next_end().wait, held.more.wait, partial(self._services.clock.sleep, left))
         return None
 
     def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
@@ -279,22 +277,16 @@ class ServerRequests:
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
         if isinstance(asked, dict) and asked:
-            again["inputResponses"] = await self._ask_all(session, asked, about, key)
+            # An older client gets all questions at the same time, and the user those that it cannot answer.
+            tasks = [asyncio.ensure_future(self._ask_one(session, one, about, key)) for one in asked.values()]
+            try:
+                again["inputResponses"] = dict(zip(asked, await asyncio.gather(*tasks), strict=True))
+            finally:
+                for task in tasks:
+                    task.cancel()
         else:
             await asyncio.sleep(STATE_ONLY_PAUSE_S)
         return again
-
-    async def _ask_all(
-        self, session: ClientSession, questions: dict[str, Any], about: RequestId | None, key: str
-    ) -> dict[str, dict[str, Any]]:
-        """Ask an older client all questions at the same time, and the user those that it cannot answer."""
-        asking = {name: self._ask_one(session, question, about, key) for name, question in questions.items()}
-        tasks = [asyncio.ensure_future(one) for one in asking.values()]
-        try:
-            return dict(zip(asking, await asyncio.gather(*tasks), strict=True))
-        finally:
-            for task in tasks:
-                task.cancel()
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
         """Return True if the client can answer no part of the question, and the user all of it. A newer client gets all
@@ -313,19 +305,19 @@ class ServerRequests:
             return False
         return not can_answer(session.client.capabilities, method, question.get("params"))
 
-    def _ask_one(
+    async def _ask_one(
         self, session: ClientSession, question: Any, about: RequestId | None, key: str
-    ) -> Awaitable[dict[str, Any]]:
+    ) -> dict[str, Any]:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
             if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return self._user.ask(asker, self._plain_name(key), params, lambda: True)  # else it is cancelled
-            return _raise_error(RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200]))
+                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # else it is cancelled
+            raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each
-        return self.ask(session, method, params or None, about)
+        return await self.ask(session, method, params or None, about)
 
     # -- parked calls --------------------------------------------------------------------------------------------
 
@@ -414,7 +406,10 @@ class Questions:
         """Answer the client's request with all open questions and park the call."""
         session, request_id = self._call.session, self._call.request_id
         self._call.detach()
-        asked = {key: _input_request(method, params) for key, (method, params, _) in self._open.items()}
+        asked = {
+            key: {"method": method} if method == ROOTS and not params else {"method": method, "params": params or {}}
+            for key, (method, params, _) in self._open.items()
+        }
         result = {
             "resultType": INPUT_REQUIRED,
             "inputRequests": asked,
@@ -426,8 +421,8 @@ class Questions:
         """Take the answers of a client that came back, and ask the questions again that it left out."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
-            if key in self._open and isinstance(answer, dict):
-                self._set_answer(self._open.pop(key)[2], answer)
+            if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():
+                future.set_result(answer)
         goes_on = self._call.attach(session, request_id)
         if goes_on and self._open:
             self._send_questions()
@@ -445,11 +440,6 @@ class Questions:
         self._open.clear()
         self._asking.pop(self._call, None)
         self._call.abandon("the client did not return an answer")
-
-    @staticmethod
-    def _set_answer(future: asyncio.Future[dict[str, Any]], answer: dict[str, Any]) -> None:
-        if not future.done():
-            future.set_result(answer)
 
 
 class _HeldQuestions:
@@ -515,33 +505,10 @@ class _CancelPing:
         """Ignore the progress."""
 
 
-def _input_request(method: str, params: Params) -> dict[str, Any]:
-    """Return a question in the form of 2026-07-28."""
-    return {"method": method} if method == ROOTS and not params else {"method": method, "params": dict(params or {})}
-
-
-def _sessions_calling(connection: Connection) -> list[ClientSession]:
-    return [call.session for call in connection.open_calls if isinstance(call, RoutedCall)]
-
-
-def _may_repeat(call: RoutedCall) -> bool:
-    """Return True if it does no harm to execute a call twice, and that has not been done yet."""
-    return not call.moved and call.session.may_repeat(call.connection.key, call.request)
-
-
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:
     """Sort calls in the order in which to ask: parked ones last, since their clients may never come back."""
     return call.parked, call.serial
 
 
-async def _then_cancel(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
-    await wait()
-    scope.cancel()
-
-
 class _CallEnded(Exception):
     """Raised when the call that a question needs has ended."""
-
-
-async def _raise_error(error: RpcError) -> dict[str, Any]:
-    raise error

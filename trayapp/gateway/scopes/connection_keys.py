@@ -203,8 +203,10 @@ class ConnectionKeys:
             own = self._own.get(session)
             for key, mine in own.keys.items() if own else ():
                 server = shared.get(key)
-                if server is not None:
-                    found[mine] = _own_form(server, session)
+                if server is not None and server.scope == "session":  # it runs in the session's folder
+                    found[mine] = replace(server, cwd=folder_of(server, session.cwd))
+                elif server is not None:
+                    found[mine] = replace(server, lifecycle="lazy")
         of_all = self._requests | {
             key: server for keys in (self._kinds, self._eras, self._calls) for key, (server, _) in keys.items()
         }
@@ -214,13 +216,6 @@ class ConnectionKeys:
 def era_key(server: str, *, newer: bool) -> str:
     """Return the key of a server's connection for one era."""
     return f"{server}#{'newer' if newer else 'older'}"
-
-
-def _own_form(server: ServerConfig, session: KeyedSession) -> ServerConfig:
-    """Return the entry of a session's own connection. With `scope: session` it runs in the session's folder."""
-    if server.scope == "session":
-        return replace(server, cwd=folder_of(server, session.cwd))
-    return replace(server, lifecycle="lazy")
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
-
-import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
@@ -19,7 +17,7 @@ from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
 from trayapp.gateway.scopes.projects import Projects, ProjectSession
 from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
-from trayapp.gateway.services import Services
+from trayapp.gateway.services import Services, first_of
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.plan import Config, plan
@@ -176,11 +174,8 @@ class Servers:
 
     async def _wait(self, seconds: float, connection: Connection | None = None) -> None:
         """Wait until sharing has changed, or a call on that connection has ended."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_then_cancel, self.sharing.changed.wait, tasks.cancel_scope)
-            if connection is not None:
-                tasks.start_soon(_then_cancel, connection.next_end().wait, tasks.cancel_scope)
-            tasks.start_soon(_then_cancel, partial(self._services.clock.sleep, seconds), tasks.cancel_scope)
+        ended = [connection.next_end().wait] if connection is not None else []
+        await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
         """Close a session's own connections: it has ended."""
@@ -221,11 +216,6 @@ class Servers:
 
     def _every_view(self) -> list[View]:
         return [self.view, *self._views.values()]
-
-
-async def _then_cancel(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
-    await wait()
-    scope.cancel()
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:

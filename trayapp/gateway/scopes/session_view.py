@@ -254,7 +254,12 @@ class SessionView:
         call. Raises MultiMcpError.
         """
         unfound: MultiMcpError | None = None
-        for name in (None, *self._likely_servers(asked, server)):
+        likely = self.missing()
+        if server is not None:
+            likely = [server] if server in likely else []
+        else:
+            likely = server_of(asked, likely, self.view.config.settings.tool_prefix)
+        for name in (None, *likely):
             try:
                 if name is not None:
                     starts(name)
@@ -266,12 +271,6 @@ class SessionView:
                 unfound = unfound if isinstance(unfound, ServerError) else error
         assert unfound is not None
         raise unfound
-
-    def _likely_servers(self, asked: str, server: str | None) -> list[str]:
-        unknown = self.missing()
-        if server is not None:
-            return [server] if server in unknown else []
-        return server_of(asked, unknown, self.view.config.settings.tool_prefix)
 
     async def meet(self, server: str) -> None:
         """Read the lists of an unknown server, once for all callers that wait. Raises ServerError."""

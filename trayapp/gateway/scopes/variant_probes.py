@@ -30,7 +30,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.scopes.servers import Servers
-from trayapp.gateway.services import Services
+from trayapp.gateway.services import Services, first_of
 from trayapp.model.errors import ServerError
 from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 
@@ -66,21 +66,23 @@ class VariantProbes:
         self._begin(connection)
 
     def _begin(self, first: Connection) -> None:
-        for kind in self._expected_kinds(first):
+        """Probe a server for all kinds of clients that are connected or may come."""
+
+        async def probe(key: str) -> None:
+            await self._services.pool.settled()
+            await self._probe(key)
+
+        clients = [session.client for session in self._services.sessions]
+        kinds = {kind_of(client.capabilities, newer=client.modern) for client in clients if client.protocol}
+        if first.server.url is None:
+            kinds.add(OLDER)
+        if self._services.listings.traits(first.key).older:
+            kinds.add(WEAK)
+        for kind in kinds:
             key = self._probe_for(first.key, kind)
             if key is not None and key not in self._begun:
                 self._begun.add(key)
-                self._services.spawn(self._once_calm, partial(self._probe_later, key))
-
-    def _expected_kinds(self, connection: Connection) -> set[ClientKind]:
-        """Return the kinds of clients that are connected or may come."""
-        clients = [session.client for session in self._services.sessions]
-        found = {kind_of(client.capabilities, newer=client.modern) for client in clients if client.protocol}
-        if connection.server.url is None:
-            found.add(OLDER)
-        if self._services.listings.traits(connection.key).older:
-            found.add(WEAK)
-        return found
+                self._services.spawn(self._once_calm, partial(probe, key))
 
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
         """Return the key of the connection for reading a server's lists for that kind of client, None for none."""
@@ -126,10 +128,7 @@ class VariantProbes:
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
         """Read these servers' lists for that kind of client. After LIST_WAITS_S, continue in the background."""
         while (left_s := max(map(self._left_s, self.unread(servers, kind)), default=0.0)) > 0:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._end_after, left_s, tasks.cancel_scope)
-                await self._services.changes.next()
-                tasks.cancel_scope.cancel()
+            await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))
 
     def _left_s(self, key: str) -> float:
         """Return how long a list still waits for that probe. Start it if it has not begun."""
@@ -142,15 +141,7 @@ class VariantProbes:
         answers = (first is not None and first.server.url is None) or (probe is not None and probe.is_up)
         return self._hurried[key] + (LIST_WAITS_S if answers else REACHED_S) - now
 
-    async def _end_after(self, seconds: float, scope: anyio.CancelScope) -> None:
-        await self._services.clock.sleep(seconds)
-        scope.cancel()
-
     # -- probes --------------------------------------------------------------------------------------------------
-
-    async def _probe_later(self, key: str) -> None:
-        await self._services.pool.settled()
-        await self._probe(key)
 
     async def _probe(self, key: str) -> None:
         """Read the lists on that connection, unless that was done meanwhile."""

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-import anyio
-
 from trayapp.backends.connection import Connection
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.services import Services
+from trayapp.gateway.services import Services, first_of
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.model.plan import Config
@@ -223,12 +221,8 @@ class FirstListDelay:
     async def answered(self, at_most_s: float, *, own: bool = False) -> None:
         """Wait until no server is being asked. `own`: none of this view alone."""
 
-        async def end_after(seconds: float, scope: anyio.CancelScope) -> None:
-            await self._services.clock.sleep(seconds)
-            scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(end_after, max(0.0, at_most_s), tasks.cancel_scope)
+        async def all_answered() -> None:
             while self._being_asked(own=own):
                 await self._services.changes.next()
-            tasks.cancel_scope.cancel()
+
+        await first_of(all_answered, partial(self._services.clock.sleep, max(0.0, at_most_s)))

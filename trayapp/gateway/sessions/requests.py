@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -363,8 +363,13 @@ class ClientRequests:
     def _on_notification(self, method: str, params: Params) -> None:
         session = self._session
         if method == CANCELLED:
-            if params is not None:
-                self._cancel(params.get("requestId"), str(params.get("reason") or "cancelled by the client"))
+            request_id = params.get("requestId") if params is not None else None
+            if params is None or not is_request_id(request_id):
+                return
+            if call := session.open_calls.get(request_id):
+                call.cancel(str(params.get("reason") or "cancelled by the client"))
+            else:
+                session.pending.cancel(request_id)
         elif method == "notifications/initialized":
             session.client.ready = True
             session.tell_lists(session.listings())
@@ -372,11 +377,3 @@ class ClientRequests:
             log.debug("Dropped %.100s: a request without an id", method)  # a lenient server would execute it
         elif method != "notifications/progress":  # the dispatcher itself passes on progress
             self._dependencies.notifications.tell_servers(session, method, params)
-
-    def _cancel(self, request_id: Any, reason: str) -> None:
-        if not is_request_id(request_id):
-            return
-        if call := self._session.open_calls.get(request_id):
-            call.cancel(reason)
-        else:
-            self._session.pending.cancel(request_id)
