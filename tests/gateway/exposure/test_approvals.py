@@ -437,12 +437,12 @@ async def test_switched_off_it_looks_at_nothing_and_catches_up_when_it_is_switch
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = list[str]()
-    for look in ("concealed_in", "findings_of", "orders_in", "_find_look_alike"):
+    for look in ("concealed_in", "findings_of", "orders_in", "shadowed"):
         plain = getattr(approvals, look)
 
-        def counted(*given: Any, look: str = look, plain: Any = plain) -> Any:
+        def counted(*given: Any, look: str = look, plain: Any = plain, **named: Any) -> Any:
             looked.append(look)
-            return plain(*given)
+            return plain(*given, **named)
 
         monkeypatch.setattr(approvals, look, counted)
     off = Settings(expose="tools", suspicious="off")

@@ -231,8 +231,9 @@ class Asks:
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
         self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
-        if answer in ("session", "always"):
-            self._end_allowed(by)
+        for other in self if answer in ("session", "always") else ():  # that this answer also covers
+            if other.subject is not None and self.is_granted(other.asker.session, other.subject):
+                self._end(other, "allowed", f"it was allowed by {by}, together with another one")
         return row
 
     def schema_of(self, ask_id: str) -> dict[str, Any] | None:
@@ -244,12 +245,6 @@ class Asks:
         """Withdraw an ask whose call has ended. Its `ended` is not called."""
         if self._remove(ask, why):
             self._services.changes.changed()
-
-    def _end_allowed(self, by: str) -> None:
-        """Close the other asks that this answer also covers."""
-        for ask in self:
-            if ask.subject is not None and self.is_granted(ask.asker.session, ask.subject):
-                self._end(ask, "allowed", f"it was allowed by {by}, together with another one")
 
     def _end(self, ask: OpenAsk, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
         if self._remove(ask, how):

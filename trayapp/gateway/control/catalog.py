@@ -102,7 +102,10 @@ class CatalogRequests:
         try:
             await projects.join(visitor)
             if projects.overlay_of(visitor) is None:
-                raise _no_project(visitor.cwd, projects.problems_of(visitor))
+                if problems := projects.problems_of(visitor):
+                    raise MultiMcpError(problems[0].message, problems[0].hint)
+                hint = "A project folder has a .multi-mcp.yaml or a .mcp.json"
+                raise MultiMcpError(f"{visitor.cwd} is not in a project", hint)
             view = servers.view_of(visitor)
             await view.first_list_delay.answered(PROJECT_WAIT_S if complete else 0.0, own=True)
             yield self._gateway.session_dependencies.views.of(servers.view_of(visitor))
@@ -167,7 +170,9 @@ class CatalogRequests:
             self._note_unknown(seen_by.view, seen_by.view.being_asked())
             results, shown = [], dict[str, Any]()
             for query in queries:
-                hits, shown = ([], {}) if _is_blank_line(query, asked) else await self._find_hits(seen_by, query, asked)
+                # An empty line of a batch keeps its place and does not fail the others.
+                blank = batch is not None and asked.get("server") is None and not query.strip()
+                hits, shown = ([], {}) if blank else await self._find_hits(seen_by, query, asked)
                 results.append(hits)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
             return {"results": results, **shown}
@@ -259,7 +264,11 @@ class CatalogRequests:
             key = await self._find_key(seen_by, name, self._server(seen_by, asked))
             item = seen_by.exposure.entries[key[0]].get(key) or {}
             args = as_typed(args, typed, item.get("inputSchema"))
-            method, params = _prepare_call(seen_by, key, args)
+            try:
+                method, params = prepared_call(seen_by.exposure, key, args, {})
+            except ArgumentsError as error:  # worded for the command line
+                hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
+                raise UsageError(error.title, hint) from None
             yes = CommandConsent(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)
             here, allowed = asked.get("asks") is True, asked.get("allowed")
             caller, began = Caller("panel" if asked.get("panel") is True else "multi-mcp call"), perf_counter()
@@ -296,7 +305,10 @@ class CatalogRequests:
                 await self._gateway.services.pool.settled()
                 key = seen_by.exposure.find_prompt(name)
             if key is None:
-                raise _no_prompt(name, list(seen_by.exposure.catalog.prompt_names.by_name))
+                known = list(seen_by.exposure.catalog.prompt_names.by_name)
+                hint = f"Did you mean {', '.join(near)}?" if (near := nearest(name, known)) else ""
+                hint = hint or (f"There are: {', '.join(known[:20])}" if known else "")
+                raise MultiMcpError(f"No prompt is named {name}", hint)
             positional, named = split_line(words) if isinstance(words, str) else split_words(words)
             args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
             connection = await _connect(seen_by, key[0])
@@ -344,20 +356,6 @@ def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
-def _is_blank_line(query: str, asked: Asked) -> bool:
-    """Return True for an empty line of a batch. It keeps its place and does not fail the others."""
-    return asked.get("batch") is not None and asked.get("server") is None and not query.strip()
-
-
-def _prepare_call(seen_by: SessionView, key: Key, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return method and params as `prepared_call` does, with errors worded for the command line."""
-    try:
-        return prepared_call(seen_by.exposure, key, args, {})
-    except ArgumentsError as error:
-        hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
-        raise UsageError(error.title, hint) from None
-
-
 async def _answered(connection: Connection, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     live = connection.live
     try:
@@ -369,18 +367,6 @@ async def _answered(connection: Connection, method: str, params: dict[str, Any],
         if error.code == CONNECTION_CLOSED and not (connection.is_up and connection.live is live):
             raise lost_during_call(connection, error.message) from None
         raise
-
-
-def _no_prompt(asked: str, known: list[str]) -> MultiMcpError:
-    near = nearest(asked, known)
-    hint = f"Did you mean {', '.join(near)}?" if near else f"There are: {', '.join(known[:20])}" if known else ""
-    return MultiMcpError(f"No prompt is named {asked}", hint)
-
-
-def _no_project(folder: str, problems: tuple[Any, ...]) -> MultiMcpError:
-    if problems:
-        return MultiMcpError(problems[0].message, problems[0].hint)
-    return MultiMcpError(f"{folder} is not in a project", "A project folder has a .multi-mcp.yaml or a .mcp.json")
 
 
 # --- the arguments of a prompt, given as a line of words
@@ -445,7 +431,15 @@ def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = Fals
         if server in (None, key[0])
     ]
     names = [name for name in known.config.servers if server in (None, name)]
-    return rows + [_gone_row(known, name, tool) for name in names for tool in known.gone_of(known.config.servers[name])]
+    servers = [known.config.servers[name] for name in names]
+    return rows + [
+        {
+            **{"server": entry.name, "name": tool, "exposed_name": None},
+            **{"enabled": (entry.tools or {})[tool].enabled, "stale": True, "withheld": None, "description": ""},
+        }
+        for entry in servers
+        for tool in known.gone_of(entry)
+    ]
 
 
 def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
@@ -467,12 +461,6 @@ def _class_of(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
     mode = ask_mode(known.config.settings, entry, key[1])
     asks = asks_first(mode, tool_class, listed=False)
     return {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
-
-
-def _gone_row(known: Catalog, server: str, tool: str) -> dict[str, Any]:
-    switch = (known.config.servers[server].tools or {})[tool]
-    row = {"server": server, "name": tool, "exposed_name": None, "enabled": switch.enabled, "stale": True}
-    return {**row, "withheld": None, "description": ""}
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:

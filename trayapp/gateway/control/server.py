@@ -233,9 +233,10 @@ class Control:
 
     async def _stop(self, params: dict[str, Any]) -> Any:
         assert self._tasks is not None
-        self._tasks.start_soon(self._stop_soon)
-        return {}
 
-    async def _stop_soon(self) -> None:
-        await anyio.lowlevel.checkpoint()  # the answer goes out first
-        self._gateway.stop_wanted.set()
+        async def stop() -> None:
+            await anyio.lowlevel.checkpoint()  # the answer goes out first
+            self._gateway.stop_wanted.set()
+
+        self._tasks.start_soon(stop)
+        return {}

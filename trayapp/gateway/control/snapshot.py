@@ -9,8 +9,6 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
-from trayapp.gateway.sessions.session import Session
-from trayapp.model.errors import ServerError
 from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, SessionStatus, Snapshot
@@ -18,7 +16,7 @@ from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, Sessio
 
 def snapshot_of(gateway: Gateway) -> Snapshot:
     """Return the whole state as of now."""
-    now = gateway.services.clock.now()
+    now, today = gateway.services.clock.now(), gateway.services.history.today
     status = GatewayStatus(
         state=gateway.state,
         pid=os.getpid(),
@@ -26,10 +24,14 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
         # A request of 2026-07-28 over HTTP is its own session. It ends before anybody could read about it.
-        sessions=tuple(_session(session) for session in gateway.sessions if session.lasting),
+        sessions=tuple(
+            SessionStatus(one.client.name, one.transport, one.client.protocol, one.seen.exposure.mode)
+            for one in gateway.sessions
+            if one.lasting
+        ),
         keyring=gateway.sign_ins.keyring_state,
         keyring_error=gateway.sign_ins.keyring_error,
-        today=_today(gateway),
+        today=CallsToday(today.calls, today.failed) if today is not None and today.calls else None,
     )
     servers = tuple(_server(gateway, connections, now) for connections in _connections(gateway))
     asks = tuple(ask.status for ask in gateway.asks)
@@ -44,20 +46,16 @@ def _connections(gateway: Gateway) -> list[list[Connection]]:
     return list(found.values())
 
 
-def _relevance(connection: Connection) -> tuple[bool, float]:
-    """Sort the connections of one server by which one's state to show: one that is up, then the last used."""
-    return connection.is_up, connection.last_used if connection.last_used is not None else -1.0
-
-
 def _server(gateway: Gateway, connections: list[Connection], now: float) -> ServerStatus:
-    connection = max(connections, key=_relevance)
+    # The state to show: of one that is up, then of the last used.
+    connection = max(connections, key=lambda one: (one.is_up, -1.0 if one.last_used is None else one.last_used))
     up = sum(one.is_up for one in connections)
     server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
     offer = gateway.services.listings.get(server.name)
     view: View = gateway.servers.view_with(server.name)
     name = view.name_of(server.name) or server.name
     approvals = view.catalog.switched_on(name, gateway.services.approvals.names(server.name))
-    live = connection.live
+    held, live = gateway.services.approvals.held(server.name), connection.live
     auth = gateway.sign_ins.status(server)
     state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
     return ServerStatus(
@@ -68,7 +66,9 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.catalog.counts(name),
         pid=connection.pid,
-        error=_error_of(error) or _missing_lists_error(server.name, offer),
+        error={"title": shown(error.title), "hint": shown(error.hint)}
+        if error
+        else _missing_lists_error(server.name, offer),
         failed_s_ago=_seconds_since(now, connection.failed_at),
         last_used_s_ago=_seconds_since(now, connection.last_used),
         calls=sum(one.calls for one in connections) + gateway.services.pool.ended_calls[server.name],
@@ -77,26 +77,11 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         signed_in=auth.signed_in if auth else None,
         auth=auth,
         approvals=approvals or None,
-        findings=_findings(gateway, server.name, approvals),
+        findings=tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None,
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=_unknown_lists(connection, offer),
         confinement=gateway.services.confinements.status(server.name),
     )
-
-
-def _session(session: Session) -> SessionStatus:
-    return SessionStatus(session.client.name, session.transport, session.client.protocol, session.seen.exposure.mode)
-
-
-def _today(gateway: Gateway) -> CallsToday | None:
-    today = gateway.services.history.today
-    return CallsToday(today.calls, today.failed) if today is not None and today.calls else None
-
-
-def _findings(gateway: Gateway, server: str, approvals: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the codes of the findings in the tools that wait for approval."""
-    held = gateway.services.approvals.held(server)
-    return tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None
 
 
 def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
@@ -111,10 +96,6 @@ def _missing_lists_error(name: str, offer: Offer | None) -> dict[str, str] | Non
     if offer is None or not offer.failure:
         return None
     return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}
-
-
-def _error_of(error: ServerError | None) -> dict[str, str] | None:
-    return {"title": shown(error.title), "hint": shown(error.hint)} if error else None
 
 
 def _seconds_since(now: float, moment: float | None) -> float | None:

@@ -178,7 +178,8 @@ class Approvals:
     def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
     ) -> Verdict:
-        pin, digest, mode = known.tools.get(name), self._hash(known.server, name, item), settings.approve_changes
+        pin, look, mode = known.tools.get(name), self._looked.get(known.server, {}).get(name), settings.approve_changes
+        digest = look.hash if look is not None and look.item is item else definition_hash(item)
         if pin is not None and not pin.beside:
             pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
@@ -230,8 +231,8 @@ class Approvals:
         looks = settings.suspicious != "off"
         whole = self._looks_whole(name, known.tools.get(name))
         findings = self._findings(known.server, name, item, digest, whole=whole)
-        if looks and is_tool(name) and (found := _find_look_alike(known, name, others())) is not None:
-            findings = (found, *findings)
+        alike = shadowed(name, known.listed, others(), late=known.known) if looks and is_tool(name) else None
+        findings = findings if alike is None else (alike, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         )  # texts are never compared with the older form
@@ -246,10 +247,6 @@ class Approvals:
         if self._settings().suspicious == "hold":
             return True
         return pin is not None and pin.approved and pin.seen and not is_apart(name)
-
-    def _hash(self, server: str, name: str, item: Item) -> str:
-        look = self._looked.get(server, {}).get(name)
-        return look.hash if look is not None and look.item is item else definition_hash(item)
 
     def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
         if self._settings().suspicious == "off":
@@ -302,16 +299,17 @@ class Approvals:
 
     def waiting(self, server: str | None = None) -> list[PendingApproval]:
         """Return what the user should look at, of one server or of all. Held-back tools come first."""
-        verdicts = [
-            (of, name, verdict)
-            for of, verdicts in self._verdicts.items()
-            if server in (None, of)
-            for name, verdict in verdicts.items()
-        ]
-        held = [_held_row(of, name, verdict.held) for of, name, verdict in verdicts if verdict.held is not None]
-        return held + [
-            _flagged_row(of, name, verdict.item, verdict.flagged) for of, name, verdict in verdicts if verdict.flagged
-        ]
+        held, flagged = list[PendingApproval](), list[PendingApproval]()
+        for of, verdicts in self._verdicts.items():
+            for name, verdict in verdicts.items() if server in (None, of) else ():
+                if verdict.held is not None:
+                    held.append(_held_row(of, name, verdict.held))
+                if (pin := verdict.flagged) is not None:
+                    why, lines = _describe_findings(pin.findings), tuple(whole(verdict.item))
+                    flagged.append(
+                        PendingApproval(of, name, pin.hash, why, False, True, True, False, pin.findings, lines)
+                    )
+        return held + flagged
 
     def flagged(self, server: str) -> tuple[str, ...]:
         """Return the tools of a server that are served although their texts contain orders."""
@@ -424,10 +422,6 @@ class Approvals:
             log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
 
 
-def _find_look_alike(known: ServerPins, name: str, others: OtherTools) -> Finding | None:
-    return shadowed(name, known.listed, others, late=known.known)
-
-
 def _held_row(server: str, name: str, held: HeldDefinition) -> PendingApproval:
     changed = held.old is not None
     reason = _describe_findings(held.findings)
@@ -436,21 +430,6 @@ def _held_row(server: str, name: str, held: HeldDefinition) -> PendingApproval:
     lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
     return PendingApproval(
         server, name, held.hash, reason, changed, held.served, held.as_now, True, held.findings, tuple(lines)
-    )
-
-
-def _flagged_row(server: str, name: str, item: Item, pin: Pin) -> PendingApproval:
-    return PendingApproval(
-        server,
-        name,
-        pin.hash,
-        _describe_findings(pin.findings),
-        False,
-        True,
-        True,
-        False,
-        pin.findings,
-        tuple(whole(item)),
     )
 
 

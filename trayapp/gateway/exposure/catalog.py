@@ -7,7 +7,7 @@ It is computed once from a configuration and the offers, and then only read. Ses
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -287,13 +287,8 @@ class Catalog:
 
     def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
-        for server, item in self._listed_items(kind):
-            text = item.get(member)
-            if isinstance(text, str) and not self.config.servers[server].disabled:
-                found.setdefault((server, text), item)
-        return found
-
-    def _listed_items(self, kind: str) -> Iterator[tuple[str, Item]]:
         for server, prepared in self.offers.items():
-            for item in prepared.listed(kind):
-                yield server, item
+            for item in () if self.config.servers[server].disabled else prepared.listed(kind):
+                if isinstance(text := item.get(member), str):
+                    found.setdefault((server, text), item)
+        return found

@@ -97,10 +97,8 @@ class Exposure:
     @cached_property
     def lookup(self) -> Lookup:
         """Return the lookup of callable tools by the names that clients use."""
-        return Lookup(self.catalog.names, self.hidden, self._waits, self.servers)
-
-    def _waits(self, key: Key) -> bool:
-        return self._passes(*key) and self.catalog.waits(key)
+        waits = self.catalog.waits
+        return Lookup(self.catalog.names, self.hidden, lambda key: self._passes(*key) and waits(key), self.servers)
 
     @cached_property
     def waiting(self) -> tuple[Key, ...]:
@@ -187,21 +185,24 @@ class Exposure:
         """Return "tools" to list each tool, "search" to list the one tool that finds them."""
         if self.choice.expose != "auto":
             return self.choice.expose
-        shown = (key for key, tool in self.catalog.tools.items() if self._is_shown(key, tool))
+        shown = (  # as `tools`, but the first few of a large catalog are enough
+            key
+            for key, tool in self.catalog.tools.items()
+            if ("tools", *key) not in self.unseen
+            and self.catalog.why_not(key, tool) is None
+            and (self.is_whole or self._passes(*key))
+        )
         return "search" if next(islice(shown, self.choice.defer_above, None), None) else "tools"
-
-    def _is_shown(self, key: Key, tool: ServedTool) -> bool:
-        """Return True if a tool belongs to `tools`. The first few of a large catalog are enough to decide the mode."""
-        if self.unseen and ("tools", *key) in self.unseen:
-            return False
-        return self.catalog.why_not(key, tool) is None and (self.is_whole or self._passes(*key))
 
     @cached_property
     def direct_keys(self) -> frozenset[Key]:
         """Return the tools that are listed in every mode."""
-        direct = {name for name, entry in self.servers.items() if entry.direct_tools}
-        tools = self.tools if direct else {}
-        return frozenset(key for key in tools if key[0] in direct and self._is_direct(*key))
+        direct = {name: entry.direct_tools for name, entry in self.servers.items() if entry.direct_tools}
+        return frozenset(
+            (server, name)
+            for server, name in (self.tools if direct else ())
+            if (names := direct.get(server)) is True or (names and passes(server, name, names, ()))
+        )
 
     @cached_property
     def app_keys(self) -> frozenset[Key]:
@@ -216,10 +217,6 @@ class Exposure:
     def lists(self, key: Key) -> bool:
         """Return True if clients find that tool in their list of tools."""
         return key in (self.tools if self.mode == "tools" else self.direct_keys)
-
-    def _is_direct(self, server: str, tool: str) -> bool:
-        names = self.servers[server].direct_tools
-        return names if isinstance(names, bool) else passes(server, tool, names, ())
 
     # -- resources as tools --------------------------------------------------------------------------------------
 

@@ -55,21 +55,12 @@ def summary(seen: Exposure) -> str | None:
     about = {name: _about(seen, name) for name in servers}
     words = {name: common_words(tools[name], (name, about[name]), WORDS_MOST) for name in servers}
     for whole, most in FORMS:
-        parts = [_describe_server(name, about[name] if whole else "", words[name][:most]) for name in servers]
+        said = {name: (about[name] if whole else "", ", ".join(words[name][:most])) for name in servers}
+        parts = [f"{name} ({'; '.join(filter(None, both))})" if any(both) else name for name, both in said.items()]
         if len((text := head + ", ".join(parts)).encode("utf-8", "replace")) <= LONGEST:
             return text
-    return _list_names(head, servers)
-
-
-def _describe_server(name: str, about: str, words: list[str]) -> str:
-    said = "; ".join(filter(None, (about, ", ".join(words))))
-    return f"{name} ({said})" if said else name
-
-
-def _list_names(head: str, servers: list[str]) -> str:
-    """Return `head` with as many server names as fit."""
     text = head
-    for name in servers:
+    for name in servers:  # as many names as fit
         if len(f"{text}{name}, ...".encode("utf-8", "replace")) > LONGEST:
             break
         text += f"{name}, "

@@ -129,12 +129,10 @@ class ListResults:
     def hints(self) -> dict[str, ListHints]:
         """Return the freshness and the `_meta` of each list's result."""
         whole = self.seen.mode == "tools"
-        return {kind: self._hints_of(kind) if kind != "tools" or whole else ListHints() for kind in LISTS}
-
-    def _hints_of(self, kind: str) -> ListHints:
-        meta = self._besides(kind).get("_meta")
         ttls = [LIST_TTL_MS if offer.ttl_ms is None else offer.ttl_ms for offer in self._offers()]
-        return ListHints(min(ttls, default=LIST_TTL_MS), meta if isinstance(meta, dict) else None)
+        least, metas = min(ttls, default=LIST_TTL_MS), {kind: self._besides(kind).get("_meta") for kind in LISTS}
+        found = {kind: ListHints(least, meta if isinstance(meta, dict) else None) for kind, meta in metas.items()}
+        return found if whole else {**found, "tools": ListHints()}
 
     def _offers(self) -> list[Offer]:
         known = self.seen.catalog.offers
@@ -229,10 +227,6 @@ def index_text(seen: Exposure) -> str:
 
 def _section(seen: Exposure, server: str) -> str:
     title = seen.servers[server].title
-    rows = [_row(seen, key, item) for key, item in seen.entries[server].items()]
+    tools = [(seen.name_of(key), first_line(item.get("description"))) for key, item in seen.entries[server].items()]
+    rows = [f"- `{name}`: {line}" if line else f"- `{name}`" for name, line in tools]
     return "\n".join([f"\n## {server}{f' ({title})' if title else ''}\n", *(rows or ["No tools are known"])])
-
-
-def _row(seen: Exposure, key: Key, item: Item) -> str:
-    line = first_line(item.get("description"))
-    return f"- `{seen.name_of(key)}`: {line}" if line else f"- `{seen.name_of(key)}`"

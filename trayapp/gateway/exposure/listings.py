@@ -119,6 +119,9 @@ class ListingWriter:
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
 
+    def _save(self, entry: CacheEntry) -> None:
+        save(self._folder, with_sound(entry))
+
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
         switches = {job.entry.server: job.switches for job in jobs if job.switches is not None}
@@ -127,9 +130,6 @@ class ListingWriter:
         for job in latest.values():
             _try_write(f"Cannot cache the lists of {job.entry.server}", partial(self._save, job.entry))
         _try_write("Cannot save approvals and names", self._more)
-
-    def _save(self, entry: CacheEntry) -> None:
-        save(self._folder, with_sound(entry))
 
 
 def _try_write(failing: str, write: Callable[[], None]) -> None:
@@ -182,11 +182,8 @@ class Listings:
 
     def missing(self) -> list[str]:
         """Return the enabled servers whose tools are unknown: ask them in the background at once."""
-        return [s.name for s in self._config.servers.values() if not s.disabled and not self._knows_tools(s.name)]
-
-    def _knows_tools(self, name: str) -> bool:
-        entry = self._find_entry(name)
-        return entry is not None and "tools" not in entry.offer.unknown
+        entries = [(s.name, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
+        return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 
     def expired(self) -> list[str]:
         """Return the enabled servers whose cache is older than seven days: ask them after the first list.
@@ -206,7 +203,7 @@ class Listings:
             return True
         limit_s = RETRY_S if entry.offer.failed else RECHECK_S
         is_young = 0 <= self._time() - entry.saved_at < limit_s
-        return not is_young or self._age_class(self._config.servers[name]) != "fresh"
+        return not is_young or freshness(entry, self._launch_hash(self._config.servers[name]), self._time()) != "fresh"
 
     def protocol_hint(self, name: str) -> str:
         """Return the protocol revision that the server last used, "" for a new server."""
@@ -351,10 +348,6 @@ class Listings:
         if known is None or known[0] is not server:
             known = self._hashes[server.name] = server, launch_hash(server)
         return known[1]
-
-    def _age_class(self, server: ServerConfig) -> str:
-        entry = self._entries.get(server.name)
-        return freshness(entry, self._launch_hash(server), self._time()) if entry else "invalid"
 
 
 def _first_kind(offer: Offer) -> ClientKind:

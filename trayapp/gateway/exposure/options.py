@@ -57,7 +57,11 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
     An empty filter (from an unset variable, say) or a misspelled one is an error: it must not show more than intended.
     """
-    expose, servers, profile = (_text(given, name) for name in OPTIONS)
+    # Empty if it is no text, None if it was not given.
+    expose, servers, profile = (
+        None if (value := given.get(name)) is None else value.strip() if isinstance(value, str) else ""
+        for name in OPTIONS
+    )
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))
     mode = next((mode for mode in EXPOSE_MODES if mode == expose), None)
     wrong = _find_misspelled(given)
@@ -68,12 +72,6 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
     elif profile == "":
         wrong = "profile is empty, so nothing is shown; name a profile, or leave it out for everything"
     return SessionOptions(mode, named or None, profile or None, wrong)
-
-
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    """Return the option's text, empty if it is no text, None if it was not given."""
-    value = given.get(name)
-    return None if value is None else value.strip() if isinstance(value, str) else ""
 
 
 def _find_misspelled(given: Mapping[str, Any]) -> str:

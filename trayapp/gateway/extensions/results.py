@@ -61,8 +61,10 @@ class ServerResult:
         if isinstance(task := found.get("task"), dict) and (own := self.task(task)) is not task:
             found = {**found, "task": own}
         meta = found.get("_meta")
-        if isinstance(meta, dict) and isinstance(meta.get(RELATED_TASK), dict):
-            found = {**found, "_meta": self._related(meta)}
+        related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
+        if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
+            related = {**related, "taskId": prefixed(self._server, own_id)}
+            found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
         return found
 
     def task(self, task: dict[str, Any]) -> dict[str, Any]:
@@ -76,13 +78,6 @@ class ServerResult:
                 del self._handles[next(iter(self._handles))]
             self._handles[handle] = None
         return {**task, "taskId": handle}
-
-    def _related(self, meta: dict[str, Any]) -> dict[str, Any]:
-        related = meta[RELATED_TASK]
-        own = related.get("taskId")
-        if not isinstance(own, str):
-            return meta
-        return {**meta, RELATED_TASK: {**related, "taskId": prefixed(self._server, own)}}
 
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:

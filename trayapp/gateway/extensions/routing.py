@@ -90,7 +90,9 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
     """Return the destination of a request. Raises MultiMcpError, RpcError. `modern`: of a client of 2026-07-28."""
     method, params = request.method, request.params or {}
     if method in (TASK_METHODS if modern else OLDER_TASK_METHODS):
-        return _of_task(seen, method, params)
+        require(seen, TASKS, method)
+        server, own = task_place(seen, text_of(params, "taskId", method))
+        return Destination(server, {**params, "taskId": own}, finish_of(seen.exposure, server))
     if method in SKILL_METHODS:
         require(seen, SKILLS, method)
         server, uri = _skill_place(seen, text_of(params, "uri", method))
@@ -100,7 +102,9 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
     if method.startswith("tasks/"):
         raise unknown_method(method)  # the method is not in the client's revision
     server = _of_unknown(seen, method, params)
-    return Destination(server, _own_params(seen, server, params), finish_of(seen.exposure, server))
+    handles = {key: _handle(value) for key, value in params.items()}
+    own_params = {key: found[1] for key, found in handles.items() if found is not None and found[0] == server}
+    return Destination(server, {**params, **own_params}, finish_of(seen.exposure, server))
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
@@ -122,12 +126,6 @@ def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
     elif len(able) == 1:
         return able[0], handle
     raise RpcError(INVALID_PARAMS, NO_TASK)
-
-
-def _of_task(seen: SessionView, method: str, params: dict[str, Any]) -> Destination:
-    require(seen, TASKS, method)
-    server, own = task_place(seen, text_of(params, "taskId", method))
-    return Destination(server, {**params, "taskId": own}, finish_of(seen.exposure, server))
 
 
 def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
@@ -220,13 +218,6 @@ def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
     except (MultiMcpError, RpcError):
         return None
     return None
-
-
-def _own_params(seen: SessionView, server: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the params with the gateway's addresses and handles replaced by the server's own."""
-    found = {key: _handle(value) for key, value in params.items()}
-    own = {key: handle[1] for key, handle in found.items() if handle is not None and handle[0] == server}
-    return {**params, **own} if own else params
 
 
 def _handle(value: Any) -> tuple[str, str] | None:

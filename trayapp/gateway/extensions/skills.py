@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from trayapp.inspection.finding import is_held
@@ -46,14 +47,19 @@ class SkillFile:
         return reply
 
     def _why_held(self, content: dict[str, Any]) -> str:
-        data = _bytes_of(content)
+        text, data = content.get("text"), b""
+        if isinstance(text, str):
+            data = text.encode("utf-8", "surrogatepass")
+        else:
+            with suppress(binascii.Error, ValueError):
+                data = base64.b64decode(str(content.get("blob", "")), validate=True)
         judged = self._digest is not None and self._settings.approve_changes == "ask"
         if judged and f"sha256:{hashlib.sha256(data).hexdigest()}" != self._digest:
             self._changed()
             return CHANGED
-        if self._settings.suspicious == "off" or not isinstance(content.get("text"), str):
+        if self._settings.suspicious == "off" or not isinstance(text, str):
             return ""
-        return HIDES if is_held(find_concealed([(self._uri, content["text"])])) else ""
+        return HIDES if is_held(find_concealed([(self._uri, text)])) else ""
 
 
 class SkillEntry:
@@ -70,12 +76,3 @@ class SkillEntry:
             return reply
         held = is_held(find_concealed(texts_of({"annotations": skill.get("frontmatter")})))
         return Reply.of_error(RpcError(INVALID_PARAMS, HIDES)) if held else reply
-
-
-def _bytes_of(content: dict[str, Any]) -> bytes:
-    if isinstance(content.get("text"), str):
-        return str(content["text"]).encode("utf-8", "surrogatepass")
-    try:
-        return base64.b64decode(str(content.get("blob", "")), validate=True)
-    except (binascii.Error, ValueError):
-        return b""

@@ -99,7 +99,10 @@ class Streams:
         """Pass on a notification of a task or an event. Return False for any other."""
         known: dict[str, Any] = dict(params or {})
         if method in (TASK_TOLD, ACKNOWLEDGED):
-            listening = about if isinstance(about, TaskListening) else self._listening_of(connection, known)
+            number, live = _subscription(known), connection.live
+            listening = about if isinstance(about, TaskListening) else None
+            if listening is None and live is not None and isinstance(number, int):
+                listening = self._listening.get((live.channel, number))
             if listening is not None and method == ACKNOWLEDGED:
                 listening.settled.set()
             elif listening is not None and listening.session.has_server(connection.key):
@@ -111,10 +114,6 @@ class Streams:
         else:
             return False
         return True
-
-    def _listening_of(self, connection: Connection, params: dict[str, Any]) -> TaskListening | None:
-        number, live = _subscription(params), connection.live
-        return self._listening.get((live.channel, number)) if live is not None and isinstance(number, int) else None
 
     def _tell_status(self, connection: Connection, params: dict[str, Any]) -> None:
         """Notify the sessions that have the task, and no others."""

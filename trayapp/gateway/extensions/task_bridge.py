@@ -106,8 +106,10 @@ class TaskBridge:
                 step += 1
                 self._tell_progress(step, task.get("statusMessage"))
                 if older and task.get("status") in ENDED | {"input_required"}:
-                    # Questions come while its result is asked for (MCP 2025-11-25, tasks).
-                    self._ask_result(name)
+                    # Questions come while its result is asked for (MCP 2025-11-25, tasks): with the call's own id, so
+                    # that they belong to the call.
+                    request = Request(self._request.id, "tasks/result", {"taskId": name})
+                    _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
                     return
                 if task.get("status") in ENDED and step > 1:  # the answer to the call contains no result
                     self._answer(task)
@@ -153,11 +155,6 @@ class TaskBridge:
             said = {"message": message} if isinstance(message, str) else {}
             told = {"progressToken": token, "progress": step, **said}
             self._session.peer.send_notification("notifications/progress", told, self._request.id)
-
-    def _ask_result(self, name: str) -> None:
-        """Ask an older server for the result, with the call's own id, so that its questions belong to the call."""
-        request = Request(self._request.id, "tasks/result", {"taskId": name})
-        _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
         """Return the server's answer to a request, sent on behalf of a client with tasks."""

@@ -111,20 +111,16 @@ def _value(name: str, value: Any) -> Any:
             raise WrongFieldsError(f"{name} must be true or false, not {value!r}"[:200])
         return value
     if name in NUMBERS:
-        return _number(name, value)
+        if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) <= 15:
+            value = int(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise WrongFieldsError(f"{name} must be a whole number, not {value!r}"[:200])
+        return value
     if not isinstance(value, str):
         raise WrongFieldsError(f"{name} must be text, not {value!r}"[:200])
     return value if name == "search" else value.strip()
-
-
-def _number(name: str, value: Any) -> int:
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) <= 15:
-        value = int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongFieldsError(f"{name} must be a whole number, not {value!r}"[:200])
-    return value
 
 
 def _mode(values: dict[str, Any]) -> Mode:
@@ -198,8 +194,17 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 
     Raises ArgumentsError, WrongFieldsError.
     """
-    item = seen.entries[key[0]].get(key) or {}
-    arguments = _check_arguments(seen.name_of(key), args, item.get("inputSchema"))
+    schema = (seen.entries[key[0]].get(key) or {}).get("inputSchema")
+    try:
+        arguments = read_arguments(args, schema)
+    except InvalidArgumentsError as error:
+        wrong = [error.hint] if error.hint else []
+        raise ArgumentsError(error.title, seen.name_of(key), wrong, schema) from None
+    if not fits_plainly(arguments, schema):
+        check_inside(arguments, schema)
+        if wrong := problems(arguments, schema):
+            name = seen.name_of(key)
+            raise ArgumentsError(f"The arguments do not fit {name}", name, wrong, schema)
     if key in seen.tools:
         return "tools/call", {"name": key[1], "arguments": arguments, **beside}
     return "resources/read", {"uri": key[1], **beside}
@@ -221,18 +226,3 @@ def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
         and type(value) in PLAIN_TYPES.get(inner["type"], ())
         for name, value in args.items()
     )
-
-
-def _check_arguments(name: str, given: Any, schema: Any) -> Mapping[str, Any]:
-    try:
-        args = read_arguments(given, schema)
-    except InvalidArgumentsError as error:
-        wrong = [error.hint] if error.hint else []
-        raise ArgumentsError(error.title, name, wrong, schema) from None
-    if fits_plainly(args, schema):
-        return args
-    check_inside(args, schema)
-    wrong = problems(args, schema)
-    if wrong:
-        raise ArgumentsError(f"The arguments do not fit {name}", name, wrong, schema)
-    return args

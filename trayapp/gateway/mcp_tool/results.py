@@ -39,12 +39,16 @@ class ResultFitter:
 
     def __call__(self, reply: Reply) -> Reply:
         """Return the reply for the client. Raises JsonError if the answer has to be read and is not valid JSON."""
-        if reply.is_large and self._can_pass_unread(reply.frame):
+        # For an older client, some parts may need a substitute.
+        passes = not self._reads and KNOWN_PARTS.get(self._protocol) == ALL_PARTS
+        if reply.is_large and passes and (not self._limit or self._is_short(reply.frame)):
             return reply
         message = reply.message
         result = message.get("result")
         if not isinstance(result, dict) or result.get("isError") is True:
-            gone = self._gone() if isinstance(result, dict) or _says_no_such_tool(message) else None
+            error = message.get("error")
+            refused = isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
+            gone = self._gone() if isinstance(result, dict) or refused else None
             if gone is not None:
                 return Reply.of_result(error_result(gone, f"Error ({gone.code}): {gone}"))
         if not isinstance(result, dict) or is_task(result):
@@ -54,20 +58,9 @@ class ResultFitter:
             fit = paged(fit, self._limit, self._store)
         return reply if fit is result else Reply.of_result(fit)
 
-    def _can_pass_unread(self, frame: bytes) -> bool:
-        """Return True if a large answer may be passed on unread."""
-        if self._reads or KNOWN_PARTS.get(self._protocol) != ALL_PARTS:
-            return False  # for an older client, some parts may need a substitute
-        return not self._limit or self._is_short(frame)
-
     def _is_short(self, frame: bytes) -> bool:
         """Return True if the text of a frame is within the limits: it is never longer than its JSON."""
         return 0 < len(frame) <= self._limit and frame.count(b"\\n") < LINES_MOST
-
-
-def _says_no_such_tool(message: dict[str, Any]) -> bool:
-    error = message.get("error")
-    return isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
 
 
 def is_task(result: Result) -> bool:
@@ -113,16 +106,12 @@ def fitted_part(part: Any, protocol: str) -> Any:
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
-        return _complete_part(part, _WANTED[kind])
+        # With all required members: a strict client would drop the whole result otherwise.
+        missing = {key: value for key, value in _WANTED[kind].items() if not isinstance(part.get(key), str)}
+        return {**part, **missing} if missing else part
     if known is None or kind in known:
         return part
     return _text(stand_in(part))
-
-
-def _complete_part(part: dict[str, Any], wanted: Mapping[str, str]) -> dict[str, Any]:
-    """Return the part with all required members: a strict client would drop the whole result otherwise."""
-    missing = {key: value for key, value in wanted.items() if not isinstance(part.get(key), str)}
-    return {**part, **missing} if missing else part
 
 
 def stand_in(part: Any) -> str:
@@ -241,8 +230,9 @@ class CutResults:
         self._last += 1
         kept = KeptText(f"r{self._last}", text, self._files.write(text) if self._files else None)
         self._kept[kept.name] = kept
-        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or self._size() > KEPT_CHARACTERS):
-            self._forget_oldest()
+        size = sum(len(one.text) for one in self._kept.values())
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or size > KEPT_CHARACTERS):
+            size -= self._forget_oldest()
         return kept
 
     def drop(self) -> None:
@@ -250,13 +240,12 @@ class CutResults:
         while self._kept:
             self._forget_oldest()
 
-    def _forget_oldest(self) -> None:
+    def _forget_oldest(self) -> int:
+        """Drop the oldest text and return its length."""
         _, oldest = self._kept.popitem(last=False)
         if self._files is not None:
             self._files.remove(oldest.file)
-
-    def _size(self) -> int:
-        return sum(len(kept.text) for kept in self._kept.values())
+        return len(oldest.text)
 
     def get(self, name: str, offset: int, limit: int) -> str:
         """Return one page, followed by its note. Raises ResultNotFoundError."""

@@ -148,16 +148,12 @@ def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
     )
     cached = sum(one.starts_when_called for one in enabled)
     asleep = [f"{cached} more {'starts' if cached == 1 else 'start'} when called"] if cached else []
-    return "\n".join(["; ".join([head, *asleep, *_away_by_word(availabilities)]), *lines, *notes])
-
-
-def _away_by_word(availabilities: Mapping[str, Availability]) -> list[str]:
-    """Return servers that cannot serve, by reason: `needs sign-in: todo`, `failed 12s ago: linear, x`."""
-    away: dict[str, list[str]] = {}
+    by_word: dict[str, list[str]] = {}  # `needs sign-in: todo`, `failed 12s ago: linear, x`
     for name, one in availabilities.items():
         if one.why:
-            away.setdefault(one.word, []).append(name)
-    return [f"{word}: {_join_names(names)}" for word, names in away.items()]
+            by_word.setdefault(one.word, []).append(name)
+    away = [f"{word}: {_join_names(names)}" for word, names in by_word.items()]
+    return "\n".join(["; ".join([head, *asleep, *away]), *lines, *notes])
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -172,18 +168,9 @@ def server_line(seen: Exposure, server: str, one: Availability) -> str:
     reads = len(seen.entries[server]) - tools
     parts += [count(reads, "resource")] if reads else []
     line = ", ".join(parts) + (f": {one.why}" if one.why else "")
-    return "; ".join([line, *_kept_back(seen, server, one), *([one.note] if one.note else [])])
-
-
-def _kept_back(seen: Exposure, server: str, one: Availability) -> list[str]:
-    """Return how many of a server's tools the user disabled or has to approve."""
-    kept = seen.kept_back.get(server) if one.enabled else None
-    if kept is None:
-        return []
-    return [
-        *([_switched_off(kept.off)] if kept.off else []),
-        *([_held_back(kept.waiting)] if kept.waiting else []),
-    ]
+    off, waiting = (one.enabled and seen.kept_back.get(server)) or (0, 0)
+    notes = [_switched_off(off) if off else "", _held_back(waiting) if waiting else "", one.note]
+    return "; ".join(filter(None, [line, *notes]))
 
 
 def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
@@ -238,7 +225,10 @@ def search_text(
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
     away = _away_lines(availabilities, asking, *kept_back)
     if not hits:
-        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *_server_hint(seen)])
+        names = [name for name, entries in seen.entries.items() if entries]
+        some = f"{', '.join(names[:SERVERS_NAMED])}{', ...' if len(names) > SERVERS_NAMED else ''}"
+        hint = [f'List a server\'s tools with {{"server":"NAME"}}: {some}'] if names else []
+        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *hint])
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
     if brief:
         if sum(map(len, blocks[:SURE])) > ANSWER_LONGEST:
@@ -283,14 +273,6 @@ def _hit_text(
     also = [f"{seen.name_of(key)}{' [unavailable]' if availabilities[key[0]].why else ''}" for key in hit.also]
     lines = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
     return "\n  ".join([*lines, *([f"The same: {_join_names(also)}"] if also else [])])
-
-
-def _server_hint(seen: Exposure) -> list[str]:
-    names = [name for name, entries in seen.entries.items() if entries]
-    more = ", ..." if len(names) > SERVERS_NAMED else ""
-    return (
-        [f'List a server\'s tools with {{"server":"NAME"}}: {", ".join(names[:SERVERS_NAMED])}{more}'] if names else []
-    )
 
 
 def describe_text(seen: Exposure, key: Key, away: str) -> str:

@@ -86,7 +86,11 @@ class McpTool:
                 raise UnknownOptionsError(wrong)
             self._carry_out(request, read_request(request.params.get("arguments")))
         except MultiMcpError as error:
-            self._note_refused(request, error)
+            arguments = request.params.get("arguments")
+            if isinstance(arguments, dict) and arguments.get("tool"):  # the other modes are not calls
+                called = {"name": arguments["tool"], "arguments": arguments.get("args")}
+                owner = str(arguments.get("server") or "")
+                self._session.history.note(refused_call(perf_counter(), self._session, owner, called, error))
             self._refuse(request.id, error)
 
     def _carry_out(self, request: Request, asked: ToolRequest) -> None:
@@ -169,7 +173,10 @@ class McpTool:
         """Make a call after finding and starting its server as needed."""
         began, key = perf_counter(), None
         try:
-            key = await self._find(request.id, asked.text, server)
+            if self._seen.find_read(asked.text, server) is not None:
+                key = self._seen.find_callable(asked.text, server)
+            else:
+                key = await self._sending.find_tool(request.id, asked.text, server)
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
             gone = self._find_gone(key, asked.text)
@@ -184,12 +191,6 @@ class McpTool:
             owner = key[0] if key is not None else server or ""
             self._session.history.note(refused_call(began, self._session, owner, called, error))
             raise
-
-    async def _find(self, request_id: RequestId, asked: str, server: str | None) -> Key:
-        read = self._seen.find_read(asked, server)
-        if read is not None:
-            return self._seen.find_callable(asked, server)
-        return await self._sending.find_tool(request_id, asked, server)
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, ResultFitter]:
         """Return the request for the server, and the adapter of its answer for the client.
@@ -213,14 +214,6 @@ class McpTool:
         if key in seen.entries.get(key[0], {}):
             return None
         return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
-
-    def _note_refused(self, request: Request, error: MultiMcpError) -> None:
-        """Note a call that could not be sent in the history; the other modes are not calls."""
-        arguments = request.params.get("arguments")
-        if isinstance(arguments, dict) and arguments.get("tool"):
-            called = {"name": arguments["tool"], "arguments": arguments.get("args")}
-            owner = str(arguments.get("server") or "")
-            self._session.history.note(refused_call(perf_counter(), self._session, owner, called, error))
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -21,21 +21,19 @@ def close_to_others(places: Iterable[Path]) -> list[Path]:
     """
     if sys.platform == "win32":
         return []
-    return [place for place in places if not _close(place)]
-
-
-def _close(place: Path) -> bool:
-    try:
-        facts = place.lstat()
-        if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.getuid():
-            log.warning("%s is a link or belongs to another user. Its content is not trusted", place)
-            return False
-        if facts.st_mode & OTHERS:
-            place.chmod(stat.S_IMODE(facts.st_mode) & ~OTHERS)
-            log.warning("Removed other users' permissions from %s", place)
-    except FileNotFoundError:
-        return True
-    except OSError as error:
-        log.warning("Cannot remove other users' permissions from %s: %s", place, error.strerror)
-        return False
-    return True
+    failed = []
+    for place in places:
+        try:
+            facts = place.lstat()
+            if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.getuid():
+                log.warning("%s is a link or belongs to another user. Its content is not trusted", place)
+                failed.append(place)
+            elif facts.st_mode & OTHERS:
+                place.chmod(stat.S_IMODE(facts.st_mode) & ~OTHERS)
+                log.warning("Removed other users' permissions from %s", place)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("Cannot remove other users' permissions from %s: %s", place, error.strerror)
+            failed.append(place)
+    return failed

@@ -60,17 +60,15 @@ class StderrSink:
         self._decoder = StderrDecoder()
 
     def __call__(self, data: bytes) -> None:
-        text = self._lines.feed(self._decoder.decode(data)) if data else self._take_rest()
+        text = self._lines.feed(self._decoder.decode(data, final=not data))
+        if not data:
+            text, self._decoder = text + self._lines.end(), StderrDecoder()
         with suppress(OSError):
             if text:
                 self._file.write(text.encode())
                 self._wrote()
             if not data:
                 self._file.close()
-
-    def _take_rest(self) -> str:
-        decoder, self._decoder = self._decoder, StderrDecoder()
-        return self._lines.feed(decoder.decode(b"", final=True)) + self._lines.end()
 
 
 class RotatedFile:
@@ -82,26 +80,21 @@ class RotatedFile:
 
     def write(self, data: bytes) -> None:
         """Append. Raises OSError."""
-        file = self._file or self._open()
+        if self._file is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = self._path.open("ab")
+        file = self._file
         file.write(data)
         file.flush()
         if file.tell() > LOG_BYTES:
             self.close()
-            self._set_aside()
-
-    def _set_aside(self) -> None:
-        try:
-            self._path.replace(self._path.with_suffix(".log.1"))
-        except OSError:  # it is being read (Windows), or something is in the way: losing it beats growing forever
-            self._path.write_bytes(b"")
+            try:
+                self._path.replace(self._path.with_suffix(".log.1"))
+            except OSError:  # it is being read (Windows), or something is in the way: losing it beats growing forever
+                self._path.write_bytes(b"")
 
     def close(self) -> None:
         """Close; the next write opens it again. Raises OSError."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
-
-    def _open(self) -> IO[bytes]:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = self._path.open("ab")
-        return self._file
