@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.service.installed import SETTLED_S, Update, installed_at, is_followed
+from trayapp.service.version import SETTLED_S, Update, installed_at, is_followed
 from trayapp.wire.endpoint import write_endpoint
 from trayapp.wire.greeting import Endpoint
 

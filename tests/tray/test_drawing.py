@@ -19,8 +19,8 @@ from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.service.autostart import Autostart
 from trayapp.service.autostart.entry import StartCommand
-from trayapp.service.installed import Update
 from trayapp.service.supervisor import Supervisor, SupervisorView
+from trayapp.service.version import Update
 from trayapp.tray.actions import Actions
 from trayapp.tray.app import LOOK_AGAIN_S, App
 from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws

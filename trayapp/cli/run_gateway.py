@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.gateway_launch import gateway_environment
-from trayapp.service.installed import is_followed
 from trayapp.service.pause import refuse_during_tray_start, refuse_while_paused
+from trayapp.service.version import is_followed
 from trayapp.wire.rundir import run_dir
 
 if TYPE_CHECKING:

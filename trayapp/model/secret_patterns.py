@@ -72,7 +72,10 @@ def without_shapes(line: str) -> str:
         # A common login name without a password stays.
         line = _USERINFO.sub(lambda found: found[0] if found[2] in _LOGIN_NAMES else f"{found[1]}{REDACTED}@", line)
     if "earer" in line or "asic" in line or "BEARER" in line or "BASIC" in line:
-        line = _AUTHORIZATION.sub(_authorization, line)
+        # `Bearer token` and `basic usage` are words.
+        line = _AUTHORIZATION.sub(
+            lambda found: found[0] if _PLAIN_WORDS.fullmatch(found[3]) else f"{found[1]}{found[2]}{REDACTED}", line
+        )
     if "sk-" in line:
         line = _SK.sub(lambda found: found[0] if _PLAIN_WORDS.fullmatch(found[0]) else REDACTED, line)
     if any(prefix in line for prefix in _PREFIXES):
@@ -80,11 +83,6 @@ def without_shapes(line: str) -> str:
     if "eyJ" in line or "SG." in line:
         line = _DOTTED.sub(REDACTED, line)
     return _WEBHOOK.sub(rf"\1{REDACTED}", line) if "hooks" in line else line
-
-
-def _authorization(found: re.Match[str]) -> str:
-    """Return an Authorization header with its credentials redacted. `Bearer token` and `basic usage` are words."""
-    return found[0] if _PLAIN_WORDS.fullmatch(found[3]) else f"{found[1]}{found[2]}{REDACTED}"
 
 
 # --- secrets recognized by the name before them
@@ -314,14 +312,13 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
         return is_random(value) or not (
             value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS
         )
-    in_path = name.before in ("/", "\\") and after[0].endswith(" ")  # /etc/passwd: Permission denied
-    return not (after["sep"] == ":" and not span.quoted and _goes_on(line, span, value.lower() if in_path else value))
-
-
-def _goes_on(line: str, span: _Span, value: str) -> bool:
-    """Return True if a plain word is followed by another word: prose, not a value."""
+    if name.before in ("/", "\\") and after[0].endswith(" "):  # /etc/passwd: Permission denied
+        value = value.lower()
     follows = line[span.end : span.end + 2]
-    return value.isalpha() and value.islower() and len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
+    goes_on = len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
+    # A plain word that another word follows is prose, not a value.
+    is_prose = value.isalpha() and value.islower() and goes_on
+    return not (after["sep"] == ":" and not span.quoted and is_prose)
 
 
 def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | None:

@@ -240,6 +240,7 @@ def _server_json(server: ServerStatus) -> dict[str, Any]:
 # --- from JSON, driven by the fields' types
 
 T = TypeVar("T")
+_hints = cache(get_type_hints)
 _KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
@@ -259,11 +260,6 @@ def read(kind: type[T], value: object, place: str) -> T:
         elif member.default is dataclasses.MISSING and member.default_factory is dataclasses.MISSING:
             raise ShapeError(f"{place}.{member.name} is missing")
     return kind(**given)
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _read(hint: Any, value: object, place: str) -> Any:

@@ -1,4 +1,5 @@
-"""The program's version: the commit that it was built from, if known, and whether a newer one was published.
+"""The program's version: the commit that it was built from, if known, whether a newer one was published, and whether
+another program was installed since a process was started.
 
 Only a published program asks for newer versions, and only if its user enabled that. No data of the user or the machine
 is sent.
@@ -7,6 +8,8 @@ is sent.
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +18,7 @@ from urllib.parse import urlsplit
 
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command_line import PACKAGE
+from trayapp.service.command_line import PACKAGE, WHOLE, is_frozen, program
 
 COMMIT_FILE = "commit"  # beside the package's modules, written when a program is packaged
 SHORT = 7
@@ -23,6 +26,8 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
 LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
+SETTLED_S = 15.0  # an installer writes for seconds, and our file may be its first
+MARKER = "__init__.py"  # in an installed package: pip rewrites it for each version
 
 
 def version_text(package: Path = Path(PACKAGE)) -> str:
@@ -119,3 +124,52 @@ def _page(url: Any, address: str) -> str:
         if host and (asked == host or asked.endswith(f".{host}")):
             return url
     return ""
+
+
+# --- the time of the installation: processes that were started before an update replaced the program are found by it.
+# Time is compared, not version: another build of the same version is another program, too.
+
+
+def installed_at() -> float:
+    """Return the Unix time at which the program's file was installed or changed; 0.0 if it cannot be read."""
+    try:
+        return Path(program(WHOLE) if is_frozen() else f"{PACKAGE}/{MARKER}").stat().st_ctime
+    except OSError:
+        return 0.0
+
+
+def is_followed(started_at: float, clock: Callable[[], float] = time.time) -> bool:
+    """Return True if another program was installed after `started_at` (Unix seconds), and its installer is done."""
+    return started_at < installed_at() <= clock() - SETTLED_S
+
+
+class Update:
+    """Detects updates for this process and its gateway. `run`: the runtime folder. Each gateway is checked once.
+
+    An installation time in the future is ignored: the clock was set back, and every new gateway would seem older.
+    """
+
+    def __init__(self, run: str, clock: Callable[[], float] = time.time) -> None:
+        self._run = run
+        self._clock = clock
+        self._since = clock()
+        self._checked_pid = 0
+
+    def replaced_this_process(self) -> bool:
+        """Return True if the program was installed after this process started."""
+        return self._installed_after(self._since)
+
+    def replaced_gateway(self, pid: int) -> bool:
+        """Return True if the program was installed after the gateway `pid` started. Later calls for it return False."""
+        if pid == self._checked_pid:
+            return False
+        self._checked_pid = pid
+        from trayapp.wire.greeting import read_endpoint  # `multi-mcp version` needs none of it
+
+        endpoint = read_endpoint(self._run)
+        if endpoint is None or endpoint.pid != pid or endpoint.started_at <= 0:
+            return False
+        return self._installed_after(endpoint.started_at)
+
+    def _installed_after(self, started_at: float) -> bool:
+        return started_at < installed_at() <= self._clock()

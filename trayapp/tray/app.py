@@ -53,7 +53,7 @@ class TrayPlatform(Protocol):
 
 
 class ReplacementCheck(Protocol):
-    """Tells if an update replaced the program: the part of service/installed.Update that the app uses."""
+    """Tells if an update replaced the program: the part of service/version.Update that the app uses."""
 
     def replaced_this_process(self) -> bool: ...
     def replaced_gateway(self, pid: int) -> bool: ...
@@ -191,16 +191,17 @@ class App:
             if action in self._busy and action.verb is not Verb.SIGN_IN:
                 return
             self._busy.add(action)
-        threading.Thread(target=self._do, args=(action,), name=f"click {action.verb}", daemon=True).start()
 
-    def _do(self, action: Action) -> None:
-        try:
-            notice = self._actions.do(action)
-            if notice is not None:
-                self.show(notice)
-        finally:
-            with self._busy_lock:
-                self._busy.discard(action)
+        def do() -> None:
+            try:
+                notice = self._actions.do(action)
+                if notice is not None:
+                    self.show(notice)
+            finally:
+                with self._busy_lock:
+                    self._busy.discard(action)
+
+        threading.Thread(target=do, name=f"click {action.verb}", daemon=True).start()
 
     # -- what goes out -------------------------------------------------------------------------------------------
 

@@ -23,12 +23,11 @@ from trayapp.service.command_line import shim_command, tray_command, typed_comma
 from trayapp.service.desktop_programs import copy, open_file, open_url
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import GatewayProcess
-from trayapp.service.installed import Update
 from trayapp.service.logging import start_logging
 from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
 from trayapp.service.verb_process import run_verb
-from trayapp.service.version import version_text
+from trayapp.service.version import Update, version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, BusNotifications, NoticeDisplay

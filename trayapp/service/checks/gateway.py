@@ -18,8 +18,8 @@ from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import lacking, read_config
-from trayapp.service.installed import Update
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
+from trayapp.service.version import Update
 from trayapp.wire.control import SNAPSHOT, ControlClient
 from trayapp.wire.greeting import endpoint_file, read_endpoint
 from trayapp.wire.lock import FileLock
