@@ -64,7 +64,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.records = ChunkedRecords(self.entries)
-        self.vault = Vault(self, deadline_s=0.05, now=lambda: self.time, changed=self._changed)
+        self.vault = Vault(self, deadline_s=0.5, now=lambda: self.time, changed=self._changed)
 
     def _changed(self) -> None:
         self.states.append(self.vault.state)

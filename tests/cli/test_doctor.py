@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +109,7 @@ def test_a_gateway_from_before_an_update_is_noted_and_when_the_new_one_follows(h
         run = run_dir(environment(home))
         endpoint = read_endpoint(run)
         assert endpoint is not None
-        write_endpoint(run, replace(endpoint, started_at=1.0))
+        write_endpoint(run, endpoint._replace(started_at=1.0))
         (finding,) = findings(home, "version.gateway")
     assert (finding["state"], finding["remedy"]) == ("note", SUCCESSION_HINT)
 

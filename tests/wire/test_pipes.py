@@ -87,7 +87,9 @@ async def test_what_was_sent_over_the_socket_comes_before_what_is_sent_over_the_
     async with listening(str(home / "run")) as (house, listener):
         with connected(listener, {"pipes": "1", "cwd": "/"}) as shim:
             shim.socket.sendall(PING)
-            assert await in_thread(shim.receive_pipes) == ANSWER
+            before = await in_thread(shim.receive_pipes)  # on a busy machine the pipes come before the answer
+            first = before + await in_thread(shim.receive, len(ANSWER) - len(before))
+            assert first == ANSWER
             assert house.hellos == [Hello("session", {"cwd": "/"})]
             shim.socket.sendall(PING.replace(b"1", b"8") + PING[:20])
             shim.send(PING[20:] + PING.replace(b"1", b"9"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.abc
@@ -31,8 +31,7 @@ LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new to
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
+class ClientSettings(NamedTuple):
     """Sign-in settings of a server from servers.yaml, with variables resolved."""
 
     id: str | None = None

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from trayapp.auth.chunks import ChunkedRecords, Records
 from trayapp.auth.os_keyring import KeyringEntries
@@ -26,8 +25,7 @@ Value = TypeVar("Value")
 Store = Literal["keyring", "file"]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyringPlace:
+class KeyringPlace(NamedTuple):
     """Records in the operating system's keyring."""
 
     records: Records
@@ -38,8 +36,7 @@ class KeyringPlace:
         return self.entries.would_ask(writing=writing)
 
 
-@dataclass(frozen=True, slots=True)
-class SealedPlace:
+class SealedPlace(NamedTuple):
     """Records in the encrypted file, whose key may be in the keyring."""
 
     records: Records

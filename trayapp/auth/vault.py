@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import anyio
 
@@ -54,8 +54,7 @@ class RecordPlace(Protocol):
         """Return True if reading or writing them now would show the user a dialog. Blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedPlace:
+class FixedPlace(NamedTuple):
     """A place that never shows a dialog."""
 
     records: Records

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from trayapp.model.errors import StorageError
@@ -46,7 +45,7 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
         fresh.unlink(missing_ok=True)  # left by a crash, with any mode
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(dumps(asdict(endpoint)))
+            file.write(dumps(endpoint._asdict()))
         fresh.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -225,14 +224,14 @@ def peer_is_us(sock: socket.socket | None) -> bool:
     return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
-@dataclass(slots=True)
 class Listener:
     """A bound local socket. `close` stops listening and removes what was published."""
 
-    run: str
-    endpoint: Endpoint
-    server: asyncio.Server
-    place: tuple[int, int] | None = None  # of the socket: device and inode
+    def __init__(self, run: str, endpoint: Endpoint, server: asyncio.Server) -> None:
+        self.run = run
+        self.endpoint = endpoint
+        self.server = server
+        self.place = _place_of(endpoint.socket) if endpoint.socket else None
 
     def is_found(self) -> bool:
         """Return True if clients still reach this gateway: nobody removed or replaced its endpoint file or socket."""
@@ -242,7 +241,7 @@ class Listener:
 
     def publish(self, http_url: str | None) -> None:
         """Write the URL for HTTP clients into the endpoint file. A failure, such as a full disk, is only logged."""
-        self.endpoint = replace(self.endpoint, http_url=http_url)
+        self.endpoint = self.endpoint._replace(http_url=http_url)
         try:
             write_endpoint(self.run, self.endpoint)
         except StorageError as error:
@@ -284,7 +283,7 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
         ) from None
     port = server.sockets[0].getsockname()[1] if tcp else 0
     endpoint = Endpoint(os.getpid(), version, path, port, token, time.time())
-    listener = Listener(run, endpoint, server, _place_of(path) if path else None)
+    listener = Listener(run, endpoint, server)
     try:
         write_endpoint(run, listener.endpoint)
     except StorageError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
@@ -16,8 +16,7 @@ USES_TCP = sys.platform == "win32"
 GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol version
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Content of the endpoint file: how to reach the running gateway."""
 
     pid: int
@@ -56,7 +55,7 @@ def read_endpoint(run: str) -> Endpoint | None:
     """Return the published endpoint, or None if none can be read."""
     try:
         values = loads(endpoint_file(run).read_bytes())
-        endpoint = Endpoint(**{name: values[name] for name in Endpoint.__dataclass_fields__ if name in values})
+        endpoint = Endpoint(**{name: values[name] for name in Endpoint._fields if name in values})
     except (OSError, JsonError, TypeError):  # TypeError: not an object, or a required field is missing
         return None
     return endpoint if endpoint.is_sound() else None

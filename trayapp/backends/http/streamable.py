@@ -146,26 +146,21 @@ class StreamableChannel(HttpChannel):
     # -- requests ------------------------------------------------------------------------------------------------
 
     def _post(self, frame: bytes, message: dict[str, Any], protocol: str) -> Any:
-        headers = {**self._headers(protocol), **self._mirrored(message, protocol)}
+        headers = self._headers(protocol)
+        if protocol in MODERN_VERSIONS and "method" in message:  # parts of the message are repeated in headers
+            method, params = message["method"], message.get("params") or {}
+            headers[METHOD_HEADER] = method
+            name, arguments = params.get(NAMED_BY.get(method, "")), params.get("arguments")
+            if isinstance(name, str):
+                headers[NAME_HEADER] = encoded(name)
+                if method == "tools/call" and isinstance(arguments, dict):
+                    headers |= argument_headers(self._input_schema(name), arguments)
         headers |= {"accept": "application/json, text/event-stream", "content-type": "application/json"}
         return response_to(self._client, self._client.build_request("POST", self._url, content=frame, headers=headers))
 
     def _headers(self, protocol: str) -> dict[str, str]:
         headers = {VERSION_HEADER: protocol, SESSION: self._session}
         return {name: value for name, value in headers.items() if value}
-
-    def _mirrored(self, message: dict[str, Any], protocol: str) -> dict[str, str]:
-        """Return the headers that repeat parts of a 2026-07-28 message."""
-        if protocol not in MODERN_VERSIONS or "method" not in message:
-            return {}
-        method, params = message["method"], message.get("params") or {}
-        headers = {METHOD_HEADER: method}
-        name, arguments = params.get(NAMED_BY.get(method, "")), params.get("arguments")
-        if isinstance(name, str):
-            headers[NAME_HEADER] = encoded(name)
-            if method == "tools/call" and isinstance(arguments, dict):
-                headers |= argument_headers(self._input_schema(name), arguments)
-        return headers
 
     def _refusal_in(self, response: httpx2.Response) -> RpcError:
         """Return the error of a response without a success status: the one in its body, or a general one."""

@@ -79,9 +79,13 @@ class JobTracker:
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """Assign the process to a new job. Log a warning if that fails."""
         job = self._new_job()
-        if job and self._assign(pid, job):
-            self._jobs[pid] = job
-            return
+        process = self._kernel32.OpenProcess(SET_QUOTA_AND_TERMINATE, False, pid) if job else None
+        if process:
+            assigned = bool(self._kernel32.AssignProcessToJobObject(job, process))
+            self._kernel32.CloseHandle(process)
+            if assigned:
+                self._jobs[pid] = job
+                return
         log.warning("No job object for process %d: it may outlive a gateway that is killed", pid)
         if job:
             self._kernel32.CloseHandle(job)
@@ -107,14 +111,6 @@ class JobTracker:
             return job
         self._kernel32.CloseHandle(job)
         return None
-
-    def _assign(self, pid: int, job: Any) -> bool:
-        process = self._kernel32.OpenProcess(SET_QUOTA_AND_TERMINATE, False, pid)
-        if not process:
-            return False
-        assigned = bool(self._kernel32.AssignProcessToJobObject(job, process))
-        self._kernel32.CloseHandle(process)
-        return assigned
 
 
 def _kernel32() -> Any:
