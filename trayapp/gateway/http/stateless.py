@@ -83,20 +83,17 @@ class StatelessHttp:
             else:
                 await self._answer(message, request)
         elif (version := request.headers.get(VERSION_HEADER)) in MODERN_VERSIONS:
-            await self._pass_on(message, request)
+            # The revision has no notification over HTTP, but extensions may.
+            peer = HttpPeer()
+            self._serve(peer, request.options, lasting=False)
+            try:
+                await peer.ready()
+                peer.notification(message["method"], message.get("params"))
+            finally:
+                peer.close()
             await request.respond(b"", 202)
         else:
             await request.refuse(400, unsupported_version_error(version))
-
-    async def _pass_on(self, message: dict[str, Any], request: HttpRequest) -> None:
-        """Pass on a notification. The revision has none over HTTP, but extensions may."""
-        peer = HttpPeer()
-        self._serve(peer, request.options, lasting=False)
-        try:
-            await peer.ready()
-            peer.notification(message["method"], message.get("params"))
-        finally:
-            peer.close()
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
         """Return the error of a request whose envelope or headers are not valid."""

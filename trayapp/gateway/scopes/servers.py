@@ -70,9 +70,12 @@ class Servers:
         if self._services.state() == "stopping":
             return  # no more servers are started
         overlays = self._projects.overlays
-        self._views = {folder: self._views.get(folder) or self._new_view(folder) for folder in overlays}
+        old, self._views = self._views, {}
         for folder, overlay in overlays.items():
-            self._views[folder].take(overlay.config, overlay.own)
+            self._views[folder] = view = old.get(folder) or View(self._services, folder)
+            if folder not in old:
+                view.first_list_delay.begin()
+            view.take(overlay.config, overlay.own)
         for session in self._sessions:
             session.follow(self.view_of(session))
         self._renew()
@@ -198,11 +201,6 @@ class Servers:
     def plain_name(self, key: str) -> str:
         """Return the name under which sessions see the server with that key."""
         return self.view_with(key).name_of(key) or key
-
-    def _new_view(self, folder: Path) -> View:
-        view = View(self._services, folder)
-        view.first_list_delay.begin()
-        return view
 
     def forget_catalogs(self) -> None:
         """Build every view's catalog again when it is next asked for."""

@@ -210,10 +210,6 @@ class ClientRequests:
         if self._session.unread():
             await self._dependencies.probes.read(self._session.seen.running_keys, self._session.kind)
 
-    async def _look_later(self, request: Request) -> None:
-        await self._read_kind()
-        self._one_tool.answer(request)
-
     def _give_list(self, request_id: RequestId, kind: str) -> None:
         session = self._session
         listing = session.listing(kind)
@@ -227,8 +223,13 @@ class ClientRequests:
         session, method, params = self._session, request.method, request.params
         if method == "tools/call":
             if is_one_tool(params):
+
+                async def look() -> None:
+                    await self._read_kind()
+                    self._one_tool.answer(request)
+
                 if looks_for_tools(params) and session.unread():
-                    session.start(request.id, partial(self._look_later, request))
+                    session.start(request.id, look)
                 else:
                     self._one_tool.answer(request)
                 return
