@@ -67,6 +67,15 @@ def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
         ], text
 
 
+def test_lines_have_the_rules_that_each_has_alone() -> None:
+    lines = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.hints, *rule.beside)]
+    wanted = hints.EVERY & ~1
+    for at in range(len(lines) - 5):
+        alone = [(number, hints.hopeful_bits(line, wanted)) for number, line in enumerate(lines[at : at + 5])]
+        together = hints.hopeful_lines("\n".join(lines[at : at + 5]), wanted)
+        assert together == [(number, rules) for number, rules in alone if rules]
+
+
 def test_the_search_for_hints_is_built_again_after_its_memory_was_freed() -> None:
     before = hopeful("<|im_start|>system")
     hints.release()

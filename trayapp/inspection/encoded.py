@@ -14,9 +14,11 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from trayapp.inspection.text import low_case
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are only ids
+TURNED_SHORTEST = 10  # characters of a text in another form: no order is shorter than `<|system|>`
 RUNS_MOST = 20  # runs of one text that are decoded
 READ_MOST = 20_000  # characters of a text that are inspected
 
@@ -87,6 +89,7 @@ def _once_more(words: str) -> Iterator[str]:
 # Words of orders to ignore or to conceal, and their forms in rot13 and backwards
 _KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
 _BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in _KEYWORDS)
+_ROT13 = bytes(ord(codecs.encode(chr(byte), "rot13")) for byte in range(256))
 _BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
 
 
@@ -97,23 +100,33 @@ def turned(text: str) -> Iterator[str]:
     forms was used.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
-    text = text[:READ_MOST].lower()
+    text = low_case(text[:READ_MOST])
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
-    ways += [codecs.encode(text, "rot13")] if any(word in text for word in _BY_ROT13) else []
-    ways += [_of_escapes(_URL.sub(" ", text)).lower()] if escaped else []
+    ways += [_of_rot13(text)] if any(word in text for word in _BY_ROT13) else []
+    ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
     spelled = text.replace("lgnore", "ignore")
     if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
         pieces[1::2] = "\n".join(pieces[1::2]).translate(_LETTERS).split("\n")
         spelled = "".join(pieces)
     if _APART.search(kinds) is not None:
-        spelled = _SPACED_TOO.sub(_unspaced, spelled) if _SPACED.search(spelled) else spelled
+        spelled = _joined_letters(spelled, b"." + kinds + b".")
     ways += [spelled] if spelled != text else []
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS if word in way))
 
 
-def _unspaced(run: re.Match[str]) -> str:
-    return _NO_LETTER.sub("", run[0])
+def _joined_letters(text: str, kinds: bytes) -> str:
+    """Return a text with the letters of spaced-out words joined, if one of the words is long.
+
+    `kinds` tells fast where to look. It has a dot before and after the text.
+    """
+    at = _LONG_APART.search(kinds)
+    while at is not None and _SPACED.match(text, at.start()) is None:
+        at = _LONG_APART.search(kinds, at.start() + 1)
+    if at is None or (first := _TWO_APART.search(kinds)) is None:
+        return text
+    begin = max(0, first.start() - 1)  # with the character before the first letter
+    return text[:begin] + _SPACED_TOO.sub(lambda run: _NO_LETTER.sub("", run[0]), text[begin:])
 
 
 def may_be_coded(text: bytes) -> bool:
@@ -196,6 +209,8 @@ _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 _DIGIT_INSIDE = late(rb"d(?<=ld)l")  # a tenth of the time of `b"ldl" in`, because digits are rare
 _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
+_TWO_APART = late(rb"\.l\.{1,2}l\.")
+_LONG_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.{1,2}l\.{1,2}l\.")
 
 _WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
@@ -203,6 +218,11 @@ _NO_LETTER = late("[^a-z0-9]")
 _SPACED, _SPACED_TOO = (  # a long word in that form; any word, if there is a long one
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
+
+
+def _of_rot13(text: str) -> str:
+    """Decode rot13: through bytes in a tenth of the time of the codec."""
+    return text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8")
 
 
 def _of_base64(run: str) -> bytes:

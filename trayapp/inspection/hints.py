@@ -27,15 +27,34 @@ for _at, _rule in enumerate(RULES):
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
     if not _rule.beside:
         _ALONE |= _bit
-_WITHOUT = [~bits for bits in _BITS.values()]  # by number of a hint: the rules that are still missing one
+_HINTS = list(_BITS.items())  # by number in the search
 
 
 def hopeful_bits(low: str, wanted: int = EVERY) -> int:
     """Return the rules, of these, that may match a lower-case text because it contains their hints; as bits."""
-    missing = ~0
-    for hint in _search()(low.encode("utf-8", "replace")) or ():
-        missing &= _WITHOUT[hint]
-    return wanted & ~missing & (~missing >> _HALF | _ALONE)
+    found = 0
+    for number in _search()(low.encode("utf-8", "replace")) or ():
+        found |= _HINTS[number][1]
+    return found & (found >> _HALF | _ALONE) & wanted
+
+
+def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
+    """Return the numbers of the lines of a lower-case text that some of these rules may match, each with those rules.
+
+    Several short texts cost less as lines of one than by themselves.
+    """
+    if "\n" not in low:
+        return [(0, rules)] if (rules := hopeful_bits(low, wanted)) else []
+    found: dict[int, int] = {}
+    for number in _search()(low.encode("utf-8", "replace")) or ():
+        hint, bits = _HINTS[number]
+        at = low.find(hint)
+        while at >= 0:
+            line = low.count("\n", 0, at)
+            found[line] = found.get(line, 0) | bits
+            at = low.find(hint, at + 1)
+    complete = ((line, bits & (bits >> _HALF | _ALONE) & wanted) for line, bits in sorted(found.items()))
+    return [(line, rules) for line, rules in complete if rules]
 
 
 def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:

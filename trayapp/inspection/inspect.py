@@ -94,7 +94,7 @@ def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Findin
 
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
     """Return the orders in these texts, given with their places."""
-    bare = ((place, hidden.bared(text[:READ_MOST])) for place, text in texts)
+    bare = [(place, hidden.bared(text[:READ_MOST])) for place, text in texts]
     return _sorted(_Search(LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)).orders(bare))
 
 
@@ -124,9 +124,8 @@ def _in_name(name: str) -> Iterator[Finding]:
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
-
     for place, text in texts:
-        for found in hidden.hidden_in(text):
+        for found in () if hidden.is_plain(text) else hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
     search = _Search(LOOKED_CONCEALED)
     decoded = next(_decoded(texts, search), None)
@@ -155,10 +154,8 @@ class _Search:
         wanted, seen = hints.bit_of(only) if only else hints.EVERY, set[str]()
         parts = ((place, passage) for place, text in texts for passage in passages(text))
         for some in together(parts, REACH):  # short ones are tried together
-            hopeful = hints.hopeful_bits(lowered(f" {' '.join(passage for _, passage in some)}"), wanted)
-            for place, sentence in _sentences(some) if hopeful else ():
-                low = f" {sentence.low}"
-                rules = hints.hopeful_bits(low, hopeful & wanted)
+            for place, sentence, hopeful in _hopeful_sentences(some, wanted):
+                rules = hopeful & wanted
                 if not rules or sentence.low in seen or sentence.low in known:
                     continue
                 seen.add(sentence.low)
@@ -167,14 +164,22 @@ class _Search:
                     if self.left < 0:
                         yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
                         return
-                    if (match := _found(rule.pattern, low)) is not None:
+                    if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
                         wanted &= ~bit
                         yield _order(rule, place, sentence, match)
 
 
-def _sentences(parts: list[tuple[str, str]]) -> Iterator[tuple[str, Sentence]]:
-    """Yield the sentences of passages, each with its place."""
-    return ((place, sentence) for place, passage in parts for sentence in sentences(passage))
+def _hopeful_sentences(parts: list[tuple[str, str]], wanted: int) -> Iterator[tuple[str, Sentence, int]]:
+    """Yield the sentences of passages that some of the wanted rules may match, each with its place and those rules."""
+    from trayapp.inspection import hints
+
+    for at, hopeful in hints.hopeful_lines(lowered("\n".join([f" {passage}" for _, passage in parts])), wanted):
+        place, passage = parts[at]
+        found = sentences(passage)
+        for sentence in found:
+            rules = hopeful if len(found) == 1 else hints.hopeful_bits(f" {sentence.low}", hopeful)
+            if rules:
+                yield place, sentence, rules
 
 
 class _Said:
@@ -220,7 +225,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
     """Yield a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
-    for place, text in _suspected(texts, encoded.may_be_coded):
+    for place, text in _suspected(texts, encoded.may_be_coded, encoded.RUN_SHORTEST):
         words = (hidden.bared(some) for some in encoded.decoded_in(text))
         orders = (one for some in words for one in _orders_in(some, search))
         if (order := next(orders, None)) is not None:
@@ -232,17 +237,25 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
     """Yield a finding for the first text that contains an order in a transformed form."""
     from trayapp.inspection import encoded
 
-    for place, text in _suspected(texts, encoded.may_be_turned):
+    for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
         if (order := next(_turned(text, search), None)) is not None:
             yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
             break
 
 
-def _suspected(texts: list[tuple[str, str]], suspects: Callable[[bytes], bool]) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a quick check suspects; short ones are first checked together."""
-    for some in together(texts):
-        if len(some) == 1 or suspects("\n\n".join(text for _, text in some).encode("utf-8", "replace")):
+def _suspected(
+    texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the texts, not too short for it, that a quick check suspects; short ones are first checked together."""
+    for some in together(part for part in texts if len(part[1]) >= shortest):
+        if len(some) == 1:
             yield from some
+        elif suspects(_as_bytes("\n\n".join([text for _, text in some]))):
+            yield from (part for part in some if suspects(_as_bytes(part[1])))
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _turned(text: str, search: _Search) -> Iterator[Finding]:
