@@ -64,7 +64,7 @@ from trayapp.wire.messages import Call, Params
 if TYPE_CHECKING:
     from trayapp.model.status import GatewayState
     from trayapp.packages.locks import Locks
-    from trayapp.panel.access import PanelAccess
+    from trayapp.panel.host import PanelAccess
 
 
 # Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
@@ -224,7 +224,7 @@ class Gateway:
     @cached_property
     def panel_access(self) -> PanelAccess:
         """Return the access control of the panel."""
-        from trayapp.panel.access import PanelAccess  # loaded with its first use
+        from trayapp.panel.host import PanelAccess  # loaded with its first use
 
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 

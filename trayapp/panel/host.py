@@ -1,14 +1,27 @@
-"""The interface between the panel and the gateway."""
+"""The gateway as the panel sees it, and who may use the panel: single-use codes, cookies, tokens of changes."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from trayapp.config.paths import Paths
-from trayapp.panel.access import PanelAccess
+if TYPE_CHECKING:
+    from trayapp.config.paths import Paths
+
+CODE_S = 60.0
+CODES_MOST = 20
+COOKIES_MOST = 50
+BYTES = 32
+FILE_NAME = "panel-cookies"
+
 
 Listen = Callable[[Callable[[], None]], Callable[[], None]]
 
@@ -37,3 +50,69 @@ class PanelHost:
     access: PanelAccess
     paths: Paths
     environ: Mapping[str, str]
+
+
+class PanelAccess:
+    """The codes and cookies of one gateway.
+
+    `file` keeps the cookies' hashes until the gateway shuts down cleanly, so a gateway restarted after a crash still
+    knows them. `now` returns the seconds of a monotonic clock.
+    """
+
+    def __init__(self, file: Path, now: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
+        self._now = now
+        self._codes: dict[str, float] = {}
+        self._cookies: dict[str, None] = dict.fromkeys(self._read())
+
+    def code(self) -> str:
+        """Return a code that `redeem` accepts once, within CODE_S."""
+        self._codes = {known: until for known, until in self._codes.items() if until > self._now()}
+        while len(self._codes) >= CODES_MOST:
+            del self._codes[next(iter(self._codes))]
+        made = secrets.token_urlsafe(BYTES)
+        self._codes[_hash(made)] = self._now() + CODE_S
+        return made
+
+    def redeem(self, code: str) -> str | None:
+        """Return a cookie for a code; None if the code is unknown, used, or expired."""
+        until = self._codes.pop(_hash(code), None)
+        if until is None or until <= self._now():
+            return None
+        cookie = secrets.token_urlsafe(BYTES)
+        self._cookies[_hash(cookie)] = None
+        while len(self._cookies) > COOKIES_MOST:
+            del self._cookies[next(iter(self._cookies))]
+        with suppress(OSError):  # without the file, pages must sign in again after the gateway is killed
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
+            self._file.write_text("\n".join(self._cookies), encoding="ascii")
+        return cookie
+
+    def knows(self, cookie: str) -> bool:
+        """Return True if this gateway issued the cookie."""
+        return _hash(cookie) in self._cookies
+
+    def token(self, cookie: str) -> str:
+        """Return the token that a change must carry when it comes with this cookie."""
+        return hmac.new(cookie.encode(), b"multi-mcp panel change", hashlib.sha256).hexdigest()
+
+    def is_token(self, cookie: str, token: str) -> bool:
+        """Return True if the token belongs to the cookie."""
+        return hmac.compare_digest(self.token(cookie).encode(), token.encode("utf-8", "replace"))
+
+    def end(self) -> None:
+        """Forget all cookies when the gateway shuts down."""
+        self._cookies.clear()
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+    def _read(self) -> list[str]:
+        try:
+            return self._file.read_text(encoding="ascii").split()[-COOKIES_MOST:]
+        except (OSError, ValueError):
+            return []
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

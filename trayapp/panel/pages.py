@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -19,14 +23,14 @@ from jinja2 import Environment, FileSystemLoader
 
 from trayapp import __version__
 from trayapp.catalog.tool_class import classify
+from trayapp.config.problems import InvalidValueError
+from trayapp.config.yaml.nodes import Mapping, Node, Pair, compose, follow, pairs
 from trayapp.model.choices import choices
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import ConfigError, MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.text import ago, clean, count, one_line
-from trayapp.panel.files import FILES, SCRIPT, STYLE
 from trayapp.panel.host import PanelHost
-from trayapp.panel.server_entry import entry_of
 from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
 from trayapp.wire.messages import RpcError
@@ -107,6 +111,42 @@ def time_of_day(seconds: float) -> str:
     """Format a time of day, with the date unless it is today."""
     at = datetime.fromtimestamp(seconds)
     return at.strftime("%H:%M:%S" if at.date() == datetime.now().date() else "%d %b %H:%M")
+
+
+TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
+DIGEST = 16  # hexadecimal digits of a content's hash
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """One file. `address`: its path below the panel's, which no other content ever has."""
+
+    content: bytes
+    kind: str
+    address: str
+
+
+def read_files(folder: Path) -> dict[str, StaticFile]:
+    """Return the files of a folder by name. Blocks."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
+    digests = {name: hashlib.sha256(content).hexdigest()[:DIGEST] for name, content in found.items()}
+    return {
+        name: StaticFile(content, TYPES[Path(name).suffix], f"static/{name}?v={digests[name]}")
+        for name, content in found.items()
+    }
+
+
+def source_of(text: str) -> str:
+    """Return what allows that text in a page, for the content policy."""
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+FOLDER = Path(__file__).with_name("static")
+FILES = read_files(FOLDER)
+# Part of each page: a browser paints nothing before it has the style sheet, and a separate request takes 10 to 20 ms.
+STYLE = (FOLDER / "panel.css").read_text("utf-8")
+# Inlined as well: a click as soon as the page is visible must not get lost.
+SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
@@ -230,6 +270,40 @@ async def server(page: Page) -> Context:
         "entry": shown(await anyio.to_thread.run_sync(entry_of, page.host.paths.config_file, name), 8_000),
         "file": str(page.host.paths.config_file),
     }  # fmt: skip
+
+
+def entry_of(path: Path, name: str) -> str:
+    """Return a server's entry as it is written, redacted; "" if the file has none. Blocks."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        servers = _pair(compose(text, str(path)), "servers")
+        entry = _pair(servers.value if servers else None, name)
+    except (OSError, ValueError, ConfigError, InvalidValueError):
+        return "# servers.yaml cannot be read now"
+    return redacted(dedent(_written(text, entry))).rstrip() if entry is not None else ""
+
+
+def _pair(node: Node | None, name: str) -> Pair | None:
+    """Return the pair of that name in a mapping. Raise InvalidValueError."""
+    found = follow(node) if node is not None else None
+    return next((one for one in pairs(found) if one.name == name), None) if isinstance(found, Mapping) else None
+
+
+def _written(text: str, pair: Pair) -> str:
+    key, value = pair.key, pair.value
+    start = text.rfind("\n", 0, key.start) + 1
+    if text[start : key.start].strip():  # several on a line
+        start = key.start
+    first, *rest = text[start:].splitlines()
+    if value.start < start:  # an alias of something further up
+        return first
+    if isinstance(value, Mapping) and not value.flow:  # a block: to the next line that is not deeper
+        return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))
+    return text[start : value.end]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def matching_rows(rows: list[Context], query: str) -> list[Context]:

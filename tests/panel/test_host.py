@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.panel.access import CODE_S, CODES_MOST, PanelAccess
+from trayapp.panel.host import CODE_S, CODES_MOST, PanelAccess
 
 
 class Clock:
