@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
 from trayapp.catalog.patterns import InvalidPatternError
-from trayapp.catalog.search.actions import DELETE, READ, WRITE, of_tool
 from trayapp.catalog.search.documents import keywords_of
 from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
-from trayapp.catalog.search.query import UserSynonyms, read_query, without_literals
-from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.query import DELETE, READ, WRITE, UserSynonyms, action_of_tool, read_query, without_literals
 from trayapp.catalog.search.vocabulary import ServerNames, Vocabulary
-from trayapp.catalog.search.words import split
+from trayapp.catalog.search.words import split, stem
 
 CATALOGUE = [
     ("github", "search_repositories", "Find repositories on GitHub using a topic, a name or free words"),
@@ -389,7 +387,7 @@ def test_a_query_s_action_is_that_of_its_question_or_first_verb(words: str, acti
     ("pages", "Those that were created", ""), ("", "", ""),
 ])  # fmt: skip
 def test_a_tool_s_action_is_that_of_its_name_or_the_first_word_about_it(name: str, head: str, action: str) -> None:
-    assert of_tool([stem(word) for word in split(name)], [stem(word) for word in split(head)]) == action
+    assert action_of_tool([stem(word) for word in split(name)], [stem(word) for word in split(head)]) == action
 
 
 @pytest.mark.requirement("search-servers")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.catalog.test_search import entry, found, index_of
 from trayapp.catalog.search.query import WORDS, synonyms
-from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.words import stem
 
 LINES = [line for line in WORDS.read_text(encoding="utf-8").splitlines() if line and line[0] not in "#["]
 HOTEL = index_of(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.catalog.search.stem import stem
-from trayapp.catalog.search.words import STOP_WORDS, joined, meaningful, split
+from trayapp.catalog.search.words import STOP_WORDS, joined, meaningful, split, stem
 
 
 @pytest.mark.requirement("search-cases")

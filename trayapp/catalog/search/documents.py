@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from itertools import islice, pairwise
 from typing import Any
 
-from trayapp.catalog.search.stem import stem
-from trayapp.catalog.search.words import STOP_WORDS, joined, split
+from trayapp.catalog.search.words import STOP_WORDS, joined, split, stem
 
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 

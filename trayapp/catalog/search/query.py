@@ -1,21 +1,20 @@
-"""Query as terms: each word with the stems that may stand for it, and how much each is worth.
+"""Query as terms: each word with the stems that may stand for it, and how much each is worth; and the action it asks
+for.
 
 Never here: documents, scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, count, pairwise
 from pathlib import Path
 
-from trayapp.catalog.search.actions import of_query
 from trayapp.catalog.search.documents import is_pattern
-from trayapp.catalog.search.stem import stem
 from trayapp.catalog.search.vocabulary import Vocabulary
-from trayapp.catalog.search.words import STOP_WORDS, meaningful, split
+from trayapp.catalog.search.words import STOP_WORDS, meaningful, split, stem
 from trayapp.model.late import late
 
 CHARS_MOST = 4_000  # of a query that count: keeps the work bounded
@@ -30,6 +29,32 @@ BEFORE_VERB = frozenset(
     "to and or then please you i we me us just also lets can could will would should must".split()  # noqa: SIM905
 )
 _CLAUSE_END = late(r"[,;:!?()\n]|\.(?:\s|$)")
+
+# The actions of verbs. A word that is as often a noun (check, draw) has none.
+READ, WRITE, DELETE = "read", "write", "delete"
+
+_VERBS = {
+    READ: """
+        get list search find show read fetch query describe view look lookup count retrieve browse explain inspect
+        analyze analyse summarize compare see display download export discover locate enumerate monitor watch preview
+        identify select pull print tell know open examine audit diagnose
+    """,
+    WRITE: """
+        create add new make insert generate build write save store upload append post send register import draft start
+        launch deploy install submit publish compose record schedule book attach commit push clone copy fork duplicate
+        update edit modify change set rename move configure enable disable replace patch put alter assign merge transfer
+        adjust turn switch mark toggle convert close resolve
+    """,
+    DELETE: """
+        delete remove drop clear purge revoke forget destroy erase wipe cancel uninstall detach discard trash clean stop
+        kill terminate unsubscribe
+    """,
+}
+_ACTIONS = {stem(verb): action for action, verbs in _VERBS.items() for verb in verbs.split()}
+# A clause that begins with one of these is a question, which asks to read something.
+_QUESTIONS = frozenset(
+    "what which who whom whose how where when why is are was were does did do has have can".split()  # noqa: SIM905
+)
 
 
 @dataclass(slots=True)
@@ -122,7 +147,7 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     for term in terms.values():
         term.weigh(vocabulary)
     stems = [stem(word) for word in meaningful(written)]
-    return Query(list(terms.values()), set(pairwise(stems)), of_query(clauses, verbs))
+    return Query(list(terms.values()), set(pairwise(stems)), action_of_query(clauses, verbs))
 
 
 def clauses_of(query: str) -> list[list[str]]:
@@ -232,3 +257,19 @@ def _groups() -> tuple[Groups, Groups]:
             for word in group:
                 section.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
     return tuple({word: tuple(found) for word, found in one.items()} for one in (verbs, others))  # type: ignore[return-value]
+
+
+def action_of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) -> str:
+    """Return the action of the first question or known verb of a query, or ""."""
+    for clause in clauses:
+        for place, word in enumerate(clause):
+            if not place and word in _QUESTIONS:
+                return READ
+            if word in verbs and (action := _ACTIONS.get(stem(word))):
+                return action
+    return ""
+
+
+def action_of_tool(name: Iterable[str], head: Sequence[str]) -> str:
+    """Return the action of a tool by the stems of its name, else by the first of its description; "" if unclear."""
+    return next((_ACTIONS[known] for known in (*name, *head[:1]) if known in _ACTIONS), "")

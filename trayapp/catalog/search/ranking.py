@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trayapp.catalog.search.actions import of_tool
 from trayapp.catalog.search.documents import FIELDS
-from trayapp.catalog.search.query import Query, Term
+from trayapp.catalog.search.query import Query, Term, action_of_tool
 from trayapp.catalog.search.vocabulary import Vocabulary
 
 WEIGHTS = {
@@ -66,7 +65,7 @@ def view(fields: Sequence[Sequence[str]]) -> DocumentView:
             pairs.update(pairwise(stems))
     saturated = {stemmed: weight / (weight + SATURATION) for stemmed, weight in weights.items()}
     name, server, head = (fields[FIELDS.index(kind)] for kind in ("name", "server", "head"))
-    return DocumentView(saturated, frozenset(name), frozenset(server), frozenset(pairs), of_tool(name, head))
+    return DocumentView(saturated, frozenset(name), frozenset(server), frozenset(pairs), action_of_tool(name, head))
 
 
 def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:

@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
-from trayapp.catalog.search.stem import stem
+from trayapp.catalog.search.words import stem
 from trayapp.catalog.suggest import edits_between
 
 NEAR_MOST = 4  # known words that one misspelled word may mean

@@ -108,7 +108,7 @@ UNTELLING = frozenset(
 
 def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
     """Return up to `most` words or word pairs, the most common first, without `known` ones, which are already shown."""
-    from trayapp.catalog.search.stem import stem  # only the one tool needs it: 2 ms of a start
+    from trayapp.catalog.search.words import stem  # only the one tool needs it: 2 ms of a start
 
     scores: Counter[str] = Counter()  # by stem, in the order of appearance
     having: Counter[str] = Counter()
@@ -140,7 +140,7 @@ def _is_term(pair: tuple[str, str], count: int, having: Counter[str]) -> bool:
 
 def _stems(text: object, spellings: dict[str, str]) -> list[str]:
     """Return the stems of a text's words, "" for a stop word; `spellings` records the first spelling of each stem."""
-    from trayapp.catalog.search.stem import stem
+    from trayapp.catalog.search.words import stem
 
     stems = []
     for word in split(text[:READ_MOST]) if isinstance(text, str) else ():
