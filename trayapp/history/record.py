@@ -60,13 +60,21 @@ class RowMaker:
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets."""
         params = call.params if isinstance(call.params, Mapping) else {}
-        given = _arguments(call.method, params)
+        given: Any
+        if call.method in ("tools/call", "prompts/get"):
+            given = params.get("arguments") or {}
+        else:
+            given = {name: value for name, value in params.items() if name != "_meta"}
+        if call.method == "tools/call":
+            tool = str(params.get("name", ""))
+        else:
+            tool = f"{call.method} {params.get('name') or params.get('uri') or ''}".strip()
         arguments = _json(given)
         answer = _parsed(call.answer)
         result, error = _result_text(answer, call.answer)
         outcome = call.outcome or _outcome(answer, call.answer)
         said = call.error or error or (_first_words(answer) if outcome == "error" else "")
-        received, tool = call.size or len(result), _tool(call.method, params)
+        received = call.size or len(result)
         return Row(
             time,
             self._name(caller.client),
@@ -83,7 +91,13 @@ class RowMaker:
             call.allowed,
             one_line(redacted(said[: ERROR_MOST * 2]))[:ERROR_MOST] if said else "",
             self._keep(arguments, lambda: _safe(given, arguments)),
-            self._keep(result, lambda: _safe_result(answer, result)),
+            self._keep(
+                result,
+                # A cut large result cannot be parsed, so its escapes are undone directly.
+                lambda: (
+                    _unescaped(result) if answer is None else _safe(answer.get("error", answer.get("result")), result)
+                ),
+            ),
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
@@ -104,18 +118,6 @@ class RowMaker:
             sample = result[:SAMPLE]
             density = self._density[tool] = tokens(sample) / len(sample)
         return round(density * size)
-
-
-def _arguments(method: str, params: Mapping[str, Any]) -> Any:
-    if method in ("tools/call", "prompts/get"):
-        return params.get("arguments") or {}
-    return {name: value for name, value in params.items() if name != "_meta"}
-
-
-def _tool(method: str, params: Mapping[str, Any]) -> str:
-    if method == "tools/call":
-        return str(params.get("name", ""))
-    return f"{method} {params.get('name') or params.get('uri') or ''}".strip()
 
 
 def _name(text: str) -> str:
@@ -190,13 +192,6 @@ def _safe(value: Any, text: str) -> str:
         return [safe(item) for item in inner] if isinstance(inner, list) else inner
 
     return _json(safe(value))
-
-
-def _safe_result(answer: dict[str, Any] | None, text: str) -> str:
-    """Return the text of a result for `_cut`. A cut large one cannot be parsed, so its escapes are undone directly."""
-    if answer is None:
-        return _unescaped(text)
-    return _safe(answer.get("error", answer.get("result")), text)
 
 
 def _unescaped(text: str) -> str:

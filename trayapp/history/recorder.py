@@ -161,7 +161,7 @@ class Recorder:
         self._closed = True
         self._flush()
         if self._pool is not None:
-            await self._in_thread(self._close)
+            await self._in_thread(lambda: self._file.close() if self._file is not None else None)
             self._pool.shutdown(wait=False)
             self._pool = None
 
@@ -206,12 +206,8 @@ class Recorder:
         if self._file is None:
             from trayapp.history.store import HistoryFile  # SQLite: loaded with the first call
 
-            self._file = HistoryFile(self.path, self._limits)
+            self._file = HistoryFile(self.path, lambda: (self._settings().keep, self._settings().size))
         return self._file
-
-    def _limits(self) -> tuple[float, int]:
-        settings = self._settings()
-        return settings.keep, settings.size
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
         """Write calls. This is the boundary for errors of the history. `epoch`: Unix time of the clock's zero."""
@@ -220,7 +216,8 @@ class Recorder:
             problem = self._write_rows(calls, epoch)
         except StorageError as error:
             self._retry_at = time.monotonic() + RETRY_S
-            problem = self._problem(error)
+            what = f"The history of calls is not being written: {error.title}"
+            problem = Problem(str(self.path), 0, what, error.hint, fatal=False)
             log.warning("The history is not being written: %s", error)
         except Exception:
             log.exception("Unexpected error in the history")
@@ -254,17 +251,13 @@ class Recorder:
                     raise
                 file.add(rows)  # to a new file
             failed = sum(row.outcome in FAILURES for row in rows)
-            today = self._current(rows[-1].time)
+            day = time.localtime(rows[-1].time).tm_yday
+            today = self.today if self.today is not None and self.today.day == day else DailyCount(day)
             self.today = replace(today, calls=today.calls + len(rows), failed=today.failed + failed)
         if file.set_aside is None:
             return None
         what = f"The history of calls could not be read and was set aside as {file.set_aside.name}. A new one has begun"
         return Problem(str(self.path), 0, what, f"If you do not need it, delete {file.set_aside}", fatal=False)
-
-    def _current(self, moment: float) -> DailyCount:
-        """Return today's counts; zero if a new day has begun."""
-        day = time.localtime(moment).tm_yday
-        return self.today if self.today is not None and self.today.day == day else DailyCount(day)
 
     def _count_today(self) -> None:
         now = time.localtime()
@@ -273,12 +266,3 @@ class Recorder:
             self.today = DailyCount(now.tm_yday, *self._opened().count_since(midnight))
         except StorageError:
             self.today = DailyCount(now.tm_yday)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def _problem(self, error: StorageError) -> Problem:
-        return Problem(
-            str(self.path), 0, f"The history of calls is not being written: {error.title}", error.hint, fatal=False
-        )

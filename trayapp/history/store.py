@@ -27,6 +27,9 @@ CACHE_KIB = 256  # of pages, in place of 2 MiB: rows are added at the end, and t
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows of one statement, which SQLite keeps; before 3.32 it took 999 values
 LIST_MOST = 500
+# In SQLite's words: a file that is damaged or not a database, or that another program keeps locked.
+_UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
+_BEGUN = "Calls continue, and a new history has begun"
 FEW = 1000  # calls: a smaller part of the history than the index goes through until it has a page of rows
 
 _COLUMNS = (
@@ -94,7 +97,14 @@ class HistoryFile:
             _insert(file, _ADD, [(number, *row[: len(_COLUMNS)]) for number, row in numbered])
             texts = [(number, row.arguments, row.result) for number, row in numbered if row.arguments or row.result]
             _insert(file, "INSERT INTO texts", texts)
-            _insert(file, "INSERT INTO words (rowid, text)", [(number, _words_of(row)) for number, row in numbered])
+            words = [
+                (
+                    number,
+                    " ".join((row.client, row.project, row.server, row.tool, row.error, row.arguments, row.result)),
+                )
+                for number, row in numbered
+            ]
+            _insert(file, "INSERT INTO words (rowid, text)", words)
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the newest calls that match, without their texts."""
@@ -202,9 +212,11 @@ class HistoryFile:
             yield
         except sqlite3.Error as error:
             self.close()
-            if _is_unusable(error):
+            words = str(error)
+            if isinstance(error, sqlite3.DatabaseError) and any(sign in words for sign in _UNUSABLE):
                 self._set_aside()
-            raise StorageError(f"Cannot use {self.path}: {error}", _hint(error)) from None
+            hint = "Free some space. Calls continue without a history" if "full" in words else _BEGUN
+            raise StorageError(f"Cannot use {self.path}: {words}", hint) from None
         except OSError as error:
             self.close()
             raise StorageError(
@@ -281,10 +293,6 @@ def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) ->
 _SIZES = ("page_count", "freelist_count", "page_size")
 
 
-def _words_of(row: Row) -> str:
-    return " ".join((row.client, row.project, row.server, row.tool, row.error, row.arguments, row.result))
-
-
 def _parts(path: Path) -> list[Path]:
     return [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))]
 
@@ -295,20 +303,6 @@ def _inode(path: Path) -> int:
         return path.stat().st_ino
     except OSError:
         return 0
-
-
-def _is_unusable(error: sqlite3.Error) -> bool:
-    """Return True for a file that is damaged or not a database, or that another program keeps locked."""
-    words = str(error)
-    return isinstance(error, sqlite3.DatabaseError) and any(
-        sign in words for sign in ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-    )
-
-
-def _hint(error: sqlite3.Error) -> str:
-    if "full" in str(error):
-        return "Free some space. Calls continue without a history"
-    return "Calls continue, and a new history has begun"
 
 
 def _rows(
