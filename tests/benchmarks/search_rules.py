@@ -72,8 +72,8 @@ RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "adjacent words": partial(patch.object, ranking, "PAIRS_MET", 0.0),
     "the very form of a word": partial(patch.object, indexes, "WRITTEN_MET", 0.0),
     "one hit for the same tool": partial(patch.object, indexes, "united", lambda hits, tools: list(hits)),
-    "typing errors": partial(patch.object, queries, "_guess", lambda term, vocabulary: None),
-    "two words written as one": partial(patch.object, queries, "_joined", lambda written, vocabulary: []),
+    "typing errors": partial(patch.object, queries, "GUESSED_MOST", 0),
+    "two words written as one": partial(patch.object, queries, "JOINED_SHORTEST", queries.CHARS_MOST),
     "128 candidates and not 64": partial(patch.object, store, "CANDIDATES", 64),
     "tools that are named after a common word": partial(patch.object, store, "NAMED", 0),
 }

@@ -31,13 +31,14 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")
     marks = annotations if isinstance(annotations, Mapping) else {}
+    true = [key.removesuffix("Hint") for key, value in marks.items() if value is True]  # as words: read only
     return (
         [stem(word) for word in split(name)],
         _compounds(name),
         _stems(f"{text(tool, 'title')} {text(marks, 'title')}"),
         server_stems(server, server_title),
         _stems(head),
-        _stems(f"{description[len(head) : BODY_CHARS]} {' '.join(_marks(marks))}"),
+        _stems(f"{description[len(head) : BODY_CHARS]} {' '.join(true)}"),
         _stems(" ".join(islice(_parameters(tool.get("inputSchema")), PARAMS_MOST * 3))),
         _stems(" ".join(keywords)),
     )
@@ -55,8 +56,12 @@ def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
 
 def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the words that settings give to a tool: those of each key that is its name or a pattern like `pg/*`."""
-    fitting = (words for key, words in synonyms.items() if _names(key, server, tool))
-    return list(dict.fromkeys(word for words in fitting for word in words))
+    found: dict[str, None] = {}
+    for key, words in synonyms.items():
+        of, slash, pattern = key.rpartition("/")
+        if fnmatchcase(tool, pattern) and (not slash or fnmatchcase(server, of)):
+            found.update(dict.fromkeys(words))
+    return list(found)
 
 
 def is_pattern(key: str) -> bool:
@@ -68,11 +73,6 @@ def text(values: Mapping[str, Any], key: str) -> str:
     """Return the text under `key`, or "" for any other type, since servers send anything."""
     value = values.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _names(key: str, server: str, tool: str) -> bool:
-    of, slash, pattern = key.rpartition("/")
-    return fnmatchcase(tool, pattern) and (not slash or fnmatchcase(server, of))
 
 
 def _compounds(name: str) -> list[str]:
@@ -88,11 +88,6 @@ def _stems(written: str) -> list[str]:
     return [stem(word) for word in (*split(written), *joined(written)) if word not in STOP_WORDS]
 
 
-def _marks(annotations: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the hints that are true, as words: `readOnlyHint: true` is read only."""
-    return (key.removesuffix("Hint") for key, value in annotations.items() if value is True)
-
-
 def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
     """Yield names, titles, descriptions and enum values of all parameters."""
     if not isinstance(schema, Mapping) or depth > DEPTH_MOST:
@@ -102,12 +97,8 @@ def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
         yield str(name)
         if isinstance(inner, Mapping):
             yield from (text(inner, "title"), text(inner, "description")[:PARAM_CHARS])
-            yield " ".join(_enum(inner))
+            values = inner.get("enum")
+            texts = (value for value in values if isinstance(value, str)) if isinstance(values, list) else iter(())
+            yield " ".join(islice(texts, ENUM_MOST))
             yield from _parameters(inner, depth + 1)
     yield from _parameters(schema.get("items"), depth + 1)
-
-
-def _enum(schema: Mapping[str, Any]) -> Iterator[str]:
-    values = schema.get("enum")
-    texts = (value for value in values if isinstance(value, str)) if isinstance(values, list) else iter(())
-    return islice(texts, ENUM_MOST)

@@ -149,15 +149,12 @@ class SearchIndex:
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
-            return self._all(server, allowed)[:limit]
+            if server is None:
+                raise EmptyQueryError
+            return [_hit(entry, 1.0) for entry in self.listed(server, allowed)][:limit]
         if regex:
             return matching(Pattern(words), self.listed(server, allowed), limit)
         return self._ranked(words, among, allowed)[:limit]
-
-    def _all(self, server: str | None, allowed: Container[Key] | None) -> list[Hit]:
-        if server is None:
-            raise EmptyQueryError
-        return [_hit(entry, 1.0) for entry in self.listed(server, allowed)]
 
     def listed(self, server: str | None = None, allowed: Container[Key] | None = None) -> list[Entry]:
         """Return all `allowed` entries, or those of one server, sorted by exposed name."""
@@ -167,7 +164,11 @@ class SearchIndex:
 
     def _ranked(self, words: str, among: range, allowed: Container[Key] | None) -> list[Hit]:
         query = read_query(words, self._store.vocabulary, self._users)
-        query.servers = self._names.shares(chain(*(term.own for term in query.terms)), self._servers_having)
+
+        def servers_having(stem: str) -> int:
+            return len({self._entries[number].server for number in self._store.having(stem)})
+
+        query.servers = self._names.shares(chain(*(term.own for term in query.terms)), servers_having)
 
         def wanted(number: int) -> bool:
             return allowed is None or self._entries[number].key in allowed
@@ -182,9 +183,6 @@ class SearchIndex:
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
         hits = united(hits, {entry.key: entry.tool for _, _, entry in scored})
         return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
-
-    def _servers_having(self, stem: str) -> int:
-        return len({self._entries[number].server for number in self._store.having(stem)})
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:

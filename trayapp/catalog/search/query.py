@@ -131,7 +131,8 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     """Return the query that `words` mean; it has no terms if there is no word in them."""
     clauses = clauses_of(words)
     written = list(chain(*clauses))
-    verbs = _verbs(clauses)
+    # The first word of a clause is a verb, and one after `to`, `and`, `please`, `you` ...
+    verbs = {word for clause in clauses for before, word in pairwise(("to", *clause)) if before in BEFORE_VERB}
     chosen = list(dict.fromkeys(meaningful(written)))
     by_users = users.of([stem(word) for word in written])
     terms: dict[str, Term] = {}
@@ -140,10 +141,13 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
         term = _term(word, by_users, is_verb=word in verbs)
         if not any(stemmed in vocabulary for stemmed in term.stems) and guesses:
             guesses -= 1
-            _guess(term, vocabulary)
+            guessed = vocabulary.halves(word) or vocabulary.near(word)
+            term.stems.update(dict.fromkeys(guessed, GUESS_WORTH))
+            term.own |= set(guessed)
         terms.setdefault(stem(word), term)
-    for word in _joined(written, vocabulary):
-        terms.setdefault(word, Term(word, {word: 1.0}, frozenset({word}), extra=True))
+    for word in (left + right for left, right in pairwise(written)):
+        if len(word) >= JOINED_SHORTEST and word in vocabulary:  # documents write `mind map` as mindmap
+            terms.setdefault(word, Term(word, {word: 1.0}, frozenset({word}), extra=True))
     for term in terms.values():
         term.weigh(vocabulary)
     stems = [stem(word) for word in meaningful(written)]
@@ -163,28 +167,11 @@ def _split(query: str) -> list[list[str]]:
     return [split(clause) for clause in _CLAUSE_END.split(query)]
 
 
-def _verbs(clauses: Iterable[Sequence[str]]) -> set[str]:
-    """Return the words used as verbs: the first of a clause, and those after `to`, `and`, `please`, `you` ..."""
-    return {word for clause in clauses for before, word in pairwise(("to", *clause)) if before in BEFORE_VERB}
-
-
 def _term(word: str, by_users: Mapping[str, set[str]], *, is_verb: bool) -> Term:
     stemmed = stem(word)
     given = by_users.get(stemmed, set())
     worths = dict.fromkeys(synonyms(stemmed, is_verb=is_verb), SYNONYM_WORTH) | dict.fromkeys(given, USERS_WORTH)
     return Term(word, worths | {stemmed: 1.0}, frozenset({stemmed, *given}))
-
-
-def _guess(term: Term, vocabulary: Vocabulary) -> None:
-    guessed = vocabulary.halves(term.word) or vocabulary.near(term.word)
-    term.stems.update(dict.fromkeys(guessed, GUESS_WORTH))
-    term.own |= set(guessed)
-
-
-def _joined(written: Iterable[str], vocabulary: Vocabulary) -> list[str]:
-    """Return adjacent words that documents write as one word: `mind map` for mindmap."""
-    both = (left + right for left, right in pairwise(written))
-    return [word for word in both if len(word) >= JOINED_SHORTEST and word in vocabulary]
 
 
 def _phrase(text: str) -> tuple[str, ...]:
@@ -215,12 +202,8 @@ _LITERAL = late(
 
 def without_literals(query: str) -> str:
     """Return `query` without its literal content."""
-    kept = (word for word in _QUOTED.sub(" , ", query).split() if not _is_literal(word))
-    return " ".join(kept)
-
-
-def _is_literal(word: str) -> bool:
-    return _LITERAL.fullmatch(word.strip(_AROUND).rstrip(".").lower()) is not None
+    words = _QUOTED.sub(" , ", query).split()
+    return " ".join(word for word in words if not _LITERAL.fullmatch(word.strip(_AROUND).rstrip(".").lower()))
 
 
 # --- synonyms, as stems: the general English of synonyms.txt

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from trayapp.catalog.search.documents import FIELDS
-from trayapp.catalog.search.query import Query, Term, action_of_tool
+from trayapp.catalog.search.query import Query, action_of_tool
 from trayapp.catalog.search.vocabulary import Vocabulary
 
 WEIGHTS = {
@@ -34,8 +34,6 @@ NAME_MET = 0.6  # added to the factor 1 if all of the tool's name is in the quer
 PAIRS_MET = 1.6  # added if all adjacent words of the query are adjacent here
 SERVER_NAMED = 2.0  # added if the query has a word of the server's name that no other server's tools use
 ACTION_MET = 0.3  # added if the query and the tool are about the same action, subtracted if about different ones
-
-_Met = tuple[float, Term]  # the gain, and its term
 
 
 @dataclass(slots=True)
@@ -70,13 +68,26 @@ def view(fields: Sequence[Sequence[str]]) -> DocumentView:
 
 def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
     """Return the score (0 for no match) and the words of the query that are missing."""
-    met, missed = _met(query, seen)
-    if not met:
+    best: dict[int, float] = {}  # by term: its gain
+    for known in query.gains.keys() & seen.weights.keys():
+        weight = seen.weights[known]
+        for place, gain in query.gains[known]:
+            if gain * weight > best.get(place, 0.0):
+                best[place] = gain * weight
+    missed = tuple(term.word for place, term in enumerate(query.terms) if place not in best and not term.extra)
+    if not best:
         return 0.0, missed
-    gained = sum(gain for gain, _ in met)
-    covered = sum(term.rarity for _, term in met if not term.extra) / query.rarity
-    factors = _name_factor(query, seen, vocabulary) * _pairs_factor(query, seen) * _server_factor(query, seen)
-    return gained * covered * factors * _action_factor(query, seen), missed
+    met = [(best[place], term) for place, term in enumerate(query.terms) if place in best]
+    worth = sum(gain for gain, _ in met) * sum(term.rarity for _, term in met if not term.extra) / query.rarity
+    in_name = sum(vocabulary.rarity(one) * query.worths[one] for one in query.worths.keys() & seen.name)
+    if in_name:
+        worth *= 1 + NAME_MET * in_name / sum(map(vocabulary.rarity, seen.name))
+    if query.pairs:
+        worth *= 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs)
+    worth *= 1 + SERVER_NAMED * sum(query.servers[known] for known in query.servers.keys() & seen.server)
+    if query.action and seen.action:
+        worth *= 1 + ACTION_MET if query.action == seen.action else 1 - ACTION_MET
+    return worth, missed
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
@@ -86,35 +97,3 @@ def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[
         return found
     exact = [(number, seen) for number, seen in found if not terms[0].own.isdisjoint(seen.weights)]
     return exact or found
-
-
-def _met(query: Query, seen: DocumentView) -> tuple[list[_Met], tuple[str, ...]]:
-    """Return the gain of each term that the document meets, and the words of those that it misses."""
-    best: dict[int, float] = {}
-    for known in query.gains.keys() & seen.weights.keys():
-        weight = seen.weights[known]
-        for place, gain in query.gains[known]:
-            if gain * weight > best.get(place, 0.0):
-                best[place] = gain * weight
-    met = [(best[place], term) for place, term in enumerate(query.terms) if place in best]
-    return met, tuple(term.word for place, term in enumerate(query.terms) if place not in best and not term.extra)
-
-
-def _name_factor(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> float:
-    known = query.worths.keys() & seen.name
-    part = sum(vocabulary.rarity(one) * query.worths[one] for one in known)
-    return 1 + NAME_MET * part / sum(map(vocabulary.rarity, seen.name)) if part else 1.0
-
-
-def _pairs_factor(query: Query, seen: DocumentView) -> float:
-    return 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs) if query.pairs else 1.0
-
-
-def _server_factor(query: Query, seen: DocumentView) -> float:
-    return 1 + SERVER_NAMED * sum(query.servers[known] for known in query.servers.keys() & seen.server)
-
-
-def _action_factor(query: Query, seen: DocumentView) -> float:
-    if not query.action or not seen.action:
-        return 1.0
-    return 1 + ACTION_MET if query.action == seen.action else 1 - ACTION_MET

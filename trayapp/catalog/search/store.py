@@ -78,25 +78,23 @@ class Store:
         """Return the numbers of the documents worth ranking: the best by the words themselves, and with synonyms."""
         half = CANDIDATES // 2
         every = [(stem, stem in term.own) for term in query.terms for stem in term.gains]
-        rare = [(stem, is_own) for stem, is_own in every if not self._is_common(stem)]
+        common = max(COMMON, COMMON_SHARE * self.vocabulary.documents)
+        rare = [(stem, is_own) for stem, is_own in every if self.vocabulary.count(stem) <= common]
         own = [stem for stem, is_own in rare if is_own] or [stem for stem, is_own in every if is_own]
         others = [stem for stem, _ in rare]
         found = set(islice(filter(wanted, self._best(own, among)), half))
         if set(others) - set(own) or not found:
             found.update(islice(filter(wanted, self._best({*own, *others}, among)), half))
-        common = {stem for stem, is_own in every if is_own} - {*own}
-        found.update(islice(filter(wanted, self._best(common, among, "name title")), NAMED))
-        named = [stem for stem in common if query.servers.get(stem) == 1]
-        both = sorted(f'"{server}" AND "{stem}"' for server in named for stem in common - {server})
+        rest = {stem for stem, is_own in every if is_own} - {*own}
+        found.update(islice(filter(wanted, self._best(rest, among, "name title")), NAMED))
+        named = [stem for stem in rest if query.servers.get(stem) == 1]
+        both = sorted(f'"{server}" AND "{stem}"' for server in named for stem in rest - {server})
         found.update(islice(filter(wanted, self._matching(" OR ".join(both), among)), half))
         return found
 
     def having(self, stem: str) -> Iterator[int]:
         """Yield the numbers of all documents that have a stem in any field."""
         return (number for (number,) in self._table.execute(_HAVING, (f'"{stem}"',)))
-
-    def _is_common(self, stem: str) -> bool:
-        return self.vocabulary.count(stem) > max(COMMON, COMMON_SHARE * self.vocabulary.documents)
 
     def view(self, number: int) -> DocumentView:
         """Return the document as ranking needs it. The result is cached."""

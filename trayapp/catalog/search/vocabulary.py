@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from trayapp.catalog.search.words import stem
 from trayapp.catalog.suggest import edits_between
@@ -92,14 +92,13 @@ class Vocabulary:
         if len(word) < EDIT_SHORTEST or not word.isalpha():
             return []
         allowed = 2 if len(word) >= TWO_EDITS_SHORTEST else 1
-        counted = ((edits_between(word, known, allowed), known) for known in self._like(word, allowed))
-        return [known for edits, known in sorted(counted) if edits <= allowed]
-
-    def _like(self, word: str, allowed: int) -> Iterator[str]:
-        """Yield known words of about that length that start alike: first letters are rarely wrong, at most swapped."""
-        for first in dict.fromkeys(word[:2]):
-            for length in range(len(word) - allowed, len(word) + allowed + 1):
-                yield from self._spellings.get((first, length), ())
+        counted = sorted(
+            (edits_between(word, known, allowed), known)
+            for first in dict.fromkeys(word[:2])  # first letters are rarely wrong, at most swapped
+            for length in range(len(word) - allowed, len(word) + allowed + 1)
+            for known in self._spellings.get((first, length), ())
+        )
+        return [known for edits, known in counted if edits <= allowed]
 
 
 class ServerNames:
