@@ -132,14 +132,11 @@ def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
     kept = {file_name(server) for server in servers}
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            limit_s = KEPT_S if path.suffix == ".json" else LEFT_S if _is_cut_off(path) else None
+            is_cut_off = path.name.startswith(".") and path.suffix == ".tmp"
+            limit_s = KEPT_S if path.suffix == ".json" else LEFT_S if is_cut_off else None
             if limit_s is not None and path.name not in kept and _is_older(path, now - limit_s):
                 with suppress(OSError):
                     path.unlink()
-
-
-def _is_cut_off(path: Path) -> bool:
-    return path.name.startswith(".") and path.suffix == ".tmp"
 
 
 def _is_older(path: Path, than: float) -> bool:

@@ -110,9 +110,12 @@ def _fits(old: Any, new: Any, depth: int) -> bool:
     refers = "$ref" in json.dumps(old) or "$ref" in json.dumps(new)
     if refers and any(old.get(key) != new.get(key) for key in ("$defs", "definitions")):
         return False
+    if "enum" in new:
+        before, after = old.get("enum"), new["enum"]
+        if not isinstance(before, list) or not isinstance(after, list) or any(one not in after for one in before):
+            return False
     return (
         _kinds(old) <= _kinds(new)
-        and _choices_fit(old, new)
         and _members_fit(old, new, depth)
         and _fits(old.get("items", {}), new.get("items", {}), depth + 1)
     )
@@ -129,13 +132,6 @@ def _kinds(schema: dict[str, Any]) -> set[str]:
         else every
     )
     return kinds | ({"integer"} if "number" in kinds else set())
-
-
-def _choices_fit(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    if "enum" not in new:
-        return True
-    before, after = old.get("enum"), new["enum"]
-    return isinstance(before, list) and isinstance(after, list) and all(choice in after for choice in before)
 
 
 def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
@@ -163,6 +159,10 @@ def _list(value: Any) -> list[Any]:
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
+# The value of each hint that lets a client be careless (MCP, ToolAnnotations).
+_CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False, "openWorldHint": False}
+
+
 def in_approved_form(old: Item, new: Item) -> Item:
     """Return the tool as the server lists it now, in the approved wording.
 
@@ -175,13 +175,9 @@ def in_approved_form(old: Item, new: Item) -> Item:
     hints = _object(old.get("annotations"))
     if hints:
         now = _object(new.get("annotations"))
-        form["annotations"] = {key: value for key, value in hints.items() if not _is_less_careful(key, value, now)}
+        form["annotations"] = {
+            key: value
+            for key, value in hints.items()
+            if key not in _CARELESS or value is not _CARELESS[key] or now.get(key) is value
+        }
     return form
-
-
-# The value of each hint that lets a client be careless (MCP, ToolAnnotations).
-_CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False, "openWorldHint": False}
-
-
-def _is_less_careful(key: str, value: Any, now: dict[str, Any]) -> bool:
-    return key in _CARELESS and value is _CARELESS[key] and now.get(key) is not value

@@ -108,7 +108,9 @@ class _Scope:
         if schema is False:
             return
         schema = self.opened(schema)
-        parts = [f"{INDENT * depth}{name}{_type(schema)}", "*required*" if required else "", _told(schema)]
+        kind = _kind(schema, "")
+        head = f"{INDENT * depth}{name} ({kind})" if kind else f"{INDENT * depth}{name}"
+        parts = [head, "*required*" if required else "", _told(schema)]
         yield " ".join(part for part in (*parts, *_limits(schema)) if part)
         if depth < DEPTH_MOST:
             yield from self._inside(schema, depth + 1)
@@ -128,19 +130,11 @@ class _Scope:
             if not isinstance(choices, list) or not choices or _is_nullable(schema):
                 continue
             yield f"{INDENT * depth}{key}:"
-            for choice in choices:
-                yield from self._choice(self.opened(choice), depth + 1)
-
-    def _choice(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
-        head = f"{INDENT * depth}- {_kind(schema, 'any')}"
-        yield " ".join(part for part in (head, _told(schema), *_limits(schema)) if part)
-        if depth < DEPTH_MOST:
-            yield from self._inside(schema, depth + 1)
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    kind = _kind(schema, "")
-    return f" ({kind})" if kind else ""
+            for choice in map(self.opened, choices):
+                head = f"{INDENT * (depth + 1)}- {_kind(choice, 'any')}"
+                yield " ".join(part for part in (head, _told(choice), *_limits(choice)) if part)
+                if depth + 1 < DEPTH_MOST:
+                    yield from self._inside(choice, depth + 2)
 
 
 def _kind(schema: Mapping[str, Any], otherwise: str) -> str:

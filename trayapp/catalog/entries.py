@@ -19,7 +19,8 @@ def served_entry(item: Item) -> Item:
     """Return `item` without the members whose values MCP does not allow; unknown members are kept."""
     served = {key: value for key, value in item.items() if (check := _CHECKS.get(key)) is None or check(value)}
     if "arguments" in served:
-        served["arguments"] = [_argument(each) for each in served["arguments"] if _is_named(each)]
+        named = (one for one in served["arguments"] if isinstance(one, Mapping) and _is_text(one.get("name")))
+        served["arguments"] = [_argument(one) for one in named]
     if "annotations" in served:
         served["annotations"] = {key: value for key, value in served["annotations"].items() if _is_noted(key, value)}
     return served
@@ -46,14 +47,10 @@ def are_icons(value: Any) -> bool:
     )
 
 
-def _argument(argument: Item) -> Item:
+def _argument(argument: Mapping[str, Any]) -> Mapping[str, Any]:
     wrong: list[str] = [key for key in ("title", "description") if key in argument and not _is_text(argument[key])]
     wrong += ["required"] if "required" in argument and not isinstance(argument["required"], bool) else []
     return {key: value for key, value in argument.items() if key not in wrong} if wrong else argument
-
-
-def _is_named(value: Any) -> bool:
-    return isinstance(value, Mapping) and _is_text(value.get("name"))
 
 
 def _is_noted(key: str, value: Any) -> bool:
@@ -72,13 +69,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("name", "title", "description", "mimeType"), _is_text),
-    **dict.fromkeys(("_meta", "annotations"), _is_object),
+    **dict.fromkeys(("_meta", "annotations"), lambda value: isinstance(value, Mapping)),
     "arguments": lambda value: isinstance(value, list),
     "size": lambda value: _is_number(value) and value == int(value),
     "icons": are_icons,

@@ -51,7 +51,11 @@ class GivenNames:
         view = mode, frozenset(plain.items())
         if view not in self._views:
             names = self._names(mode)
-            found = {name: key for name, keys in names.items() if (key := _first(keys, plain)) is not None}
+            found = {
+                name: key
+                for name, keys in names.items()
+                if (key := next(((plain[server], tool) for server, tool in keys if server in plain), None)) is not None
+            }
             self._views[view] = SeenNames(found) if found else NONE_GIVEN
         return self._views[view]
 
@@ -88,10 +92,6 @@ class GivenNames:
 
     def _names(self, mode: PrefixMode) -> Names:
         return self._by_mode.setdefault(mode, {})
-
-
-def _first(keys: list[Key], plain: Mapping[str, str]) -> Key | None:
-    return next(((plain[server], tool) for server, tool in keys if server in plain), None)
 
 
 def _parsed(raw: Any) -> dict[str, Names]:

@@ -77,7 +77,8 @@ class Lookup:
         if server is not None:
             readings = [[key for key in keys if key[0] == server] for keys in self._stages(asked)]
         else:
-            named = self._named(asked)
+            starts = ((name, start) for name in self._servers for start in _addresses(name))
+            named = {name for name, start in starts if caseless(asked).startswith(caseless(start))}
             readings = [
                 [key for key in keys if not named or key[0] in named or not _is_bare(asked, key)]
                 for keys in self._stages(asked)
@@ -91,11 +92,6 @@ class Lookup:
     def suggestions(self, asked: str, server: str | None = None) -> list[str]:
         """Return the listed names nearest to `asked`, best first."""
         return nearest(asked, [name for name, key in self._open.items() if server is None or key[0] == server])
-
-    def _named(self, asked: str) -> set[str]:
-        """Return the servers that `asked` names in an unambiguous form, `mcp__SERVER__` or `SERVER/`."""
-        starts = ((server, start) for server in self._servers for start in _addresses(server))
-        return {server for server, start in starts if caseless(asked).startswith(caseless(start))}
 
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
         """Yield the tools that each interpretation of `asked` means, the most literal one first."""
@@ -189,16 +185,14 @@ def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
     places = []
     folded = fold(name)
     for server in servers:
-        fitting = [p for p in _prefixes(server, mode) if folded.startswith(fold(p)) and len(name) > len(p)]
+        prefixes = [f"{server_prefix(server, 'mcp')}__"]
+        if mode != "none":
+            prefixes.append(f"{server_prefix(server, mode)}_")
+        fitting = [p for p in prefixes if folded.startswith(fold(p)) and len(name) > len(p)]
         if fitting:
             best = max(fitting, key=len)
             places.append((-len(best), not name.startswith(best), server))
     return [server for *_, server in sorted(places)]
-
-
-def _prefixes(server: str, mode: PrefixMode) -> list[str]:
-    called = f"{server_prefix(server, 'mcp')}__"
-    return [called] if mode == "none" else [called, f"{server_prefix(server, mode)}_"]
 
 
 class _Forms:
@@ -236,6 +230,7 @@ def _is_bare(asked: str, key: Key) -> bool:
 
 
 def _addresses(server: str) -> frozenset[str]:
+    """Return what unambiguously names a server before a tool: `mcp__SERVER__` or `SERVER/`."""
     return frozenset({f"mcp__{server}__", f"{server_prefix(server, 'mcp')}__", f"{server}/"})
 
 

@@ -6,7 +6,7 @@ Never here: reading a resource, asking a server, matching search words.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from urllib.parse import quote, unquote
@@ -260,13 +260,13 @@ def match_template(uri: str, templates: Iterable[str]) -> list[str]:
     """Return the templates that `uri` fits with the most literal characters; [] if it fits none."""
     if len(uri) > URI_LONGEST:
         return []
-    fitting = {template: _literals(template) for template in templates if _fits(uri, template)}
+    fitting = {
+        template: sum(len(text) for text, excluded in _parts(template) if excluded is None)
+        for template in templates
+        if _fits(uri, template)
+    }
     most = max(fitting.values(), default=0)
     return [template for template, literals in fitting.items() if literals == most]
-
-
-def _literals(template: str) -> int:
-    return sum(len(text) for text, excluded in _parts(template) if excluded is None)
 
 
 def _fits(uri: str, template: str) -> bool:
@@ -275,7 +275,10 @@ def _fits(uri: str, template: str) -> bool:
         return False
     ends = {0}
     for text, excluded in parts:
-        ends = _after_literal(uri, ends, text) if excluded is None else _after_expansion(uri, ends, text, excluded)
+        if excluded is None:
+            ends = {end + len(text) for end in ends if uri.startswith(text, end)}
+        else:
+            ends = _after_expansion(uri, ends, text, excluded)
         if not ends:
             return False
     return len(uri) in ends
@@ -283,22 +286,16 @@ def _fits(uri: str, template: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parts(template: str) -> tuple[Part, ...]:
-    return tuple(_split(template))
-
-
-def _split(template: str) -> Iterator[Part]:
-    end = 0
+    """Return a template's parts: literal text, and expansions with what their values cannot have."""
+    parts, end = list[Part](), 0
     for found in _EXPRESSION.finditer(template):
         if found.start() > end:
-            yield template[end : found.start()], None
-        yield _OPERATORS[found[1]]
+            parts.append((template[end : found.start()], None))
+        parts.append(_OPERATORS[found[1]])
         end = found.end()
     if end < len(template):
-        yield template[end:], None
-
-
-def _after_literal(uri: str, starts: set[int], text: str) -> set[int]:
-    return {start + len(text) for start in starts if uri.startswith(text, start)}
+        parts.append((template[end:], None))
+    return tuple(parts)
 
 
 def _after_expansion(uri: str, starts: set[int], begins: str, excluded: str) -> set[int]:

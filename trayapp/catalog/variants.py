@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from trayapp.model.offer import Item, Offer
@@ -60,16 +61,17 @@ def with_variant(
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]
     if before is not None:
-        others = [_changed(one, before, names) for one in others]
+        others = [
+            replace(
+                one,
+                names={
+                    list_: names[list_] if listed == before[list_] else listed - (before[list_] - names[list_])
+                    for list_, listed in one.names.items()
+                },
+            )
+            for one in others
+        ]
     return (Variant(kind, names, server_info), *others)[:VARIANTS_MOST]
-
-
-def _changed(variant: Variant, before: Names, now: Names) -> Variant:
-    names = {
-        kind: now[kind] if listed == before[kind] else listed - (before[kind] - now[kind])
-        for kind, listed in variant.names.items()
-    }
-    return replace(variant, names=names)
 
 
 def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
@@ -229,9 +231,5 @@ def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> t
     if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):
         return found
     wanted = [places[name] for name in names]
-    pairs = sorted(zip(wanted, found, strict=True), key=_place)
+    pairs = sorted(zip(wanted, found, strict=True), key=itemgetter(0))
     return found if wanted == sorted(wanted) else tuple(item for _, item in pairs)
-
-
-def _place(pair: tuple[int, Item]) -> int:
-    return pair[0]

@@ -103,7 +103,8 @@ def turned(text: str) -> Iterator[str]:
     text = low_case(text[:READ_MOST])
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
-    ways += [_of_rot13(text)] if any(word in text for word in _BY_ROT13) else []
+    if any(word in text for word in _BY_ROT13):  # as bytes, in a tenth of the time of the codec
+        ways.append(text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8"))
     ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
     spelled = text.replace("lgnore", "ignore")
     if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
@@ -220,21 +221,12 @@ _SPACED, _SPACED_TOO = (  # a long word in that form; any word, if there is a lo
 )
 
 
-def _of_rot13(text: str) -> str:
-    """Decode rot13: through bytes in a tenth of the time of the codec."""
-    return text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8")
-
-
 def _of_base64(run: str) -> bytes:
     run = run.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(run + "=" * (-len(run) % 4))
     except (binascii.Error, ValueError):
         return b""
-
-
-def _of_wrapped(run: str) -> bytes:
-    return _of_base64("".join(run.split()))
 
 
 def _of_base32(run: str) -> bytes:
@@ -253,24 +245,16 @@ def _of_numbers(run: str) -> bytes:
     return bytes(numbers) if max(numbers) < 256 else b""
 
 
-def _of_hex(run: str) -> bytes:
-    digits = re.sub("[ :]", "", run)
-    return bytes.fromhex(digits[: len(digits) // 2 * 2])
-
-
 def _of_escapes(run: str) -> str:
     import html  # takes 2 ms of a start, and is rarely needed
 
     plain = urllib.parse.unquote(html.unescape(run))
-    return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", lambda found: _letter(int(found[1], 16)), plain)
 
+    def letter(found: re.Match[str]) -> str:
+        number = int(found[1], 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?"
 
-def _of_escaped(run: str) -> bytes:
-    return _of_escapes(run).encode("utf-8", "replace")
-
-
-def _letter(number: int) -> str:
-    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?"
+    return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", letter, plain)
 
 
 def _readable(data: bytes) -> str | None:
@@ -286,8 +270,8 @@ def _readable(data: bytes) -> str | None:
 _KINDS = (
     ("base64", _BASE64, _of_base64),
     ("base32", _BASE32, _of_base32),
-    ("pieces", _WRAPPED, _of_wrapped),
-    ("hex", _HEX, _of_hex),
+    ("pieces", _WRAPPED, lambda run: _of_base64("".join(run.split()))),
+    ("hex", _HEX, lambda run: bytes.fromhex((digits := re.sub("[ :]", "", run))[: len(digits) // 2 * 2])),
     ("numbers", _NUMBERS, _of_numbers),
-    ("escapes", _ESCAPES, _of_escaped),
+    ("escapes", _ESCAPES, lambda run: _of_escapes(run).encode("utf-8", "replace")),
 )

@@ -89,7 +89,11 @@ def may_conceal(*items: Item) -> bool:
 
 def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
     """Return the hidden content in these texts, given with their places, and in a tool's name."""
-    return _sorted([*_in_name(name), *_concealed(texts)])
+    found = list(_concealed(texts))
+    if (twin := hidden.ascii_twin(name)) is not None:
+        said = f"Its name has letters that look like those of {twin}"
+        found.insert(0, finding("name.look-alike", "high", "name", said, name))
+    return _sorted(found)
 
 
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
@@ -115,12 +119,6 @@ def _sorted(found: Sequence[Finding] | Iterator[Finding]) -> tuple[Finding, ...]
     for one in sorted(found, key=lambda one: one.severity):
         first.setdefault(one.code, one)
     return tuple(sorted(first.values(), key=lambda one: (one.severity, one.code)))
-
-
-def _in_name(name: str) -> Iterator[Finding]:
-    twin = hidden.ascii_twin(name)
-    if twin is not None:
-        yield finding("name.look-alike", "high", "name", f"Its name has letters that look like those of {twin}", name)
 
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:

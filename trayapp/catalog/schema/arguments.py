@@ -162,15 +162,13 @@ class _Check:
             if name in known:
                 yield from self.wrong(inner, known[name], _path(where, name), depth + 1)
             elif "patternProperties" not in schema:
-                yield from self._wrong_extra(name, inner, schema, where, depth)
-
-    def _wrong_extra(self, name: str, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
-        extra = schema.get("additionalProperties")
-        if extra is not False:
-            yield from self.wrong(value, extra, _path(where, name), depth + 1)
-            return
-        near = nearest(name, [str(known) for known in schema.get("properties") or ()], limit=1)
-        yield f"{_path(where, name)}: there is no such parameter" + (f"; did you mean {near[0]}?" if near else "")
+                extra = schema.get("additionalProperties")
+                if extra is not False:
+                    yield from self.wrong(inner, extra, _path(where, name), depth + 1)
+                    continue
+                near = nearest(name, [str(one) for one in schema.get("properties") or ()], limit=1)
+                meant = f"; did you mean {near[0]}?" if near else ""
+                yield f"{_path(where, name)}: there is no such parameter{meant}"
 
     def _wrong_array(self, value: list[Any], schema: Any, where: str, depth: int) -> Iterator[str]:
         items = schema.get("items")

@@ -201,24 +201,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and value == int(value)
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
 def _is_schema(value: Any) -> bool:
     return isinstance(value, dict | bool)
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_schemas(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
 
 
 def _is_names(value: Any) -> bool:
@@ -239,9 +227,11 @@ _TEXTS = ("title", "description", "pattern", "format", "$ref", "$id", "id", "$co
 
 _VALID: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_SCHEMAS - {"items"}, _is_schema),
-    **dict.fromkeys(_SCHEMA_LISTS, _is_schemas),
-    **dict.fromkeys(_SCHEMA_MAPS, _is_map),
-    **dict.fromkeys(_COUNTS, _is_count),
+    **dict.fromkeys(
+        _SCHEMA_LISTS, lambda value: isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+    ),
+    **dict.fromkeys(_SCHEMA_MAPS, lambda value: isinstance(value, dict)),
+    **dict.fromkeys(_COUNTS, lambda value: _is_number(value) and value >= 0 and value == int(value)),
     **dict.fromkeys(_TEXTS, _is_text),
     **dict.fromkeys(("minimum", "maximum"), _is_number),
     **dict.fromkeys(
