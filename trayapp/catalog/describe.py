@@ -73,15 +73,12 @@ class _Scope:
             reference = schema.get("$ref") if isinstance(schema, Mapping) else None
             if not isinstance(reference, str):
                 break
-            target = self._target(reference)
+            target = self._root if reference.startswith("#/") else {}
+            for step in reference.removeprefix("#").split("/")[1:]:
+                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+            target = target if isinstance(target, Mapping) else {}
             schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
         return schema if isinstance(schema, Mapping) else {}
-
-    def _target(self, reference: str) -> Mapping[str, Any]:
-        here = self._root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            here = here.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
-        return here if isinstance(here, Mapping) and reference.startswith("#/") else {}
 
     def lines(self, schema: Any) -> Iterator[str]:
         """Yield the lines of each parameter of a tool, or the type alone if the schema names no parameters."""

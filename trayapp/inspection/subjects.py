@@ -75,15 +75,11 @@ def skills_of(offer: Offer) -> dict[str, Item]:
         about = said if isinstance(said, dict) else {}
         if (name := subject_name("skills", item)) is not None:
             own = {key: about[key] for key in ("name", "description") if key in about}
-            found.setdefault(name, {**own, "annotations": {"frontmatter": about, "files": _files(item)}})
+            files = item.get("resources")
+            if isinstance(files, list):
+                files = {str(one.get("uri")): one.get("digest") for one in files if isinstance(one, dict)}
+            found.setdefault(name, {**own, "annotations": {"frontmatter": about, "files": files}})
     return found
-
-
-def _files(skill: Item) -> object:
-    files = skill.get("resources")
-    if not isinstance(files, list):
-        return files
-    return {str(one.get("uri")): one.get("digest") for one in files if isinstance(one, dict)}
 
 
 def apart_of(offer: Offer) -> dict[str, Item]:

@@ -133,7 +133,10 @@ class Mender:
         if "type" not in schema:
             return schema
         given = schema["type"]
-        names = [_type_name(name) for name in (given if isinstance(given, list) else [given])]
+        names = [
+            _TYPE_NAMES.get(name.lower(), name.lower()) if isinstance(name, str) else "any"
+            for name in (given if isinstance(given, list) else [given])
+        ]
         known = list(dict.fromkeys(name for name in names if name in TYPES))
         if known and given in (known, known[0]):
             return schema
@@ -160,7 +163,10 @@ class Mender:
         self._note("required was on a parameter")
         named = [name for name, inner in properties.items() if _flag(inner)]
         required = list(dict.fromkeys([*schema.get("required", []), *named]))
-        bare = {name: _without_flag(inner) for name, inner in properties.items()}
+        bare = {
+            name: inner if _flag(inner) is None else {key: value for key, value in inner.items() if key != "required"}
+            for name, inner in properties.items()
+        }
         return {**schema, "properties": bare, **({"required": required} if required else {})}
 
     def _note(self, note: str) -> None:
@@ -172,19 +178,9 @@ def _is_same(before: Schema, after: Schema) -> bool:
     return len(before) == len(after) and all(after.get(key, before) is value for key, value in before.items())
 
 
-def _type_name(name: Any) -> Any:
-    if not isinstance(name, str):
-        return "any"
-    return _TYPE_NAMES.get(name.lower(), name.lower())
-
-
 def _flag(schema: Any) -> bool | None:
     flag = schema.get("required") if isinstance(schema, dict) else None
     return flag if isinstance(flag, bool) else None
-
-
-def _without_flag(schema: Any) -> Any:
-    return {key: value for key, value in schema.items() if key != "required"} if _flag(schema) is not None else schema
 
 
 def _anchors(value: Any, depth: int = 0) -> list[str]:

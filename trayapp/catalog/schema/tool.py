@@ -49,7 +49,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
         if isinstance(output, RepairedTool) and not allows_others(served["outputSchema"]):
             served = {**served, "outputSchema": output.schema}
         else:
-            served = _without(served)
+            served = {key: value for key, value in served.items() if key != "outputSchema"}
     schema = schema if schema is not None else repaired(item.get("inputSchema"))
     return {**served, "name": exposed_name, "inputSchema": schema}
 
@@ -225,7 +225,3 @@ def _hints_true_or_false(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
     wrong = [key for key in _HINTS if key in annotations and not isinstance(annotations[key], bool)]
     wrong += ["title"] if "title" in annotations and not isinstance(annotations["title"], str) else []
     return {key: value for key, value in annotations.items() if key not in wrong} if wrong else annotations
-
-
-def _without(item: Item) -> Item:
-    return {key: value for key, value in item.items() if key != "outputSchema"}
