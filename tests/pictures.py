@@ -44,7 +44,7 @@ SHOWS = {
     "panel-dark.png": "trayapp/panel/{templates,static}",
     "activity-light.png": "trayapp/panel/{templates,static}",
     "activity-dark.png": "trayapp/panel/{templates,static}",
-    "status.svg": "trayapp/cli/status_view.py",
+    "status.svg": "trayapp/cli/status.py",
     "tray-menu.png": "trayapp/tray/state/menu.py",
 }
 

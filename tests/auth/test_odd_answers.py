@@ -18,7 +18,7 @@ from tests.auth.world import Person, person
 from tests.patience import stretched
 from trayapp.auth.grant import LAST_MOMENT, SignInError, from_text, lifetime
 from trayapp.auth.login import ANSWER_MOST
-from trayapp.cli.status_view import signed_in_words
+from trayapp.cli.status import signed_in_words
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from tests.benchmarks.ways import Home, fresh_home, gateway
 from tests.benchmarks.workloads import ECHO, Workload, replayed
 from trayapp.catalog import approval_store
 from trayapp.catalog.approval_store import Pin, definition_hash, pinned
-from trayapp.cli.confirmation import UNATTENDED
+from trayapp.cli.output import UNATTENDED
 from trayapp.config.paths import find_paths
 from trayapp.service.command_line import own_command
 

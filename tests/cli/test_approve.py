@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.persons import Person
 from tests.cli.running import PROGRAM, RUN_TIMEOUT_S, FakeGateway, environment, run_cli
-from trayapp.cli.confirmation import UNATTENDED
+from trayapp.cli.output import UNATTENDED
 from trayapp.wire.control import RELOAD
 
 EVIL = "evil\x1b[2J\x1b]0;owned\x07"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, environment, run_cli
-from trayapp.cli.confirmation import UNATTENDED
+from trayapp.cli.output import UNATTENDED
 from trayapp.wire import control
 
 CALL: dict[str, Any] = {

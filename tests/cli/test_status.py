@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.running import FakeGateway, Launch, run_cli
 from tests.cli.samples import FAILED, as_sent, full_snapshot, server, snapshot
-from trayapp.cli import status_view as view
+from trayapp.cli import status as view
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ConfinementStatus, KeyringState, RefusedAccess, SignInStatus, ToolCounts

@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from trayapp.cli.call import call_lines, called_tool, caller, from_json, from_pairs, typed
-from trayapp.cli.confirmation import require_person
 from trayapp.cli.options import ask, examples, gateway, json_option
-from trayapp.cli.output import as_typed, await_input, print_json, say
+from trayapp.cli.output import as_typed, await_input, print_json, require_person, say
 from trayapp.model.choices import choices
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.text import count, one_line

@@ -13,7 +13,7 @@ import click
 
 from trayapp.cli.options import as_error, ask, examples, json_option
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, waiting
-from trayapp.cli.status_view import signed_in_words
+from trayapp.cli.status import signed_in_words
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import open_url

@@ -17,10 +17,9 @@ from typing import Any
 
 import click
 
-from trayapp.cli.confirmation import at_terminal, unattended
 from trayapp.cli.hints import project_hint
 from trayapp.cli.options import ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import as_typed, byte_size, json_text, note, print_json, say, waiting
+from trayapp.cli.output import as_typed, at_terminal, byte_size, json_text, note, print_json, say, unattended, waiting
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.text import clean, one_line, shortened
 from trayapp.wire.control import CALL, PROMPT

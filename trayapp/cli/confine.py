@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from trayapp.cli.confirmation import at_terminal, require_person
 from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import print_json, say, waiting
+from trayapp.cli.output import at_terminal, print_json, require_person, say, waiting
 from trayapp.cli.servers_file import own_store
 from trayapp.clients.places import shown_path
 from trayapp.model.errors import ExitCode

@@ -12,9 +12,8 @@ from typing import Any
 
 import click
 
-from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.options import FLOW, examples, json_option
-from trayapp.cli.output import Table, note, print_json, print_table, say, say_hints
+from trayapp.cli.output import Table, agreed, at_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.servers_file import own_config, own_store
 from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (

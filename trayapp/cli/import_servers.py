@@ -18,10 +18,9 @@ from typing import Any
 import click
 
 from trayapp.cli.add import project_file_is_trusted, runs_unconfined
-from trayapp.cli.confirmation import agreed
 from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import FLOW, examples, json_option
-from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, say_hints
+from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.cli.undo import undo_imports

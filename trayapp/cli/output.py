@@ -1,20 +1,25 @@
-"""Output of verbs: lines, JSON, tables, sizes, and a spinner during long operations. Untrusted text is made safe.
+"""The terminal of verbs: lines, JSON, tables and a spinner; questions, and decisions that only a person may make.
 
-rich is imported only for a terminal, so that pipes do not pay for it. Never here: what is printed.
+Untrusted text is made safe. rich is imported only for a terminal, so that pipes do not pay for it. A script that
+decides for a person must say so. Never here: what is printed or decided.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
+
 from trayapp.cli.verbs import PROGRAM, VERBS
-from trayapp.model.text import CONTROLS, clean, count, width
+from trayapp.model.errors import UsageError
+from trayapp.model.text import CONTROLS, clean, count, one_line, width
 from trayapp.service.command_line import typed_command
 
 if TYPE_CHECKING:
@@ -215,3 +220,38 @@ def byte_size(number: int) -> str:
     if number < 1000:
         return count(number, "byte")
     return f"{number / 1000:.0f} kB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
+
+
+# --- questions
+
+UNATTENDED = "MULTI_MCP_UNATTENDED"  # "1": a person wrote the script that runs this
+
+
+def at_terminal() -> bool:
+    """Return True if a person can be asked at this terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def unattended() -> bool:
+    """Return True if a person declared that their script runs this (MULTI_MCP_UNATTENDED=1)."""
+    return os.environ.get(UNATTENDED) == "1"
+
+
+def require_person(what: str) -> bool:
+    """Return True if a person is at this terminal, False if a script runs unattended. Raises UsageError otherwise.
+
+    `what`: the decision, as in "approve a tool". AI tools' shells have no terminal either, so the error does not say
+    how to decide for the user.
+    """
+    if at_terminal():
+        return True
+    if not unattended():
+        raise UsageError(f"Only the user can {what}", "Ask the user to do it in a terminal or in the tray")
+    return False
+
+
+def agreed(question: str, *, default: bool = False) -> bool:
+    """Ask a yes-or-no question. Raises UsageError if nobody can answer."""
+    if not is_terminal(sys.stdin):
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    return click.confirm(one_line(question), default=default)

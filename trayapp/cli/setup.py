@@ -20,7 +20,7 @@ from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import asked_numbers, import_verb
 from trayapp.cli.options import FLOW, STARTS, ask, examples
 from trayapp.cli.output import Table, is_terminal, note, print_table, say, say_hints
-from trayapp.cli.status_view import failure
+from trayapp.cli.status import failure
 from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context

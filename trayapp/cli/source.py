@@ -20,9 +20,8 @@ from typing import Any
 
 import click
 
-from trayapp.cli.confirmation import agreed, at_terminal
 from trayapp.cli.find import note_old, own_registry
-from trayapp.cli.output import escape_unprintable, is_terminal, note, print_json, say, waiting
+from trayapp.cli.output import agreed, at_terminal, escape_unprintable, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.places import Machine

@@ -2,7 +2,7 @@
 
 The gateway then shows its live status.
 
-Never here: the text of the status (status_view), what a gateway does, the icon, autostart entries (service/autostart).
+Never here: the text of the status (status), what a gateway does, the icon, autostart entries (service/autostart).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli import status_view as view
+from trayapp.cli import status as view
 from trayapp.cli.hints import next_step
 from trayapp.cli.options import examples, gateway, json_option
 from trayapp.cli.output import is_terminal, note, print_json, say, say_hints

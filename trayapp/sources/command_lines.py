@@ -247,15 +247,11 @@ def _logical_lines(text: str) -> list[str]:
     """Return the lines; a line that ends inside quotes continues on the next."""
     lines: list[str] = []
     for line in text.splitlines():
-        if lines and _is_open(lines[-1]):
+        if lines and re.search(r"['\"]", re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", lines[-1])):
             lines[-1] += "\n" + line
         else:
             lines.append(line)
     return lines
-
-
-def _is_open(line: str) -> bool:
-    return bool(re.search(r"['\"]", re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", line)))
 
 
 def _with_variables(line: str) -> str:
@@ -308,9 +304,12 @@ def _program(word: str) -> str:
 
 
 def _words(line: str) -> list[str]:
-    if _SHELL.search(_PLACE.sub("", _without_quoted(line))):
+    bare = re.sub(r"'[^']*'", "", line)
+    # $( and backticks count inside double quotes, too
+    plain = re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: "`" if re.search(r"`|\$\(", quoted[0]) else "", bare)
+    if _SHELL.search(_PLACE.sub("", plain)):
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
-    if expansion := _EXPANSION.search(re.sub(r"'[^']*'", "", line)):
+    if expansion := _EXPANSION.search(bare):
         raise UnclearSourceError(f"This line needs a shell (it has {expansion[0]})", "Paste it with the value itself")
     line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # one word
     try:
@@ -323,12 +322,6 @@ def _words(line: str) -> list[str]:
     if not words:
         raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
     return words
-
-
-def _without_quoted(line: str) -> str:
-    """Return a line without its quoted parts; `$(` and backticks count inside double quotes, too."""
-    bare = re.sub(r"'[^']*'", "", line)
-    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: "`" if re.search(r"`|\$\(", quoted[0]) else "", bare)
 
 
 def _runs(words: Sequence[str], line: str) -> Source:
@@ -360,7 +353,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:
         words = _without_terminal(words)
-    if program in ("docker", "podman") and words[1:2] == ["run"] and not _keeps_stdin_open(words[2:]):
+    reads = any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words[2:])
+    if program in ("docker", "podman") and words[1:2] == ["run"] and not reads:
         raise UnclearSourceError(
             "This container does not read its input, so it is no stdio server",
             "Add -i behind run, or start it and add its address",
@@ -414,20 +408,15 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
     return [*(word for word in options if word != "-"), *words[end:]]
 
 
-def _keeps_stdin_open(words: Sequence[str]) -> bool:
-    """Return True if the options of `docker run` have -i, alone or among other letters."""
-    return any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words)
-
-
 # --- verbs of clients
 
 
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
     """Read the words after `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
     if words[:1] == ["add-json"]:
-        plain = _positional(words[1:], {"-s", "--scope"})
+        plain = _AddOptions(words[1:]).plain
         text = next((word for word in plain if word.lstrip().startswith("{")), "")
-        if not text or plain[0] == text:
+        if plain[:1] in ([], [text]) or not text:
             raise UnclearSourceError(f"{kind}: add-json takes a name and JSON", "Paste the whole line, in its quotes")
         (one,) = read_document(text, kind, home, windows=windows)
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
@@ -451,7 +440,9 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or _program(command) in RUNNERS
-        line = [*_command(command), *_args(given.every("--args"), by_comma)] if command else rest
+        is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else a path may have blanks
+        line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
+        line = line if command else list(rest)
         if len(line) == 1 and " " in line[0]:
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
@@ -464,11 +455,6 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
 
 
 _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # `--args a,b` is two words there
-
-
-def _command(text: str) -> list[str]:
-    """Return the words of `--command`: a program, which may have blanks in its path, or a whole line."""
-    return _words(text) if _is_quoted_command(text) or re.match(r"[\w.-]+ \S", text) else [text]
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
@@ -492,16 +478,6 @@ _VALUED = frozenset((
 _FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
 
 
-def _is_assignment(word: str) -> bool:
-    """Return True for a further variable behind one option: `-e A=1 B=2`."""
-    return not word.startswith("-") and _ASSIGNMENT.fullmatch(word) is not None
-
-
-def _all_args(word: str) -> bool:
-    """Return True for a further argument behind `--args`, an option of the server included (Hermes)."""
-    return word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}
-
-
 class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain."""
 
@@ -517,8 +493,11 @@ class _AddOptions:
                 return
             if name in _VALUED and (equals or words):
                 self._given.setdefault(name, []).append(value if equals else words.pop(0))
-                more = _all_args if name == "--args" else _is_assignment if name in _ENV else None
-                taken = list(takewhile(more, words)) if more is not None else []
+                taken: list[str] = []
+                if name == "--args":  # takes further words, options of the server included (Hermes)
+                    taken += takewhile(lambda word: word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}, words)
+                elif name in _ENV:  # `-e A=1 B=2`
+                    taken += takewhile(lambda word: _ASSIGNMENT.fullmatch(word) is not None, words)
                 self._given[name] += taken
                 del words[: len(taken)]
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
@@ -582,20 +561,6 @@ def _is_quoted_command(word: str) -> bool:
     """Return True for `"npx -y pkg"` in one word; a path with blanks is none."""
     first, blank, _ = word.partition(" ")
     return bool(blank) and _program(first) in RUNNERS
-
-
-def _positional(words: Sequence[str], valued: set[str]) -> list[str]:
-    plain: list[str] = []
-    words = list(words)
-    while words:
-        word = words.pop(0)
-        if word in valued and words:
-            words.pop(0)
-        elif word == "--":
-            return plain + words
-        elif not word.startswith("-"):
-            plain.append(word)
-    return plain
 
 
 def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | None]:

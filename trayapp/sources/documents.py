@@ -191,11 +191,9 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
     held = _held(document, DEEPEST)
     if held is not None:
         key, servers = held
-        client = (
-            "opencode"
-            if key == "mcp" and any(_is_local(raw) for raw in servers.values())
-            else _HOLDERS.get(key, "cursor")
-        )
+        types = [raw.get("type") for raw in servers.values()]
+        is_opencode = key == "mcp" and ("local" in types or "remote" in types)
+        client = "opencode" if is_opencode else _HOLDERS.get(key, "cursor")
         yield from ((str(name), _flat(raw), client) for name, raw in servers.items())
         return
     if document and all(_is_server(raw) for raw in document.values()):
@@ -225,23 +223,19 @@ def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, A
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
     """Return servers that hold their names inside, by name; None if they are no servers, or have no names apart."""
     items = [one for one in listed if not isinstance(one, str)]  # a name refers to a server defined elsewhere
-    servers = [next(iter(one.items())) if _is_holder(one) else (_own_name(one), one) for one in items]
-    named = {str(name): one for name, one in servers}
+    named: dict[str, Any] = {}
+    for one in items:
+        inside = one if isinstance(one, Mapping) else {}
+        if len(inside) == 1 and all(_is_server(raw) for raw in inside.values()):  # `{NAME: {...}}`
+            named |= {str(name): raw for name, raw in inside.items()}
+        else:
+            named[str(inside.get("name") or inside.get("id") or "")] = one
     return named if len(named) == len(items) else None
 
 
 def _is_elided(raw: Any) -> bool:
     """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
     return raw is None or (isinstance(raw, Mapping) and set(raw) <= {"...", "\u2026", "enabled", "disabled"})
-
-
-def _is_holder(item: Any) -> bool:
-    """Return True for `{NAME: {...}}`, an item of a list that names one server."""
-    return isinstance(item, Mapping) and len(item) == 1 and all(_is_server(one) for one in item.values())
-
-
-def _own_name(item: Any) -> str:
-    return str(item.get("name") or item.get("id") or "") if isinstance(item, Mapping) else ""
 
 
 def _is_server(raw: Any) -> bool:
@@ -258,7 +252,3 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # what a client runs at an event
     return _is_server(document) and not hook and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
-
-
-def _is_local(raw: Any) -> bool:
-    return isinstance(raw, Mapping) and raw.get("type") in ("local", "remote")

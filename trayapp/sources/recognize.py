@@ -89,18 +89,18 @@ _YAML_KEY = re.compile(
 
 def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
     """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError."""
-    _refuse_unreadable(text)
+    if len(text) > LARGEST:
+        raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
+    if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
+        raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
     try:
         found = _recognized(text, home, windows=windows)
     except UnclearSourceError as error:
         found = _in_parts(text, home, windows=windows)
         if not found:
             raise error from None
-    return [replace(one, name=_plain_name(one.name)) for one in found]
-
-
-def _plain_name(name: str) -> str:
-    return short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name)
+    names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -144,13 +144,6 @@ def _parts(text: str) -> Iterator[str]:
             yield "\n".join(lines[first : at + 1])
             first = None
     yield from _CODE.findall(text)
-
-
-def _refuse_unreadable(text: str) -> None:
-    if len(text) > LARGEST:
-        raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
-    if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
-        raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
 
 
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:

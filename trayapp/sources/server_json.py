@@ -151,10 +151,14 @@ def _package(part: Input) -> Way | None:
         words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
         words = [_Filled(package) if word.text == identifier else word for word in own]
-    elif runner == "uvx" and (line := _named_by_from(own, identifier, version)) and _starts_with_word(behind):
+    elif (
+        runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"
+    ):
         words = line
-    else:
-        before = _before_package(runner, own)  # some authors write words of the server there
+    else:  # some authors write words of the server there: from one that the runner would take for the package
+        texts = [word.text for word in own]
+        taken = package_of([runner, *texts])
+        before = texts.index(taken) if taken in texts and "--from" not in texts else len(texts)
         words = [*own[:before], _Filled(package), *own[before:]]
     words += behind
     entry: Entry = {"command": runner, "args": [word.text for word in words]}
@@ -171,17 +175,6 @@ def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> lis
         return []
     pinned = texts[at] if not version or re.search(r"[@=<>!~]", texts[at]) else f"{texts[at]}=={version}"
     return [*own[:at], _Filled(pinned), *own[at + 1 :]]
-
-
-def _starts_with_word(words: Sequence[_Filled]) -> bool:
-    return bool(words) and not words[0].text.startswith("-")
-
-
-def _before_package(runner: str, own: Sequence[_Filled]) -> int:
-    """Return how many runtime arguments are the runner's: those before a word that it would take for the package."""
-    texts = [word.text for word in own]
-    taken = package_of([runner, *texts])
-    return texts.index(taken) if taken in texts and "--from" not in texts else len(texts)
 
 
 def _remote(part: Input) -> Way | None:

@@ -278,7 +278,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
             needed = bool(mark) or name not in passed  # a container may do without
-            why = _in_place_of(mark, text)
+            why = f"in place of {mark}" if mark and mark != text else ""
             found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed))
 
     for place in ("env", "headers"):
@@ -293,7 +293,12 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
     for key in ("command", "url", "cwd"):
         add(key, (key,), entry.get(key), lambda mark: False)
-    return _named_apart(found)
+    # several placeholders in one text are several values, with names of their own
+    places = [(one.name, one.keys) for one in found if not one.shared]
+    return tuple(
+        replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
+        for one in found
+    )
 
 
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
@@ -335,20 +340,6 @@ def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
         secret=definition.get("password") is not False,
         choices=tuple(map(str, options)) if isinstance(options, list) else (),
         shared=True,
-    )
-
-
-def _in_place_of(mark: str, text: str) -> str:
-    """Return what a user should know of a placeholder in the middle of a text; "" if it is the whole text."""
-    return f"in place of {mark}" if mark and mark != text else ""
-
-
-def _named_apart(found: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Return variables of one place under names of their own: several placeholders in one text are several values."""
-    places = [(one.name, one.keys) for one in found if not one.shared]
-    return tuple(
-        replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
-        for one in found
     )
 
 
