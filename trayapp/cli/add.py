@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,6 @@ from trayapp.config.problems import UnparsableError, nearest, shown
 from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.store import ConfigStore
 from trayapp.config.urls import name_of_url, unsafe_url
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
 from trayapp.model.plan import Config
@@ -110,7 +110,9 @@ def add_verb(
         else:
             add_source(what, answers, partial(_add, "global", True, as_json, confine, anywhere=True))
         return
-    scope = scope or _default_scope(Path.cwd(), Machine().home)
+    if scope is None:  # the home folder is not a project
+        project = find_project(Path.cwd(), Machine().home)
+        scope = "global" if project is None or project.parent == Machine().home.resolve() else "project"
     if name and not command and not url and dry_run:
         preview_source(name, as_json=as_json)
         return
@@ -123,8 +125,14 @@ def add_verb(
             partial(_add, scope, hide, as_json, confine),
         )
         return
-    name = name or _name_from_url(url)
-    command = _with_absolute_program(command) if scope == "global" else command
+    if not name:
+        if not url:
+            raise UsageError("Give a name and a command, or --url", f"For example: {EXAMPLE}")
+        _check_url(url)
+        name = name_of_url(url)
+    if command and scope == "global" and Path(command[0]).name != command[0] and Path(command[0]).is_file():
+        # the gateway runs in another folder; unresolved, as a .venv's link is another program
+        command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
     _add(scope, hide, as_json, confine, name, entry)
@@ -148,10 +156,15 @@ def _add(
     proposed = with_own_browser(entry) if path.suffix != ".json" else entry  # other tools read a .mcp.json, too
     browser, entry = proposed is not entry, proposed
     runs_here = not anywhere and "command" in entry and "cwd" not in entry and entry.get("scope") != "session"
-    if runs_here and scope == "global" and _is_in_checkout(folder) and not _has_relative_paths(name, entry):
-        folder = home  # a new user runs this in our own checkout: no server should run there
-    where = _working_folder(scope, folder, path, home) if runs_here else None
-    entry = entry | ({"cwd": where} if where else {})
+    checkout = Path(PACKAGE).parent
+    if runs_here and folder.resolve().is_relative_to(checkout.resolve()) and (checkout / "pyproject.toml").is_file():
+        server, _ = read_one(name, entry)
+        if scope == "global" and not (server and server.command and relative_paths(server.command, server.args)):
+            folder = home  # a new user runs this in our own checkout: no server should run there
+    if runs_here and scope == "global":
+        entry = entry | {"cwd": shown_path(folder, home)}
+    elif runs_here and (below := folder.resolve()) != path.parent and below.is_relative_to(path.parent):
+        entry = entry | {"cwd": str(below.relative_to(path.parent))}  # without cwd it is the project's folder
     entry = _without_secrets(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
         project_file.add_server(path, name, entry, own_trust())
@@ -161,7 +174,12 @@ def _add(
     tell_gateway()
     seen = scope == "global" or project_file_is_trusted(path)
     if not as_json:
-        say_hints(one_line(f"Added {name} to {shown_path(path, home)}{_who_sees(scope, path, home)}"))
+        sees = ""
+        if scope == "project" and seen:
+            sees = f": sessions in {shown_path(path.parent, home)} see it, and so does: {list_command(path.parent)}"
+        elif scope == "project":
+            sees = f"; the file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
+        say_hints(one_line(f"Added {name} to {shown_path(path, home)}{sees}"))
         server, _ = read_one(name, entry)
         say(*(f"  {line}" for line in decisive_lines(server)) if server else ())
         if scope == "global" and runs_unconfined(entry):
@@ -183,27 +201,6 @@ def runs_unconfined(entry: Mapping[str, Any]) -> bool:
     return not own_config(own_store()).settings.confine
 
 
-def _is_in_checkout(folder: Path) -> bool:
-    """Return True if a folder is, or is inside, the checkout that this program runs from."""
-    checkout = Path(PACKAGE).parent
-    return folder.resolve().is_relative_to(checkout.resolve()) and (checkout / "pyproject.toml").is_file()
-
-
-def _has_relative_paths(name: str, entry: Mapping[str, Any]) -> bool:
-    server, _ = read_one(name, entry)
-    return server is not None and server.command is not None and bool(relative_paths(server.command, server.args))
-
-
-def _working_folder(scope: Scope, folder: Path, path: Path, home: Path) -> str | None:
-    """Return the current folder as `cwd`. In a project it is relative to the project's folder; None for the project's
-    folder itself.
-    """
-    if scope == "global":
-        return shown_path(folder, home)
-    below = folder.resolve()
-    return str(below.relative_to(path.parent)) if below != path.parent and below.is_relative_to(path.parent) else None
-
-
 def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
     """Return the entry, its secrets moved to the keyring where that is wanted and possible."""
     found = secrets_of(name, entry)
@@ -223,42 +220,10 @@ def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, ask
     return entry
 
 
-def _name_from_url(url: str | None) -> str:
-    """Return a server name made from its URL. Raises UsageError without a URL, or for an unsafe one."""
-    if not url:
-        raise UsageError("Give a name and a command, or --url", f"For example: {EXAMPLE}")
-    _check_url(url)
-    return name_of_url(url)
-
-
 def _check_url(url: str) -> None:
     fault = unsafe_url(url)
     if fault is not None:
         raise UsageError(f"The url {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
-
-
-def _with_absolute_program(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with a relative program path made absolute, as the gateway runs in another folder."""
-    if not command or Path(command[0]).name == command[0] or not Path(command[0]).is_file():
-        return command
-    return (str(Path(command[0]).absolute()), *command[1:])  # unresolved: a .venv's link is another program
-
-
-def _default_scope(folder: Path, home: Path) -> Scope:
-    """Return "project" if the folder, or one above it, has a project file, else "global".
-
-    The home folder is not a project.
-    """
-    found = find_project(folder, home)
-    return "global" if found is None or found.parent == home.resolve() else "project"
-
-
-def _who_sees(scope: Scope, path: Path, home: Path) -> str:
-    if scope == "global":
-        return ""
-    trusted = project_file_is_trusted(path)
-    seen = f": sessions in {shown_path(path.parent, home)} see it, and so does: {list_command(path.parent)}"
-    return seen if trusted else f"; the file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
 
 
 def project_file_is_trusted(path: Path) -> bool:
@@ -374,7 +339,9 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "scope": chosen, "file": str(path)})
     else:
-        say_hints(one_line(f"Removed {name} from {shown_path(path, home)}{_what_is_left(name, chosen, store)}"))
+        file = own_config(store).foreign.get(name) if chosen == "global" else None
+        left = f"; the one in {file} applies again. To hide it: multi-mcp disable {name}" if file else ""
+        say_hints(one_line(f"Removed {name} from {shown_path(path, home)}{left}"))
         note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
 
 
@@ -392,12 +359,6 @@ def _unlock(name: str) -> None:
         locks.clean()
     except MultiMcpError as error:
         note(one_line(f"{error.title}. {error.hint}"))
-
-
-def _what_is_left(name: str, scope: Scope, store: ConfigStore) -> str:
-    """Return a note if the removed server still exists because an imported file has it; "" otherwise."""
-    file = own_config(store).foreign.get(name) if scope == "global" else None
-    return f"; the one in {file} applies again. To hide it: multi-mcp disable {name}" if file else ""
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
@@ -420,15 +381,10 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     if name in config.foreign:
         hint = f"Remove it there, or hide it here with: multi-mcp disable {name}"
         raise UsageError(f"{shown(name)} is in {config.foreign[name]}, which settings.imports names", hint)
-    known = [*written, *_project_names(project)]
+    known = written
+    with suppress(UnparsableError):
+        known = [*written, *project_file.read_config(project).servers]
     error = ServerNotFoundError(name, known)
     near = nearest(name, known)
     error.hint = f"Did you mean {near}?" if near else error.hint
     raise error
-
-
-def _project_names(project: Path) -> list[str]:
-    try:
-        return list(project_file.read_config(project).servers)
-    except UnparsableError:
-        return []

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -82,9 +83,13 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
         listed = [{"server": name, "command": command} for name, found in commands.items() for command in found]
         print_json({"waiting": rows, "commands": listed, "commands_approved": commands_approved, **done})
     elif agreed:
-        say(*_outcome_lines(done))
+        say(*(f"Approved: {_path(row)}" for row in done["approved"]))
+        say(*(f"Not approved: {_path(row)} changed again in the meantime" for row in done["missed"]))
+        say(*(one_line(f"Holds only until the gateway ends: {problem}") for problem in done.get("problems", ())))
     elif number:
-        say(*_refusal_lines(rows))
+        say(*(f"Not approved: {_path(row)}. {_meanwhile(row)}" for row in rows))
+        if number == 1:
+            say(f"To switch it off: multi-mcp disable {shlex.quote(_path(rows[0]))}")
     refused = (number and not agreed) or (commands and not commands_approved)
     return 1 if done["missed"] or done.get("problems") or (refused and not as_json) else 0
 
@@ -161,23 +166,22 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
     """Yield for each tool its difference, what clients get until it is approved, and last why it waits."""
     for row in rows:
         yield f"{_path(row)}:"
-        lines = row["difference"] if whole else _shortened_difference(row)
+        lines: list[str] = row["difference"]
+        if not whole:  # at first not all of them, and of a new tool no schemas
+            schemas = (at for at, line in enumerate(lines) if line in SCHEMAS and not row["changed"])
+            lines = lines[: next(schemas, len(lines))][:SHOWN_FIRST]
         yield from _wrapped(lines, "    ")
         if len(row["difference"]) > len(lines):
             yield f"    ({count(len(row['difference']) - len(lines), 'more line')} of its definition)"
         yield f"  {_meanwhile(row)}"
         reasons = [] if row["findings"] else [one_line(row["reason"])]
-        yield from _wrapped([*reasons, *(one_line(_finding_text(found)) for found in row["findings"])], "  ")
+        for found in row["findings"]:  # `It hides a step (description): "Do >not tell< the user."`
+            evidence, marked = found["evidence"], found.get("marked") or ""
+            shown = evidence.replace(marked, f">{marked}<", 1) if marked and marked != evidence else evidence
+            what = f"{found.get('reason') or found['code']} ({found['where']})"
+            reasons.append(one_line(what + (f': "{shown}"' if shown else "")))
+        yield from _wrapped(reasons, "  ")
         yield ""
-
-
-def _shortened_difference(row: Row) -> list[str]:
-    """Return the part of a difference that is shown first: at most SHOWN_FIRST lines, without a new tool's schemas."""
-    lines: list[str] = row["difference"]
-    if not row["changed"]:
-        schemas = (at for at, line in enumerate(lines) if line in SCHEMAS)
-        lines = lines[: next(schemas, len(lines))]
-    return lines[:SHOWN_FIRST]
 
 
 def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
@@ -200,32 +204,8 @@ def _meanwhile(row: Row) -> str:
     )
 
 
-def _refusal_lines(rows: list[Row]) -> Iterator[str]:
-    """Yield what happens to the tools that the user did not approve."""
-    for row in rows:
-        yield f"Not approved: {_path(row)}. {_meanwhile(row)}"
-    if len(rows) == 1:
-        yield f"To switch it off: multi-mcp disable {shlex.quote(_path(rows[0]))}"
-
-
-def _outcome_lines(done: dict[str, Any]) -> Iterator[str]:
-    for row in done["approved"]:
-        yield f"Approved: {_path(row)}"
-    for row in done["missed"]:
-        yield f"Not approved: {_path(row)} changed again in the meantime"
-    for problem in done.get("problems", ()):
-        yield one_line(f"Holds only until the gateway ends: {problem}")
-
-
 def _path(row: Row) -> str:
     return one_line(f"{row['server']}/{row['tool']}")
-
-
-def _finding_text(found: Row) -> str:
-    """Return a finding's reason and its text: `It hides a step (description): "Do >not tell< the user."`."""
-    evidence, marked = found["evidence"], found.get("marked") or ""
-    shown = evidence.replace(marked, f">{marked}<", 1) if marked and marked != evidence else evidence
-    return f"{found.get('reason') or found['code']} ({found['where']})" + (f': "{shown}"' if shown else "")
 
 
 @click.command("inspect", epilog=examples("multi-mcp inspect", "multi-mcp inspect github --json"))
@@ -273,12 +253,25 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
         else:
             say(*(f"No longer trusted: {one_line(path)}" for path in revoked) if revoked else ("Nothing to revoke",))
         return 0
-    file = _file_in(place)
-    laid = preview(_user_config(), file)
+    path = project_file_in(place)
+    file = read_project(path) if path else None
+    if file is None:
+        raise MultiMcpError(f"{place} has no {' and no '.join(PROJECT_FILES)}", "Name the folder that holds the file")
+    below = Config()
+    with suppress(UnparsableError):
+        below = own_config(own_store())
+    laid = preview(below, file)
     if not as_json:
         say(*_trust_lines(file, laid))
     can_ask = (yes or not as_json) and require_person("trust a project")
-    if yes or (not as_json and _confirm_trust(can_ask, laid)):
+    trusts = yes
+    if not yes and not as_json:
+        if not can_ask:
+            raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
+        uses_secrets = any(any(secret_lines(laid.config.servers[name])) for name in laid.named)
+        more = " and to use the secrets shown above" if uses_secrets else ""
+        trusts = click.confirm(f"Trust this file to start these programs{more}?", default=False)
+    if trusts:
         commands = [one for name in laid.named for one in secret_commands(laid.config.servers[name])]
         if commands:
             store.approve_commands(commands)
@@ -288,33 +281,10 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
             say(f"Trusted: {one_line(str(file.path))}")
     trusted = store.check(file) is not None
     if as_json:
-        print_json(_as_json(file, laid, trusted))
+        servers = [_server_json(laid.config.servers[name], name in laid.own, file) for name in laid.named]
+        problems = [problem_json(problem) for problem in laid.config.problems]
+        print_json({"file": str(file.path), "trusted": trusted, "servers": servers, "problems": problems})
     return 0 if trusted or as_json else 1
-
-
-def _file_in(folder: Path) -> ProjectFile:
-    path = project_file_in(folder)
-    file = read_project(path) if path else None
-    if file is None:
-        raise MultiMcpError(f"{folder} has no {' and no '.join(PROJECT_FILES)}", "Name the folder that holds the file")
-    return file
-
-
-def _user_config() -> Config:
-    """Return the user's configuration, below the project's; an empty one if servers.yaml cannot be parsed."""
-    try:
-        return own_config(own_store())
-    except UnparsableError:
-        return Config()
-
-
-def _confirm_trust(can_ask: bool, laid: Overlay) -> bool:
-    """Ask the user to trust the file. Raises UsageError if nobody can answer."""
-    if not can_ask:
-        raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
-    uses_secrets = any(any(secret_lines(laid.config.servers[name])) for name in laid.named)
-    more = " and to use the secrets shown above" if uses_secrets else ""
-    return click.confirm(f"Trust this file to start these programs{more}?", default=False)
 
 
 def _trust_lines(file: ProjectFile, laid: Overlay) -> Iterator[str]:
@@ -345,13 +315,6 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
     yield from rule_lines(server)
     if server.disabled:
         yield "disabled"
-
-
-def _as_json(file: ProjectFile, laid: Overlay, trusted: bool) -> dict[str, Any]:
-    """Return `{"file", "trusted", "servers": [{"name", "command", "url", "env", ...}], "problems"}`."""
-    servers = [_server_json(laid.config.servers[name], name in laid.own, file) for name in laid.named]
-    problems = [problem_json(problem) for problem in laid.config.problems]
-    return {"file": str(file.path), "trusted": trusted, "servers": servers, "problems": problems}
 
 
 def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:

@@ -51,20 +51,17 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
         return _report_outcome(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
-    _show_address(server, begun["url"], opened)
+    # on a line of its own, so that it can be copied
+    whose, address = one_line(server), one_line(begun["url"])
+    if opened:
+        note(f"Your browser opens to sign in to {whose}. If it does not, go to:", address)
+    else:
+        note(f"To sign in to {whose}, open this address in a browser:", address)
     if paste or (not opened and is_terminal(sys.stdin)):
         _take_address(server)
     with waiting("Waiting for the browser", quiet=as_json):
         outcome = ask(LOGIN_WAIT, {"server": server}, timeout=END_S)
     return _report_outcome(server, outcome, as_json)
-
-
-def _show_address(server: str, url: str, opened: bool) -> None:
-    """Print the address on stderr, on its own line so that it can be copied."""
-    if opened:
-        note(f"Your browser opens to sign in to {one_line(server)}. If it does not, go to:", one_line(url))
-    else:
-        note(f"To sign in to {one_line(server)}, open this address in a browser:", one_line(url))
 
 
 def _take_address(server: str) -> None:
@@ -99,10 +96,6 @@ def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     return ExitCode.OK
 
 
-def _not_signed_in(row: dict[str, Any]) -> str:
-    return "keyring locked" if row["state"] == "keyring_locked" else "not signed in"
-
-
 def _show(as_json: bool) -> int:
     snapshot = ask(SNAPSHOT)
     if snapshot["gateway"].get("keyring") == "locked" and not as_json:
@@ -116,7 +109,9 @@ def _show(as_json: bool) -> int:
     if as_json:
         print_json([{"server": row["name"], "state": row["state"], "auth": row.get("auth")} for row in rows])
     elif rows:
-        table_rows = [(one_line(row["name"]), signed_in_words(row.get("auth")) or _not_signed_in(row)) for row in rows]
+        without = {"keyring_locked": "keyring locked"}  # by state
+        words = [signed_in_words(row.get("auth")) or without.get(row["state"], "not signed in") for row in rows]
+        table_rows = [(one_line(row["name"]), word) for row, word in zip(rows, words, strict=True)]
         print_table(Table(("SERVER", "SIGN-IN"), table_rows, wraps=True))
     else:
         say("No server needs a sign-in")

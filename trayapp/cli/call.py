@@ -150,11 +150,8 @@ def prompt_text(result: dict[str, Any]) -> str:
     """Return the prompt's messages, each under its role."""
     messages = result.get("messages")
     found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    return "\n\n".join(f"{one_line(str(one.get('role')))}:\n{_content(one.get('content'))}" for one in found)
-
-
-def _content(content: Any) -> str:
-    return block_text(content) if isinstance(content, dict) else ""
+    texts = [block_text(inside) if isinstance(inside := one.get("content"), dict) else "" for one in found]
+    return "\n\n".join(f"{one_line(str(one.get('role')))}:\n{text}" for one, text in zip(found, texts, strict=True))
 
 
 def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:

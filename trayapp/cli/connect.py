@@ -80,7 +80,9 @@ def connect_verb(
     names the entry, so that one tool can have several.
     """
     context = own_context()
-    own = OwnEntry(_entry_name(entry), _options(profile, servers))
+    if not _ENTRY_NAME.fullmatch(entry):
+        raise UsageError(f"{entry} is not a valid entry name", "Use letters, digits, - and _, at most 40")
+    own = OwnEntry(entry, _options(profile, servers))
     if client is None and not everyone:
         if own != MAIN:
             raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
@@ -112,12 +114,6 @@ def connect_each(
             return carry_out(name, context, own, replace=True)
 
     return _each(names, do, style, context)
-
-
-def _entry_name(name: str) -> str:
-    if not _ENTRY_NAME.fullmatch(name):
-        raise UsageError(f"{name} is not a valid entry name", "Use letters, digits, - and _, at most 40")
-    return name
 
 
 def _options(profile: str | None, servers: str | None) -> tuple[str, ...] | None:
@@ -225,6 +221,9 @@ def _each(
 ) -> tuple[list[dict[str, Any]], bool]:
     """Carry out `do` for each tool. Return what was done, and True if one failed.
 
+    What was done is the tool's state and `{"changed", "diff", "needs", "restores"}`. `needs`: what is left to do, "" =
+    nothing. `restores`: true if the file has its original bytes again.
+
     A failure is reported and does not stop the others. If there is only one tool, its error is raised.
     """
     done: list[dict[str, Any]] = []
@@ -240,7 +239,11 @@ def _each(
             if not style.as_json:
                 note(one_line(f"{BY_NAME[name].title}: {error}"))
             continue
-        done.append(_as_json(change, context))
+        state = _state_json(client_state(name, context))
+        diff = [redacted(line) for line in change.diff()]
+        done.append(
+            state | {"changed": change.changes, "diff": diff} | {"needs": _needs(change), "restores": change.restores}
+        )
         if not style.as_json:
             say(*_lines(change, style, context))
     if not (names or style.as_json or quiet):
@@ -276,16 +279,6 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
     return [*lines, words + (" (as it was before)" if change.restores else "")]
 
 
-def _as_json(change: Change, context: ClientsContext) -> dict[str, Any]:
-    """Return what `multi-mcp connect --json` has for a tool, and `{"changed", "diff", "needs", "restores"}`.
-
-    `needs`: what is left to do, "" = nothing. `restores`: true if the file has its original bytes again.
-    """
-    diff = [redacted(line) for line in change.diff()]
-    done = {"changed": change.changes, "diff": diff, "needs": _needs(change), "restores": change.restores}
-    return _state_json(client_state(change.client.name, context)) | done
-
-
 def _needs(change: Change) -> str:
     """Return what the user must do so that the tool sees its new entry; "" if nothing."""
     new = change.changes and change.wanted == "connected"
@@ -309,12 +302,11 @@ def show(states: Sequence[ClientStatus], context: ClientsContext, as_json: bool)
     if not states:
         say("No known AI tool was found here", f"It knows: {', '.join(BY_NAME)}")
         return 0
-    rows = [_row(state, context) for state in states]
+    rows: list[tuple[str, str, str]] = []
+    for state in states:
+        reason = f": {one_line(state.reason)}" if state.reason else ""
+        limit = f" (takes at most {BY_NAME[state.name].max_tools} tools)" if BY_NAME[state.name].max_tools else ""
+        file = one_line(shown_path(state.file, context.machine.home))
+        rows.append((state.name, state.state, file + limit + reason))
     print_table(Table(("CLIENT", "STATE", "FILE"), rows, {"connected": "green", "drifted": "red"}, wraps=True))
     return 0
-
-
-def _row(state: ClientStatus, context: ClientsContext) -> tuple[str, str, str]:
-    reason = f": {one_line(state.reason)}" if state.reason else ""
-    limit = f" (takes at most {BY_NAME[state.name].max_tools} tools)" if BY_NAME[state.name].max_tools else ""
-    return state.name, state.state, one_line(shown_path(state.file, context.machine.home)) + limit + reason

@@ -115,7 +115,14 @@ class Demo:
         (self._home / CONFIG_NAME).write_text(sample_text(), encoding="utf-8")
         try:
             self._first_start()
-            self._second_start()
+            self._report.title("Second start: the list comes from the cache")
+            with self._gateway("start_warm"), self._session("warm") as client:
+                self._list(client, "list_cached")
+                self._check_idle("No server runs for that")
+                self._report.timed(
+                    "call_again", "First call (starts the server)", lambda: add(client, 2, 3), "2 + 3 = {}".format
+                )
+                self._note_processes()
         finally:
             left = self._end_all()
         if left:
@@ -130,17 +137,13 @@ class Demo:
             self._list(client, "list")
             self._check_idle("Sample server stopped again")
             report.timed("call_cold", "First call (starts the server)", lambda: call(client, "clock"), str)
-            self._warm_calls(client)
-            self._note_processes()
-
-    def _second_start(self) -> None:
-        self._report.title("Second start: the list comes from the cache")
-        with self._gateway("start_warm"), self._session("warm") as client:
-            self._list(client, "list_cached")
-            self._check_idle("No server runs for that")
-            self._report.timed(
-                "call_again", "First call (starts the server)", lambda: add(client, 2, 3), "2 + 3 = {}".format
-            )
+            times: list[float] = []
+            for number in range(WARM_CALLS):
+                begin = time.perf_counter()
+                if add(client, number, 1) != str(number + 1):
+                    raise DemoFailed(f"The sample server cannot add {number} and 1")
+                times.append((time.perf_counter() - begin) * 1000)
+            report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
             self._note_processes()
 
     @contextmanager
@@ -151,9 +154,15 @@ class Demo:
             await_ready(self._run, process=process, log_file=self._home / "logs" / "gateway.log")
             return process
 
+        def stop() -> None:
+            self._ask(STOP)
+            if not await_gone(process.pid):
+                raise DemoFailed(f"The gateway (process {process.pid}) does not stop")
+            process.wait()
+
         process = self._report.timed(name, "Gateway started", start, lambda process: f"process {process.pid}")
         yield
-        self._report.timed("stop", "Gateway and servers stopped", lambda: self._stop(process), lambda _: "")
+        self._report.timed("stop", "Gateway and servers stopped", stop, lambda _: "")
 
     @contextmanager
     def _session(self, name: str) -> Iterator[ShimClient]:
@@ -174,15 +183,6 @@ class Demo:
         if len(tools) < 3:
             raise DemoFailed(f"The list has {count(len(tools), 'tool')} instead of 3")
 
-    def _warm_calls(self, client: ShimClient) -> None:
-        times: list[float] = []
-        for number in range(WARM_CALLS):
-            begin = time.perf_counter()
-            if add(client, number, 1) != str(number + 1):
-                raise DemoFailed(f"The sample server cannot add {number} and 1")
-            times.append((time.perf_counter() - begin) * 1000)
-        self._report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
-
     def _check_idle(self, label: str) -> None:
         """Raise DemoFailed if the sample server is running, and does not stop in time.
 
@@ -200,12 +200,6 @@ class Demo:
     def _ask(self, method: str) -> Any:
         with ControlClient(self._run, SETTLE_TIMEOUT_S) as control:
             return control.call(method)
-
-    def _stop(self, process: subprocess.Popen[bytes]) -> None:
-        self._ask(STOP)
-        if not await_gone(process.pid):
-            raise DemoFailed(f"The gateway (process {process.pid}) does not stop")
-        process.wait()
 
     # -- processes -----------------------------------------------------------------------------------------------
 

@@ -66,10 +66,17 @@ def history_verb(
         clear(as_json)
         return
     if words[:1] == ("show",):
-        show(_call_id(words[1:]), as_json)
+        if len(words) != 2 or not words[1].isdecimal() or len(words[1]) > 15:
+            raise UsageError("Which call?", "Pass its number: multi-mcp history show 12")
+        show(int(words[1]), as_json)
         return
+    span = _SINCE.fullmatch(since.strip()) if since is not None else None
+    if since is not None and span is None:
+        raise UsageError(f"{since} is not a time span", "Write it as 30m, 2h or 7d")
     asked: dict[str, Any] = {"words": " ".join(words), "server": server, "tool": tool, "client": client}
-    asked |= {"failed": failed, "limit": limit, "since_s": _span_seconds(since) if since is not None else None}
+    asked |= {"failed": failed, "limit": limit, "since_s": None}
+    if span is not None:
+        asked["since_s"] = float(span[1]) * SECONDS[span[2].lower()]
     found = ask(HISTORY, asked, TIMEOUT_S)
     rows: list[Row] = found["rows"][::-1]
     if follow:
@@ -173,16 +180,3 @@ def _follow(rows: list[Row], asked: dict[str, Any], as_json: bool) -> None:
             pause()
             rows = client.call(HISTORY, {**asked, "after": last, **(since if not last else {})})["rows"][::-1]
             last = rows[-1]["id"] if rows else last
-
-
-def _call_id(words: tuple[str, ...]) -> int:
-    if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 15:
-        raise UsageError("Which call?", "Pass its number: multi-mcp history show 12")
-    return int(words[0])
-
-
-def _span_seconds(text: str) -> float:
-    found = _SINCE.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(f"{text} is not a time span", "Write it as 30m, 2h or 7d")
-    return float(found[1]) * SECONDS[found[2].lower()]

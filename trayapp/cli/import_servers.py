@@ -43,7 +43,7 @@ from trayapp.clients.imports import (
 from trayapp.clients.imports import duplicates as duplicate_offers
 from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
-from trayapp.clients.servers import FoundServer, FoundServers, read_servers
+from trayapp.clients.servers import FoundServers, read_servers
 from trayapp.clients.table import CLIENTS
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
@@ -95,13 +95,26 @@ def import_verb(
     is written before you confirm. With --json but without --yes, it only shows them.
     """
     if no_offer:
-        return _decline_offer(as_json)
+        decline_offer(own_context())
+        if as_json:
+            print_json({"offers": False})
+        else:
+            say_hints("Not offered again. To import servers at any time: multi-mcp import")
+        return 0
     if undo:
         return undo_imports(dry_run, as_json)
     if form:
         return _show_form() if dry_run else _take_form(sys.stdin.read())
     machine, store = Machine(), own_store()
-    reading = _first_start_servers(store) if first else _duplicate_servers(store) if doubled else _read(client, machine)
+    if first:
+        loaded = store.read()
+        config = parse(loaded.text, str(store.path)) if loaded.exists else None
+        reading = FoundServers(tuple(offer.found for offer in first_offers(config, own_context())))
+    elif doubled:
+        config = parse(store.start(), str(store.path))
+        reading = FoundServers(tuple(offer.found for offer in duplicate_offers(config, own_context())))
+    else:
+        reading = _read(client, machine)
     found, reading = _usable(reading, store)
     new = [offer for offer in found if offer.is_new]
     asks = not (as_json or yes)
@@ -114,7 +127,9 @@ def import_verb(
             )
     moved: list[Move] = []
     if not dry_run and (new or (move and found)) and (yes or asks):
-        chosen = _chosen(new) if asks and new else new
+        chosen = new
+        if asks and new:
+            chosen = [new[number - 1] for number in asked_numbers(f"Import {count(len(new), 'server')}?", len(new))]
         hidden = _hidden(chosen, hide, asks)
         if asks and move is None and chosen:
             move = agreed("Remove them from where they were found, so that each runs once (as --move does)?")
@@ -168,20 +183,16 @@ def _take_form(text: str) -> int:
 
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
     """Return what can be imported of a reading, and the reading with a problem for each other server."""
-    every = offers(reading.servers, _existing(store, reading))
-    problems = (*reading.problems, *(_fault_problem(offer) for offer in every if offer.fault))
-    return [offer for offer in every if not offer.fault], replace(reading, problems=problems)
-
-
-def _fault_problem(offer: ImportOffer) -> Problem:
-    found = offer.found
-    message = f"{found.name} of {found.client.title}: {offer.fault}"
-    return Problem(str(found.file), found.line, message, "", 0, found.name, fatal=False)
-
-
-def _chosen(new: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Ask which of the new servers to import. Raises UsageError if nobody can answer."""
-    return [new[number - 1] for number in asked_numbers(f"Import {count(len(new), 'server')}?", len(new))]
+    # a configuration that cannot be parsed raises UnparsableError: nothing is written to such a file
+    existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
+    for folder in {found.folder for found in reading.servers if found.folder is not None}:
+        existing[folder] = project_file.read_config(project_file.project_file_of(folder))
+    every = offers(reading.servers, existing)
+    problems = list(reading.problems)
+    for found, fault in ((offer.found, offer.fault) for offer in every if offer.fault):
+        message = f"{found.name} of {found.client.title}: {fault}"
+        problems.append(Problem(str(found.file), found.line, message, "", 0, found.name, fatal=False))
+    return [offer for offer in every if not offer.fault], replace(reading, problems=tuple(problems))
 
 
 def asked_numbers(question: str, last: int) -> list[int]:
@@ -254,48 +265,15 @@ def _file_of(offer: ImportOffer, store: ConfigStore) -> Path:
 def _read(client: str | None, machine: Machine) -> FoundServers:
     clients = CLIENTS if client is None else (find_client(client),)
     readings = [read_servers(one, machine, Path.cwd()) for one in clients]
-    servers = [found for reading in readings for found in reading.servers if not _is_in_project_file(found)]
+    servers = [
+        found
+        for reading in readings
+        for found in reading.servers  # sessions read a project's file anyway
+        if found.folder is None or found.file != project_file.project_file_of(found.folder)
+    ]
     problems = tuple(problem for reading in readings for problem in reading.problems)
     elsewhere = tuple(each for reading in readings for each in reading.elsewhere)
     return FoundServers(tuple(servers), problems, elsewhere=elsewhere)
-
-
-def _first_start_servers(store: ConfigStore) -> FoundServers:
-    """Return the servers offered at a first start, without those that only sessions in one folder would see."""
-    loaded = store.read()
-    config = parse(loaded.text, str(store.path)) if loaded.exists else None
-    return FoundServers(tuple(offer.found for offer in first_offers(config, own_context())))
-
-
-def _duplicate_servers(store: ConfigStore) -> FoundServers:
-    """Return the servers that connected AI tools still start themselves, without those for one folder only."""
-    config = parse(store.start(), str(store.path))
-    return FoundServers(tuple(offer.found for offer in duplicate_offers(config, own_context())))
-
-
-def _decline_offer(as_json: bool) -> int:
-    decline_offer(own_context())
-    if as_json:
-        print_json({"offers": False})
-    else:
-        say_hints("Not offered again. To import servers at any time: multi-mcp import")
-    return 0
-
-
-def _is_in_project_file(found: FoundServer) -> bool:
-    """Return True if a server is in a project file that sessions read anyway, without an import."""
-    return found.folder is not None and found.file == project_file.project_file_of(found.folder)
-
-
-def _existing(store: ConfigStore, reading: FoundServers) -> dict[Path | None, Config]:
-    """Return the current configuration by folder; None is the user's own. Raises UnparsableError.
-
-    Nothing is written to a file that cannot be read.
-    """
-    existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
-    for folder in {found.folder for found in reading.servers if found.folder is not None}:
-        existing[folder] = project_file.read_config(project_file.project_file_of(folder))
-    return existing
 
 
 # --- display
@@ -350,17 +328,12 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
 
 
 def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
-    found = offer.found
-    name = offer.name
+    found, name, entry = offer.found, offer.name, offer.found.entry
+    starts = redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
     if offer.known:
         name = f"{offer.known} (there already)" if offer.there else f"{found.name} (same as {offer.known})"
     where = f" ({shown_path(found.folder, machine.home)})" if found.folder else ""
-    return one_line(name), one_line(found.client.title + where), one_line(_launch_text(found))
-
-
-def _launch_text(found: FoundServer) -> str:
-    entry = found.entry
-    return redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
+    return one_line(name), one_line(found.client.title + where), one_line(starts)
 
 
 # --- changes

@@ -153,17 +153,13 @@ class LogFile:
     def _read_on(self) -> list[bytes]:
         data = self._unfinished
         if self._identity is not None and _identity(self.path) != self._identity:
-            data += self._rest_of_older()
+            # what was written after our position before the file was rotated
+            is_ours = _identity(self._older) == self._identity
+            data += _read(self._older, self._position)[0] if is_ours else b""
+            self._position = 0
         fresh, self._identity, self._position = _read(self.path, self._position)
         lines, self._unfinished = _split(data + fresh)
         return lines
-
-    def _rest_of_older(self) -> bytes:
-        """Return what was written after our position before the file was rotated."""
-        is_ours = _identity(self._older) == self._identity
-        rest = _read(self._older, self._position)[0] if is_ours else b""
-        self._position = 0
-        return rest
 
 
 def _read(path: Path, position: int, but_not: Identity | None = None) -> tuple[bytes, Identity | None, int]:

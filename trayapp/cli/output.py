@@ -201,11 +201,8 @@ def safe_streams() -> None:
 
 def escape_unprintable(text: str) -> str:
     """Return a whole text in one line, with escapes for characters that a terminal would not print."""
-    return "".join(letter if letter.isprintable() else _escape_of(letter) for letter in text)
-
-
-def _escape_of(letter: str) -> str:
-    return json.dumps(letter)[1:-1] if letter != "\x7f" else "\\u007f"
+    escapes = {"\x7f": "\\u007f"}  # JSON has none for it
+    return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:

@@ -62,28 +62,23 @@ def print_outcomes(
     if as_json:
         print_json({"servers": servers})
     else:
-        say_hints(*(f"{one_line(name)}: {_line(outcome, words)}" for name, outcome in servers.items()))
+        for name, outcome in servers.items():
+            error = outcome["error"]
+            why = ". ".join(filter(None, (error["title"], error["hint"]))) if error is not None else ""
+            say_hints(f"{one_line(name)}: {one_line(why) if error is not None else words(outcome)}")
         say(*([] if servers else [none]))
     failed = [outcome["error"] for outcome in servers.values() if outcome["error"] is not None]
     return int(failed[0]["exit_code"]) if failed else ExitCode.OK
 
 
-def _line(outcome: Outcome, words: Callable[[Outcome], str]) -> str:
-    error = outcome["error"]
-    if error is None:
-        return words(outcome)
-    return one_line(f"{error['title']}. {error['hint']}" if error["hint"] else error["title"])
-
-
 def change_text(outcome: Outcome) -> str:
     """Return what changed, such as `2 new tools (a, b), 1 gone tool (c)`, and how many tools wait for approval."""
-    parts = [f"{_tools(outcome[key], word)}" for key, word in CHANGES if outcome[key]]
+    parts: list[str] = []
+    for key, word in CHANGES:
+        if names := outcome[key]:
+            more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+            shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
+            parts.append(f"{count(len(names), f'{word} tool')} ({shown}{more})")
     wait = len(outcome.get("waiting", ()))
     after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""
     return (", ".join(parts) or ("no tool added or removed" if wait else "no change")) + after
-
-
-def _tools(names: list[str], word: str) -> str:
-    shown = [one_line(name) for name in names[:NAMES_SHOWN]]
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{count(len(names), f'{word} tool')} ({', '.join(shown)}{more})"

@@ -37,7 +37,12 @@ def lingering_gateway() -> int:
     except (MultiMcpError, OSError) as error:
         from trayapp.cli.app import guarded  # imports click, 20 ms: only for the few starts that fail
 
-        return guarded(_raising(error), LINGERING)
+        failure = error  # `error` ends with this block
+
+        def fail(argv: list[str]) -> NoReturn:
+            raise failure
+
+        return guarded(fail, LINGERING)
 
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
@@ -53,7 +58,10 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         on_ready=on_ready,
         is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
-    return _replace_process() if code == MAKES_ROOM else code
+    if code == MAKES_ROOM:  # the program now installed under our name keeps the process id, for its watchers
+        argv = [*own_command(), *sys.argv[1:]]
+        os.execve(argv[0], argv, gateway_environment(os.environ))
+    return code
 
 
 def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
@@ -64,21 +72,8 @@ def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
     return platform == "win32" or bool(stdout and stdout.isatty())
 
 
-def _replace_process() -> NoReturn:
-    """Replace this process with the program now installed under our name. It keeps its process id for its watchers."""
-    argv = [*own_command(), *sys.argv[1:]]
-    os.execve(argv[0], argv, gateway_environment(os.environ))
-
-
 def client_layers() -> ClientLayers:
     """Return the reader of `settings.imports`. It is loaded only if there are any."""
     from trayapp.clients.servers import ClientLayers
 
     return ClientLayers()
-
-
-def _raising(error: Exception) -> Callable[[list[str]], NoReturn]:
-    def work(argv: list[str]) -> NoReturn:
-        raise error
-
-    return work

@@ -134,7 +134,10 @@ def _show_servers() -> None:
     try:
         ask(SNAPSHOT)  # starts the gateway
         while True:
-            is_over = _all_asked()
+            is_over = False  # no server is being asked for its tools
+            with suppress(NoGatewayError), ControlClient(run_dir(os.environ), STEP_S) as client:
+                client.call(SETTLE)
+                is_over = True
             servers = ask(SNAPSHOT)["servers"]
             lines = {server["name"]: _outcome(server, is_over) for server in servers if server["state"] != "disabled"}
             say_hints(*(line for name, line in lines.items() if line and name not in printed))
@@ -149,16 +152,6 @@ def _show_servers() -> None:
         note(one_line(f"{error.title}. {error.hint}"))
     except KeyboardInterrupt:
         note("Skipped. To see your servers: multi-mcp status")
-
-
-def _all_asked() -> bool:
-    """Wait up to STEP_S until no server is being asked for its tools. Return True if none is."""
-    try:
-        with ControlClient(run_dir(os.environ), STEP_S) as client:
-            client.call(SETTLE)
-    except NoGatewayError:
-        return False
-    return True
 
 
 def _outcome(server: dict[str, Any], is_over: bool) -> str:

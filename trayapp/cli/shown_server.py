@@ -62,11 +62,8 @@ def command_line(server: ServerConfig) -> str:
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that decide which code is loaded, with their values."""
-    return {name: value for name, value in env.items() if _LOADS_CODE.fullmatch(name) and not _is_secret(name)}
-
-
-def _is_secret(name: str) -> bool:
-    return redacted_value(name, "plain-value") != "plain-value"
+    found = {name: value for name, value in env.items() if _LOADS_CODE.fullmatch(name)}
+    return {name: value for name, value in found.items() if redacted_value(name, "plain-value") == "plain-value"}
 
 
 def environment_lines(server: ServerConfig) -> Iterator[str]:

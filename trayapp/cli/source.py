@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -344,19 +344,15 @@ def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
         taken += secret_names()
     secrets = {}
     for variable, value in values.items():
-        free = _free_name(name, variable.name, taken)
+        free = plain = secret_name(name, variable.name)
+        number = 1
+        while free in taken:
+            number += 1
+            free = f"{plain}-{number}"
         taken.append(free)
         secrets[variable] = Secret(free, variable.name, value)
     keep_all(list(secrets.values()), insist=True)
     return {variable: f"${{keyring:{secret.name}}}" for variable, secret in secrets.items()}
-
-
-def _free_name(server: str, name: str, taken: Collection[str]) -> str:
-    plain = secret_name(server, name)
-    number = 1
-    while (free := plain if number == 1 else f"{plain}-{number}") in taken:
-        number += 1
-    return free
 
 
 def _asked(variable: Variable) -> str:

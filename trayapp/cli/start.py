@@ -35,16 +35,16 @@ def start_verb(detach: bool, linger: bool) -> int:
     """
     if linger:  # a client wants it, not the user
         refuse_while_paused(run_dir(os.environ))
+
+    def on_ready() -> None:
+        note(f"Gateway ready (process {os.getpid()})")
+        threading.Thread(target=say_next_step, name="next step", daemon=True).start()
+
     if not detach:
-        return run_here(linger, _ready)
+        return run_here(linger, on_ready)
     note(f"Gateway ready (process {run_detached(linger)})")
     say_next_step()
     return 0
-
-
-def _ready() -> None:
-    note(f"Gateway ready (process {os.getpid()})")
-    threading.Thread(target=say_next_step, name="next step", daemon=True).start()
 
 
 def run_detached(linger: bool) -> int:

@@ -241,7 +241,16 @@ def details(snapshot: Snapshot, *, live: bool = False) -> str:
 
 def table(snapshot: Snapshot) -> Table:
     """Return a table with one row per server."""
-    return Table(HEADERS, [_row(server) for server in snapshot["servers"]], STYLES, wraps=True)
+    rows: list[tuple[str, ...]] = []
+    for server in snapshot["servers"]:
+        tools, waiting = server["tools"], len(server.get("approvals") or ())
+        on, there = tools["enabled"], tools["total"] - tools["stale"]
+        all_on = on + min(waiting, tools["withheld"]) == there  # a note reports the tools that wait
+        state = WORDS.get(server["state"], server["state"])
+        listed = str(there) if all_on else f"{on} of {tools['total']}"
+        notes = as_typed("; ".join(_notes(server)))
+        rows.append((one_line(server["name"]), state, listed, str(server["calls"]), notes))
+    return Table(HEADERS, rows, STYLES, wraps=True)
 
 
 def no_servers() -> str:
@@ -290,15 +299,6 @@ def lines(snapshot: Snapshot) -> list[str]:
     parts = (keyring, problems, asks)
     more = [line for part in parts if part for line in ("", *part)]
     return [header(snapshot), details(snapshot), "", *servers, *more]
-
-
-def _row(server: dict[str, Any]) -> tuple[str, ...]:
-    tools = server["tools"]
-    on, waiting = tools["enabled"], len(server.get("approvals") or ())
-    all_on = on + min(waiting, tools["withheld"]) == tools["total"] - tools["stale"]  # the note reports tools that wait
-    listed = str(tools["total"] - tools["stale"]) if all_on else f"{on} of {tools['total']}"
-    state = WORDS.get(server["state"], server["state"])
-    return one_line(server["name"]), state, listed, str(server["calls"]), as_typed("; ".join(_notes(server)))
 
 
 def signed_in_words(auth: dict[str, Any] | None) -> str:

@@ -132,16 +132,15 @@ def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> No
     if not hits:
         say_hints(f"No tool matches {words!r}", "See all of them: multi-mcp list")
         return
-    rows = [(one_line(hit["name"]), one_line(_hit_text(hit))) for hit in hits]
+    rows: list[tuple[str, str]] = []
+    for hit in hits:
+        away = [f"[{hit['away']}]"] if hit["away"] else []
+        also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
+        rows.append((one_line(hit["name"]), one_line(" ".join([*away, hit["description"], *also]))))
     print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
     if missed:
         say(one_line(f"No tool matches: {', '.join(missed)}"))
     say_hints(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
-
-
-def _hit_text(hit: dict[str, Any]) -> str:
-    also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
-    return " ".join([*([f"[{hit['away']}]"] if hit["away"] else []), hit["description"], *also])
 
 
 def lines_of(file: str) -> list[str]:

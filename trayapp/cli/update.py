@@ -7,6 +7,7 @@ finding and locking packages (the gateway does both).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -38,7 +39,16 @@ def outdated_verb(as_json: bool) -> None:
         print_json(found)
         return
     for row in found["rows"]:
-        say(one_line(f"{row['server']}: {_state(row)}"))
+        newest, pinned, what = row["newest"], row["pinned"], f"{row['package']} {row['version']}"
+        if row["error"] is not None:
+            what += f"; {row['error']['title']}"
+        elif row["kind"] == "mcpb":
+            what += ", a bundle: to update it, remove it and add its newer file"
+        elif newest is None:
+            what += ", as its command says" if pinned else ", nothing newer is offered"
+        else:
+            what += f" -> {newest}" + (", but its command names the version" if pinned else "")
+        say(one_line(f"{row['server']}: {what}"))
     if not found["rows"]:
         say("No server runs a locked package")
     if found["unlocked"]:
@@ -49,17 +59,6 @@ def _outdated(quiet: bool) -> dict[str, Any]:
     with waiting("Asking the package registries", quiet=quiet):
         found: dict[str, Any] = ask(OUTDATED, {}, timeout=None)
     return found
-
-
-def _state(row: dict[str, Any]) -> str:
-    package = f"{row['package']} {row['version']}"
-    if row["error"] is not None:
-        return f"{package}; {row['error']['title']}"
-    if row["kind"] == "mcpb":
-        return f"{package}, a bundle: to update it, remove it and add its newer file"
-    if row["newest"] is None:
-        return f"{package}, nothing newer is offered" if not row["pinned"] else f"{package}, as its command says"
-    return f"{package} -> {row['newest']}" + (", but its command names the version" if row["pinned"] else "")
 
 
 @click.command("update", epilog=examples("multi-mcp update github", "multi-mcp update github --to 1.4.2"))
@@ -136,7 +135,11 @@ def update_check_verb(as_json: bool) -> None:
 
     Contacts the network only if update_check is on in servers.yaml, and sends nothing about you.
     """
-    outcome = look(_settings())
+    settings = Settings()  # without a file the default settings apply
+    store = own_store()
+    with suppress(StorageError):
+        settings = own_config(store).settings
+    outcome = look(settings)
     if as_json:
         print_json(outcome)
         return
@@ -164,11 +167,3 @@ def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
     found = newest(where)
     newer = {"version": found.version, "url": found.url} if is_newer(found.version) else None
     return {"asked": True, "reason": None, "newer": newer}
-
-
-def _settings() -> Settings:
-    store = own_store()
-    try:
-        return own_config(store).settings
-    except StorageError:
-        return Settings()  # without a file the default settings apply

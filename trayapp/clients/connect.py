@@ -140,19 +140,15 @@ def client_state(name: str, context: ClientsContext | None = None) -> ClientStat
     profile = ""
     try:
         state, reason = _state(client, place, context)
-        profile = _profile(client, place) if state == "connected" else ""
+        if state == "connected":
+            entry = entry_in(client, files.read_text(place.path) or "", place.path)
+            options = ours.options_of(entry) if isinstance(entry, Mapping) else []
+            profile = options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
     except UnparsableError as error:
         state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
     except StorageError as error:
         state, reason = "unreadable", error.title
     return ClientStatus(client.name, client.title, state, place.path, reason, profile)
-
-
-def _profile(client: Client, place: ClientFile) -> str:
-    """Return the profile that a connected client's main entry names."""
-    entry = entry_in(client, files.read_text(place.path) or "", place.path)
-    options = ours.options_of(entry) if isinstance(entry, Mapping) else []
-    return options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
 
 
 def _state(client: Client, place: ClientFile, context: ClientsContext) -> tuple[State, str]:
@@ -340,7 +336,9 @@ def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path)
             if stood is None:
                 by_key = with_entry(client, by_key, entry, file, name)
             else:
-                by_key = _key_by_key(client, by_key, stood, entry, file, name)
+                for key, value in entry.items() if isinstance(stood, Mapping) and isinstance(entry, Mapping) else ():
+                    if stood.get(key) != value:
+                        by_key = client.family.put(by_key, (*_place(client, by_key, file, name), key), value, str(file))
     except MultiMcpError:
         return None
     return backup if by_key == text else None
@@ -354,15 +352,6 @@ def _backup_text(client: Client, file: Path) -> str | None:
     except MultiMcpError:
         return None  # a backup that cannot be read cannot be restored
     return backup
-
-
-def _key_by_key(client: Client, text: str, stood: Any, entry: Any, file: Path, name: str) -> str:
-    """Return the text with those keys of our entry that the previous entry `stood` lacks or has with other values."""
-    if isinstance(stood, Mapping) and isinstance(entry, Mapping):
-        for key, value in entry.items():
-            if stood.get(key) != value:
-                text = client.family.put(text, (*_place(client, text, file, name), key), value, str(file))
-    return text
 
 
 # --- the change

@@ -94,7 +94,10 @@ def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None
     if raw.get("type") in _NO_SERVER:
         return None
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
-    _refuse_halves(raw)
+    try:
+        json.dumps(raw, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:  # JSON `"\\ud800"`: it can be neither written nor sent
+        raise ValueError("it contains a lone surrogate") from None
     reader = _EntryReader(client, raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
@@ -138,14 +141,6 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     return entry | (
         {"scope": "session"} if client.runs_in == "session" else {"cwd": str(PurePosixPath("~", cwd or ""))}
     )
-
-
-def _refuse_halves(raw: Mapping[str, Any]) -> None:
-    """Raise ValueError for a lone surrogate (JSON `"\\ud800"`), which cannot be encoded, thus not written or sent."""
-    try:
-        json.dumps(raw, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:
-        raise ValueError("it contains a lone surrogate") from None
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:

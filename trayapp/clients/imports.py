@@ -223,15 +223,13 @@ def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[
     for found in moved:
         for path, keys in ((found.file, found.keys), *found.also):
             places.setdefault(path, (found.client, []))[1].append(keys)
-    moves = [Move(client, path, _backup(path, kept), tuple(keys)) for path, (client, keys) in places.items()]
+    moves: list[Move] = []
+    for path, (client, paths) in places.items():
+        first = files.backup_of(path, files.BACKUP_MOVED)
+        others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
+        backup = next(place for place in itertools.chain([first], others) if place not in kept)
+        moves.append(Move(client, path, backup, tuple(paths)))
     return [move for move in moves if _drop_all(move)]
-
-
-def _backup(path: Path, kept: Collection[Path]) -> Path:
-    """Return a path for the backup that is not among `kept`."""
-    first = files.backup_of(path, files.BACKUP_MOVED)
-    others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
-    return next(place for place in itertools.chain([first], others) if place not in kept)
 
 
 def _drop_all(move: Move) -> bool:
@@ -364,31 +362,21 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
         if now is None:
             return RestoredFile(move, why_not="it is gone")
         if before is None:
-            return RestoredFile(move, why_not="" if _has_all(move, now) else "their backup is gone")
+            held = move.client.family.read(now, str(move.file))
+            has_all = all(lookup(held, keys) is not None for keys in move.keys)
+            return RestoredFile(move, why_not="" if has_all else "their backup is gone")
         after = _whole(move, now, before, context)
         whole = after is not None
         if after is None:
             after = _entry_by_entry(move, now, before)
         if after != now:
             files.replace_text(move.file, now, after, None)
-        if whole:
-            _renew_backup(move, after, before)
+        kept = files.backup_of(move.file)  # of connect: a later disconnect restores the text from before the import
+        if whole and after != before and kept.exists() and entry_in(move.client, before, move.file) is None:
+            write_atomic(kept, before.encode("utf-8"))
         return RestoredFile(move, whole)
     except MultiMcpError as error:
         return RestoredFile(move, why_not=error.title)
-
-
-def _has_all(move: Move, now: str) -> bool:
-    """Return True if the client's file has every server that was moved out of it."""
-    held = move.client.family.read(now, str(move.file))
-    return all(lookup(held, keys) is not None for keys in move.keys)
-
-
-def _renew_backup(move: Move, now: str, before: str) -> None:
-    """Update the backup of connect, so that a later disconnect restores the file's text from before the import."""
-    kept = files.backup_of(move.file)
-    if now != before and kept.exists() and entry_in(move.client, before, move.file) is None:
-        write_atomic(kept, before.encode("utf-8"))
 
 
 def _whole(move: Move, now: str, before: str, context: ClientsContext) -> str | None:

@@ -52,7 +52,12 @@ class _Object:
 def read(text: str, file: str) -> Document:
     """Parse the text (Family.read). The top level must be an object."""
     try:
-        value = _loads(text.removeprefix(BOM))
+        text = text.removeprefix(BOM)
+        try:  # plain JSON first: most files are
+            value = json.loads(text)
+        except json.JSONDecodeError:
+            plain = without_comments(text)
+            value = json.loads(plain) if plain.strip() else None
     except json.JSONDecodeError as error:
         raise UnparsableError(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
     except (RecursionError, ValueError):
@@ -62,15 +67,6 @@ def read(text: str, file: str) -> Document:
     if not isinstance(value, dict):
         raise UnparsableError(Problem(file, 1, "It is not a JSON object"))
     return value
-
-
-def _loads(text: str) -> Any:
-    """Return the parsed value; None for a text of whitespace and comments. Try plain JSON first: most files are."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        plain = without_comments(text)
-        return json.loads(plain) if plain.strip() else None
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
@@ -242,7 +238,11 @@ class _Text:
             return self._first(holder, name, value)
         last = holder.members[-1]
         if not self._begins_line(last.start) or "\n" not in self.text[last.end : holder.end]:
-            return self._inline(holder, last, f"{name}:{' ' * self._spaced()}{self._compact(value)}")
+            gap = " " if self._spaced() else ""
+            member = f"{name}:{gap}{self._compact(value)}"
+            if last.comma is not None:
+                return [Splice(last.comma + 1, last.comma + 1, f"{gap}{member},")]
+            return [Splice(last.end, last.end, f",{gap}{member}")]
         indent = self._indent(last.start)
         member = f"{self.newline}{indent}{name}: {self._value(value, indent)}"
         after = last.end if last.comma is None else last.comma + 1
@@ -253,12 +253,6 @@ class _Text:
         if end == last.end:
             return [Splice(end, end, "," + member)]
         return [Splice(last.end, last.end, ","), Splice(end, end, member)]
-
-    def _inline(self, holder: _Object, last: _Member, member: str) -> list[Splice]:
-        gap = " " if self._spaced() else ""
-        if last.comma is not None:
-            return [Splice(last.comma + 1, last.comma + 1, f"{gap}{member},")]
-        return [Splice(last.end, last.end, f",{gap}{member}")]
 
     def _first(self, holder: _Object, name: str, value: Any) -> list[Splice]:
         """Return the splices that add the first member of an empty object."""

@@ -116,11 +116,10 @@ class _SecretWalk:
     def _url(self, url: str) -> str:
         """Return the URL without the secrets in its path and query. They are taken as written, with escapes."""
         way, mark, rest = url.partition("?")
-        way = _STEP.sub(lambda step: self._step(step[0]), way)
+        way = _STEP.sub(
+            lambda step: step[0] if has_variable(step[0]) or _is_clean(step[0]) else self._secret("url", step[0]), way
+        )
         return way + _QUERY.sub(lambda pair: f"{pair[1]}={self._value(pair[1], pair[2], '=')}", mark + rest)
-
-    def _step(self, step: str) -> str:
-        return step if has_variable(step) or _is_clean(step) else self._secret("url", step)
 
     def _secret(self, name: str, value: str) -> str:
         plain = secret_name(self._server, name)

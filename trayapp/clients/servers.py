@@ -73,7 +73,12 @@ class FoundServers:
 def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> FoundServers:
     """Return the user's own servers in all clients (or these), without those of folders. Blocks; never raises."""
     machine = machine or Machine()
-    return _joined(read_servers(client, machine) for client in clients)
+    every = [read_servers(client, machine) for client in clients]
+    return FoundServers(
+        tuple(found for reading in every for found in reading.servers),
+        tuple(problem for reading in every for problem in reading.problems),
+        tuple(path for reading in every for path in reading.files),
+    )
 
 
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
@@ -116,15 +121,6 @@ def _profile_files(path: Path) -> list[Path]:
         return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
     except OSError:
         return []
-
-
-def _joined(readings: Iterable[FoundServers]) -> FoundServers:
-    every = list(readings)
-    return FoundServers(
-        tuple(found for reading in every for found in reading.servers),
-        tuple(problem for reading in every for problem in reading.problems),
-        tuple(path for reading in every for path in reading.files),
-    )
 
 
 class ClientLayers:
@@ -227,7 +223,10 @@ class _FilesReader:
             self._problems.append(Problem(str(source.path), 0, error.title, error.hint, fatal=False))
             return
         sources = [replace(source, holder=holder) for holder in self._holders(document, source)]
-        sources += _projects(document, source) if self._client.name == "claude-code" else ()
+        if self._client.name == "claude-code" and source.folder is None:  # servers for one folder only (config-25)
+            projects = document.get(PROJECTS)
+            for folder in projects if isinstance(projects, Mapping) else ():
+                sources.append(_Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder)))
         self._raw += [raw for each in sources for raw in self._below(text or "", document, each)]
 
     def _holders(self, document: Document, source: _Source) -> list[Keys]:
@@ -235,7 +234,9 @@ class _FilesReader:
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
         beneath = source.holder == self._client.holder and len(self._holders(document, source)) > 1
-        source = replace(source, holder=_holder(document, source.holder))
+        if source.holder == (USUAL_HOLDER,) and USUAL_HOLDER not in document:  # `mcp-servers` (config-16, config-17)
+            variants = ((key,) for key in document if is_servers_key(key))
+            source = replace(source, holder=next(variants, source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
@@ -244,7 +245,9 @@ class _FilesReader:
             if (older or not beneath) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
-                yield _Raw(_encodable_name(name), with_shared_rules(value, document), *place, inputs_of(document), off)
+                # YAML names may be numbers, JSON names may hold lone surrogates
+                text_of_name = str(name).encode(errors="replace").decode()
+                yield _Raw(text_of_name, with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
         """Return the servers found for sessions in any folder, and those for this folder."""
@@ -274,25 +277,6 @@ class _FilesReader:
         place = (self._client, raw.source.path, raw.keys, raw.name)
         entry = made.entry | ({"disabled": True} if raw.off else {})
         return FoundServer(*place, entry, raw.line, folder, made.left_out, raw.also)
-
-
-def _encodable_name(name: object) -> str:
-    """Return a server's name as encodable text: YAML names may be numbers, JSON names may hold lone surrogates."""
-    return str(name).encode(errors="replace").decode()
-
-
-def _holder(document: Document, holder: Keys) -> Keys:
-    """Return the key path of the servers. Without `mcpServers`, variants like `mcp-servers` count (config-16, -17)."""
-    if holder != (USUAL_HOLDER,) or holder[0] in document:
-        return holder
-    return next(((key,) for key in document if is_servers_key(key)), holder)
-
-
-def _projects(document: Document, source: _Source) -> Iterator[_Source]:
-    """Yield the places in Claude Code's user file with servers for sessions in one folder (config-25)."""
-    projects = document.get(PROJECTS)
-    for folder in projects if isinstance(projects, Mapping) and source.folder is None else ():
-        yield _Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder))
 
 
 def switches_of(client: Client, path: Path) -> list[Path]:

@@ -9,7 +9,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
+from unicodedata import normalize
 
 from trayapp.model.errors import StorageError, UsageError
 from trayapp.packages.lock_file import LockedPackage
@@ -144,7 +144,8 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
             raise _bad(f"{name!r} is not a path inside it")
         if any(part in ("", "..") or _BAD_PART.fullmatch(part) for part in parts):
             raise _bad(f"{name!r} is not a path that every system takes")
-        keys = [_folded("/".join(parts[:length])) for length in range(1, len(parts) + 1)]
+        prefixes = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
+        keys = [normalize("NFC", normalize("NFC", prefix).casefold()) for prefix in prefixes]
         if keys[-1] in seen and not (entry.is_dir() and seen[keys[-1]]):
             raise _bad(f"{name!r} stands in it twice")
         if any(seen.get(key) is False for key in keys[:-1]):
@@ -157,10 +158,6 @@ def _plain(name: str) -> str:
     while name.startswith("./"):
         name = name[2:]
     return name.rstrip("/")
-
-
-def _folded(path: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def _bad(why: str) -> BadBundleError:

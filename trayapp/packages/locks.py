@@ -68,19 +68,15 @@ class Locks:
         """Return what to start for a command line. Raises ConnectFailedError, UnreadableLockError, StorageError."""
         request = read_package(argv)
         if request is None:
-            self._report_unlocked(server, argv)
+            if runs_package(argv) and (server, *argv) not in self._reported:
+                self._reported.add((server, *argv))
+                log.warning("%s is not locked: its command line is not understood. It starts as written", server)
             return argv
         try:
             one = self.instead or self._locked(server, request, tools)
             return request.argv(one, self.fetched(request, one, tools, scripts=scripts), tools.env)
         except (PackageError, ToolError) as error:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
-
-    def _report_unlocked(self, server: str, argv: tuple[str, ...]) -> None:
-        """Log once for each command line that it starts as written, if what it runs may change."""
-        if runs_package(argv) and (server, *argv) not in self._reported:
-            self._reported.add((server, *argv))
-            log.warning("%s is not locked: its command line is not understood. It starts as written", server)
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
         """Return the locked package. Without one lock what the server had under its former name.

@@ -35,11 +35,8 @@ class NpmRequest:
 
     @property
     def spec(self) -> str:
-        return f"npm:{self.asked.words if self.asked.bin is None else self._package}"
-
-    @property
-    def _package(self) -> str:
-        return self.asked.package + (f"@{self.asked.wanted}" if self.asked.wanted else "")
+        named = self.asked.package + (f"@{self.asked.wanted}" if self.asked.wanted else "")
+        return f"npm:{self.asked.words if self.asked.bin is None else named}"
 
     @property
     def pinned(self) -> bool:

@@ -161,7 +161,11 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [_package("npm", text)]
     if re.fullmatch(r"https?://\S+", text):
         _refuse_page(text)
-        return [_address(text)]
+        if fault := unsafe_url(text):
+            raise UnclearSourceError(f"This address {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
+        is_sse = text.split("?")[0].rstrip("/").endswith("/sse")
+        entry: Entry = {"url": text} | ({"type": "sse"} if is_sse else {})
+        return [Source(name_for(entry), entry, "an address", wanted(entry))]
     if _BUNDLE.fullmatch(text):
         raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
     if (labelled := _labelled(text)) is not None:
@@ -170,7 +174,15 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = read(line, home, windows=windows)
         return [replace(one, name=name or one.name, kind="a list of settings") for one in found]
     if _DOCUMENT.match(text) or _TOML_TABLE.search(text):
-        return _document(text, home, windows=windows)
+        if text.startswith("{"):
+            document: dict[str, Any] = {}
+            with suppress(UnparsableError):
+                document = jsonc.read(text, "the text")
+            if is_server_json(document):
+                return read_server_json(document)
+            if "manifest_version" in document or "dxt_version" in document:
+                raise UnclearSourceError("This is the manifest of a bundle", "Add the .mcpb file itself")
+        return read_document(text, "a snippet", home, windows=windows)
     if is_command_line(text):
         return read_command_line(text, home, windows=windows)
     commands = holds_command(text)
@@ -203,19 +215,6 @@ def is_registry_name(text: str) -> bool:
     return _REGISTRY_NAME.fullmatch(text.strip()) is not None
 
 
-def _document(text: str, home: Path, *, windows: bool) -> list[Source]:
-    if text.startswith("{"):
-        try:
-            document = jsonc.read(text, "the text")
-        except UnparsableError:
-            document = {}
-        if is_server_json(document):
-            return read_server_json(document)
-        if "manifest_version" in document or "dxt_version" in document:
-            raise UnclearSourceError("This is the manifest of a bundle", "Add the .mcpb file itself")
-    return read_document(text, "a snippet", home, windows=windows)
-
-
 def _package(kind: str, name: str) -> Source:
     entry: Entry
     if kind == "npm":
@@ -236,14 +235,6 @@ def _refuse_page(url: str) -> None:
         raise UnclearSourceError("This is the address of a bundle", "Download it, then add the file")
     if _PAGE.fullmatch(url.lower()) is not None:
         raise UnclearSourceError("This is a page for people, not a server", "Paste the snippet or command it shows")
-
-
-def _address(url: str) -> Source:
-    fault = unsafe_url(url)
-    if fault is not None:
-        raise UnclearSourceError(f"This address {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
-    entry: Entry = {"url": url} | ({"type": "sse"} if url.split("?")[0].rstrip("/").endswith("/sse") else {})
-    return Source(name_for(entry), entry, "an address", wanted(entry))
 
 
 def is_link(text: str) -> bool:

@@ -95,7 +95,21 @@ class _Filled:
     asks: tuple[tuple[str, str, Input], ...] = ()
 
     def variables(self, keys: Keys) -> list[Variable]:
-        return [_variable(placeholder, name, definition, keys) for placeholder, name, definition in self.asks]
+        found: list[Variable] = []
+        for placeholder, name, definition in self.asks:
+            choices = definition.get("choices")
+            variable = Variable(
+                name,
+                keys,
+                placeholder,
+                _text(definition, "description"),
+                secret=_is(definition, "isSecret", "is_secret"),
+                # a value in the middle of a text cannot be left out
+                required=_is(definition, "isRequired", "is_required") or keys[0] in ("args", "url"),
+                choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
+            )
+            found.append(variable)
+        return found
 
 
 def _listed(part: Input, *keys: str) -> list[Input]:
@@ -216,20 +230,6 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
         else:
             asks.append((f"{{{name}}}", name, definition))
     return _Filled(text, tuple(asks))
-
-
-def _variable(placeholder: str, name: str, definition: Input, keys: Keys) -> Variable:
-    choices = definition.get("choices")
-    return Variable(
-        name,
-        keys,
-        placeholder,
-        _text(definition, "description"),
-        secret=_is(definition, "isSecret", "is_secret"),
-        # a value in the middle of a text cannot be left out
-        required=_is(definition, "isRequired", "is_required") or keys[0] in ("args", "url"),
-        choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
-    )
 
 
 def _arguments(listed: Sequence[Input]) -> list[_Filled]:
