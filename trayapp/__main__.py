@@ -20,7 +20,7 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # errors on stdout only: verbs report their own (cli/app)
+    except OSError as error:  # errors on stdout only: verbs report their own (cli/boundary)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)

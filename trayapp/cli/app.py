@@ -1,27 +1,17 @@
-"""The click group that loads the requested verb, and the boundary where its failure becomes two lines and an exit code.
+"""The click group that loads the requested verb.
 
-A verb is the click command `NAME_verb` of its module. Only the boundary catches all errors of the command line.
-Never here: the table of verbs (verbs), what a verb does.
+A verb is the click command `NAME_verb` of its module. Never here: the table of verbs (verbs), what a verb does.
 """
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 
 import click
 
-from trayapp.cli.output import has_colors, note, print_json, safe_streams
+from trayapp.cli.boundary import guarded
 from trayapp.cli.verbs import HIDDEN, PROGRAM, STARTING, VERB_GROUPS, VERBS
-from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
-from trayapp.model.text import one_line
-
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout; errors of files name the file
-INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
+from trayapp.model.errors import UsageError
 
 EPILOG = f"""\b
 Example: {PROGRAM} status
@@ -126,50 +116,3 @@ def program(context: click.Context, autostart: bool) -> int | None:
 def run(argv: list[str]) -> int:
     """Run one command line and return its exit code."""
     return guarded(lambda words: program.main(words, PROGRAM, standalone_mode=False), argv)
-
-
-# --- the boundary
-
-
-def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
-    """Run `work` on the arguments, and return its exit code or that of its error.
-
-    It raises BrokenPipeError, and OSError if stdout is full.
-    """
-    safe_streams()
-    try:
-        code = work(argv)
-    except MultiMcpError as error:
-        return report(error, as_json="--json" in argv)
-    except click.Abort:
-        return INTERRUPTED
-    except click.ClickException as error:
-        return report(usage_error(error), as_json="--json" in argv)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.filename is None and error.errno in OUTPUT_FULL:
-            raise
-        return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
-    return code if isinstance(code, int) else ExitCode.OK
-
-
-def report(error: MultiMcpError, *, as_json: bool) -> int:
-    """Print what happened and what to do on stderr, with --json on stdout too. Return the exit code."""
-    title, hint = one_line(error.title), one_line(error.hint)
-    if as_json:
-        with suppress(OSError):  # stdout may be what failed
-            print_json({"error": {"title": title, "hint": hint, "code": error.code}})
-    head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
-    note(f"{head} {title}", *([hint] if hint else []), styled=True)
-    return int(error.exit_code)
-
-
-def usage_error(error: click.ClickException) -> UsageError:
-    """Return click's error about a command line as a UsageError."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    command = context.command_path if context else "multi-mcp"
-    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
-        verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
-        return UsageError(f"{command} needs one of: {verbs}", f"See: {command} --help")
-    return UsageError(error.format_message().rstrip("."), f"See: {command} --help")
