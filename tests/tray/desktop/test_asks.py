@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,11 @@ def notification(desktop: Desktop, before: Image.Image) -> Box:
 
 
 @contextmanager
-def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Box, Caller]]:
-    """Yield a call that waits for the user's yes, and where its notification is."""
+def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Callable[[], Box], Caller]]:
+    """Yield a call that waits for the user's yes, and a function that finds its notification, which is there.
+
+    On a busy machine it may stand still before it has its place and size.
+    """
     with desktop_session(panel) as desktop:
         show_notifications(desktop, panel)
         home = desktop.home / "mm"
@@ -109,7 +113,8 @@ def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Box, Caller]]:
             before = desktop.calm()
             caller = Caller(app)
             caller.send(id=2, method="tools/call", params={"name": "sample_echo", "arguments": {"text": text}})
-            yield desktop, notification(desktop, before), caller
+            notification(desktop, before)
+            yield desktop, partial(notification, desktop, before), caller
         finally:
             if caller is not None:
                 caller.end()
@@ -146,7 +151,8 @@ def bar_height(picture: Image.Image) -> int:
 def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
     panel: Panel, buttons: dict[Panel, tuple[int, int]], answer: str
 ) -> None:
-    with asked(panel, "hello") as (desktop, box, caller):
+    with asked(panel, "hello") as (desktop, find, caller):
+        box = find()
         desktop.screenshot(f"{panel}-ask")
         across, above = buttons[panel]
         desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
@@ -157,8 +163,8 @@ def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
 @pytest.mark.parametrize("panel", ["xfce4-panel", "plasmashell", "lxqt-panel"])
 def test_a_real_notification_shows_the_end_of_the_last_argument(panel: Panel) -> None:
     """As much text as fits without a cut. Its end is drawn as a solid bar, and so can be found on the screen."""
-    with asked(panel, f"{'delete all of this and that ' * 2}{BAR}") as (desktop, box, _):
-        until(lambda: bar_height(desktop.picture().crop(box)) >= LETTER_PX, "all of it is drawn")
+    with asked(panel, f"{'delete all of this and that ' * 2}{BAR}") as (desktop, find, _):
+        until(lambda: bar_height(desktop.picture().crop(find())) >= LETTER_PX, "all of it is drawn")
         desktop.screenshot(f"{panel}-long-ask")
 
 
