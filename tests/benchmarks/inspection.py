@@ -127,7 +127,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
     for server, offer in offers.items():
         approvals.judge(server, offer)
     taken = time.process_time() - began
-    approvals.save()
+    approvals.pins.save()
     return taken * 1e3
 
 

@@ -141,7 +141,7 @@ class Gateway:
             self._list_served,
         )
         services.approvals.unread = partial(self._spawn, self.once_calm, self.intake.read_words)
-        services.approvals.unsaved = services.writer.wake
+        services.approvals.pins.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
         if dependencies.accounts is not None:
@@ -286,7 +286,7 @@ class Gateway:
 
     def _save_more(self) -> None:
         """Write approvals and names. Blocks."""
-        self.services.approvals.save()
+        self.services.approvals.pins.save()
         self.services.given_names.save()
 
     def take_problem(self, problem: Problem) -> None:
@@ -301,7 +301,7 @@ class Gateway:
             *self._file_problems,
             *self.projects.problems,
             *self.servers.view.catalog.problems,
-            *self.services.approvals.problems,
+            *self.services.approvals.pins.problems,
             *((self.http_problem,) if self.http_problem is not None else ()),
             *((self.services.history.problem,) if self.services.history.problem is not None else ()),
         )

@@ -593,7 +593,7 @@ async def test_of_resources_that_come_and_go_nothing_is_kept(tmp_path: Path) -> 
     approvals = alone(tmp_path)
     for at in range(3):
         approvals.judge("s", Offer((HONEST,), resources=({"uri": f"x://{at}", "name": "x"},)))
-    approvals.save()
+    approvals.pins.save()
     assert set(approval_store.load(tmp_path, "s").tools) == {"add", "(resource) x://2"}
 
 
@@ -637,11 +637,11 @@ def test_a_pin_file_that_cannot_be_read_is_a_problem_and_is_set_aside(tmp_path: 
     (folder / file_name("evil")).write_bytes(b"{")
     approvals = alone(folder)
     approvals.judge("evil", Offer((HONEST,)))
-    (problem,) = approvals.problems
+    (problem,) = approvals.pins.problems
     assert (problem.server, problem.fatal) == ("evil", False)
     assert "multi-mcp inspect evil" in problem.hint
-    approvals.save()
-    assert approvals.problems == (problem,), "else nobody would ever see it"
+    approvals.pins.save()
+    assert approvals.pins.problems == (problem,), "else nobody would ever see it"
     assert alone(folder).judge("evil", Offer((HONEST,)))["add"].held is None
     assert (folder / f"{file_name('evil')}{approval_store.BROKEN}").read_bytes() == b"{"
 
@@ -676,7 +676,7 @@ def test_orders_are_told_of_after_a_tool_is_served_and_by_the_next_start_if_nobo
     verdicts = approvals.judge("s", given)
     assert (verdicts["order"].flagged, approvals.flagged("s"), approvals.names("s")) == (None, (), ("t",))
     assert (approvals.unread_servers(), news) == (["s"], ["unread"])
-    approvals.save()
+    approvals.pins.save()
     later = alone(tmp_path)
     later.judge("s", given)
     for one in (approvals, later):

@@ -152,7 +152,7 @@ class Asks:
         """Return True if the user has allowed it for this session or always."""
         if session is not None and _grant(subject) in self._grants.get(session, ()):
             return True
-        return self._services.approvals.is_allowed(*_grant(subject))
+        return self._services.approvals.pins.is_allowed(*_grant(subject))
 
     def expect_round(self, call: str, digest: str) -> None:
         """Let the client send an allowed call once more, with its answers to the server (MCP 2026-07-28).
@@ -227,7 +227,7 @@ class Asks:
         row = ask.row()
         log.info("%s: %s (%s) by %s", ask.server, ask.subject.tool if ask.subject else "a question", answer, by)
         if ask.subject is not None and answer == "always":
-            self._services.approvals.allow(*_grant(ask.subject))
+            self._services.approvals.pins.allow(*_grant(ask.subject))
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
         self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)

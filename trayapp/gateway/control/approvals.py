@@ -62,7 +62,7 @@ class ApprovalRequests:
         if done["approved"]:
             self._gateway.intake.take_approvals()
             await self._gateway.services.writer.written()
-            done["problems"] = self._gateway.services.approvals.unsaved_of({row["server"] for row in done["approved"]})
+            done["problems"] = approvals.pins.unsaved_of({row["server"] for row in done["approved"]})
         return done
 
     async def _inspect(self, asked: Asked) -> Any:
@@ -136,7 +136,7 @@ class AskRequests:
     async def _list(self, asked: Asked) -> Any:
         approvals = self._gateway.services.approvals
         servers = self._gateway.servers.shared.servers
-        always = [{"server": name, "tool": tool} for name in servers for tool in approvals.allowed(name)]
+        always = [{"server": name, "tool": tool} for name in servers for tool in approvals.pins.allowed(name)]
         return {"asks": [ask.row() for ask in self._gateway.asks], "always": always}
 
     async def _allow(self, asked: Asked) -> Any:
@@ -157,7 +157,7 @@ class AskRequests:
         if "id" in asked:
             return {"ask": self._gateway.asks.answer(text_of(asked, "id", "deny"), "deny", _who(asked))}
         server, tool = text_of(asked, "server", "deny"), text_of(asked, "tool", "deny")
-        if not self._gateway.services.approvals.forbid(server, tool):
+        if not self._gateway.services.approvals.pins.forbid(server, tool):
             raise MultiMcpError(f"{server}/{tool} is not always allowed", "See what is: multi-mcp asks")
         await self._gateway.services.writer.written()
         return {}

@@ -91,6 +91,83 @@ class Inspection(NamedTuple):
     findings: tuple[Finding, ...] | None
 
 
+class PinStore:
+    """Pins of all servers, and the calls that the user always allows: one file of each server has both.
+
+    `unsaved` is called when a file has to be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pins: dict[str, ServerPins] = {}
+        self._unsaved: dict[str, StorageError] = {}
+        self.unsaved: Callable[[], None] = lambda: None
+
+    def of(self, server: str) -> ServerPins:
+        """Return the pins of a server. Blocks when they are first needed."""
+        known = self._pins.get(server)
+        return known if known is not None else self._pins.setdefault(server, approval_store.load(self._folder, server))
+
+    # -- calls that the user always allows -----------------------------------------------------------------------
+
+    def is_allowed(self, server: str, tool: str, digest: str) -> bool:
+        """Return True if the user always allows calls of that definition."""
+        return self.of(server).allowed.get(tool) == digest
+
+    def allow(self, server: str, tool: str, digest: str) -> None:
+        """Allow calls of that definition from now on, without asking."""
+        self._note_allowed(server, tool, digest)
+        log.info("Always allowed: %s/%s", server, tool)
+
+    def forbid(self, server: str, tool: str) -> bool:
+        """Ask again before calls of that tool. Return False if they were not always allowed."""
+        known = tool in self.of(server).allowed
+        if known:
+            self._note_allowed(server, tool, None)
+            log.info("No longer always allowed: %s/%s", server, tool)
+        return known
+
+    def allowed(self, server: str) -> list[str]:
+        """Return the tools of a server whose calls the user always allows."""
+        return list(self.of(server).allowed)
+
+    def _note_allowed(self, server: str, tool: str, digest: str | None) -> None:
+        known = self.of(server)
+        if digest is None:
+            del known.allowed[tool]
+        else:
+            known.allowed[tool] = digest
+        known.dirty = True
+        self.unsaved()
+
+    def unsaved_of(self, servers: Set[str]) -> list[str]:
+        """Return why approvals for these servers are not on disk."""
+        return [error.title for server, error in self._unsaved.items() if server in servers]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems of reading and writing approvals, each with its server."""
+        lost = [(known.server, known.lost) for known in list(self._pins.values()) if known.lost is not None]
+        return tuple(
+            Problem(str(self._folder), 0, error.title, error.hint, server=server, fatal=False)
+            for server, error in (*lost, *list(self._unsaved.items()))
+        )
+
+    def save(self) -> None:
+        """Write the pins that changed. Blocks. A failed write is tried again with the next change."""
+        for known in list(self._pins.values()):
+            if known.dirty:
+                known.dirty = False
+                try:
+                    approval_store.save(self._folder, known.server, dict(known.tools), dict(known.allowed))
+                except StorageError as error:
+                    known.dirty = True
+                    self._unsaved[known.server] = error
+                    log.warning("%s", error)
+                else:
+                    self._unsaved.pop(known.server, None)
+
+
 class Approvals:
     """Verdicts of one gateway. `others`: yields every other server with the names of its tools.
 
@@ -103,15 +180,12 @@ class Approvals:
         settings: Callable[[], Settings],
         others: Callable[[str], Iterable[tuple[str, frozenset[str]]]],
     ) -> None:
-        self._folder = folder
+        self.pins = PinStore(folder)
         self._settings = settings
         self._others = others
-        self._pins: dict[str, ServerPins] = {}
         self._verdicts: dict[str, dict[str, Verdict]] = {}
         self._logged: dict[tuple[str, str], list[str]] = {}
         self._looked: dict[str, dict[str, Inspection]] = {}  # by server and name
-        self._unsaved: dict[str, StorageError] = {}
-        self.unsaved: Callable[[], None] = lambda: None  # called when pins have to be written
         self.unread: Callable[[], None] = lambda: None  # called when definitions have to be searched for orders
 
     # -- verdicts ------------------------------------------------------------------------------------------------
@@ -120,7 +194,7 @@ class Approvals:
         """Inspect an offer before `judge`, a definition with each step. The steps may be taken in a thread."""
         if self._settings().suspicious == "off":
             return
-        known, looked, new = self._of(server), dict[str, Inspection](), dict[str, str]()
+        known, looked, new = self.pins.of(server), dict[str, Inspection](), dict[str, str]()
         self._looked[server] = looked
         items = subjects_of(offer)
         for name, item in items.items():
@@ -142,14 +216,14 @@ class Approvals:
         if settings.approve_changes == settings.suspicious == "off":
             verdicts = {name: Verdict(item) for name, item in items.items()}
         else:
-            known = self._of(server)
+            known = self.pins.of(server)
             known.listed = frozenset(filter(is_tool, items))
             others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
             verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
             if known.dirty:
-                self.unsaved()
+                self.pins.unsaved()
             if server in self.unread_servers([server]):
                 self.unread()
         self._looked.pop(server, None)
@@ -164,16 +238,12 @@ class Approvals:
         """
         if offer is None or (apart := offer.of_older_era) is None:
             return
-        known = self._of(server)
+        known = self.pins.of(server)
         names = [name for name in tools_of(apart) if name in known_to_older["tools"]]
         names += [f"{SKILL}{item['uri']}" for item in apart.skills if item["uri"] in known_to_older["skills"]]
         for name in names:
             if name in known.tools and f"{OLDER}{name}" not in known.tools:
                 known.pin(f"{OLDER}{name}", known.tools[name])
-
-    def _of(self, server: str) -> ServerPins:
-        known = self._pins.get(server)
-        return known if known is not None else self._pins.setdefault(server, approval_store.load(self._folder, server))
 
     def _judge_one(
         self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
@@ -263,11 +333,11 @@ class Approvals:
         if self._settings().suspicious == "off":
             return []
         names = list(self._verdicts if among is None else among)
-        return [name for name in names if any(pin.unread for pin in self._of(name).tools.values())]
+        return [name for name in names if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Search for orders in what has not been searched. Return by name the pin's hash and the findings. Blocks."""
-        tools = dict(self._of(server).tools)
+        tools = dict(self.pins.of(server).tools)
         items = subjects_of(offer)
         unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
         return {
@@ -278,7 +348,7 @@ class Approvals:
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
         """Note what `orders` has found, and log it."""
-        known, verdicts, settings = self._of(server), self._verdicts.get(server, {}), self._settings()
+        known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
             if pin is None or pin.hash != digest or not pin.unread:
@@ -287,7 +357,7 @@ class Approvals:
             if findings and verdict is not None and verdict.withheld is None and verdict.held is None:
                 verdicts[name] = _judge_pinned(server, name, verdict.item, pin, settings)
         if known.dirty:
-            self.unsaved()
+            self.pins.unsaved()
 
     @staticmethod
     def _note_orders(known: ServerPins, name: str, pin: Pin, findings: tuple[Finding, ...]) -> Pin:
@@ -329,86 +399,27 @@ class Approvals:
         verdict = self._verdicts.get(server, {}).get(tool)
         if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
             return False
-        self._of(server).pin(
+        self.pins.of(server).pin(
             tool, Pin(digest, approval_store.pinned(verdict.held.new if verdict.held else verdict.item))
         )
         log.info("Approved: %s/%s", server, tool)
-        self.unsaved()
+        self.pins.unsaved()
         return True
 
     def decline(self, server: str, tool: str, digest: str) -> bool:
         """Keep the approved definition of a changed tool. Return False if the tool is not waiting with that change."""
-        held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self._of(server)
+        held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self.pins.of(server)
         if held is None or held.old is None or held.hash != digest:
             return False
         known.pin(tool, replace(known.tools[tool], declined=digest))
         log.info("Declined a change: %s/%s", server, tool)
-        self.unsaved()
+        self.pins.unsaved()
         return True
-
-    # -- calls that the user always allows -----------------------------------------------------------------------
-
-    def is_allowed(self, server: str, tool: str, digest: str) -> bool:
-        """Return True if the user always allows calls of that definition."""
-        return self._of(server).allowed.get(tool) == digest
-
-    def allow(self, server: str, tool: str, digest: str) -> None:
-        """Allow calls of that definition from now on, without asking."""
-        self._note_allowed(server, tool, digest)
-        log.info("Always allowed: %s/%s", server, tool)
-
-    def forbid(self, server: str, tool: str) -> bool:
-        """Ask again before calls of that tool. Return False if they were not always allowed."""
-        known = tool in self._of(server).allowed
-        if known:
-            self._note_allowed(server, tool, None)
-            log.info("No longer always allowed: %s/%s", server, tool)
-        return known
-
-    def allowed(self, server: str) -> list[str]:
-        """Return the tools of a server whose calls the user always allows."""
-        return list(self._of(server).allowed)
-
-    def _note_allowed(self, server: str, tool: str, digest: str | None) -> None:
-        known = self._of(server)
-        if digest is None:
-            del known.allowed[tool]
-        else:
-            known.allowed[tool] = digest
-        known.dirty = True
-        self.unsaved()
 
     def keep(self, servers: frozenset[str]) -> None:
         """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
-
-    def unsaved_of(self, servers: Set[str]) -> list[str]:
-        """Return why approvals for these servers are not on disk."""
-        return [error.title for server, error in self._unsaved.items() if server in servers]
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Return the problems of reading and writing approvals, each with its server."""
-        lost = [(known.server, known.lost) for known in list(self._pins.values()) if known.lost is not None]
-        return tuple(
-            Problem(str(self._folder), 0, error.title, error.hint, server=server, fatal=False)
-            for server, error in (*lost, *list(self._unsaved.items()))
-        )
-
-    def save(self) -> None:
-        """Write the pins that changed. Blocks. A failed write is tried again with the next change."""
-        for known in list(self._pins.values()):
-            if known.dirty:
-                known.dirty = False
-                try:
-                    approval_store.save(self._folder, known.server, dict(known.tools), dict(known.allowed))
-                except StorageError as error:
-                    known.dirty = True
-                    self._unsaved[known.server] = error
-                    log.warning("%s", error)
-                else:
-                    self._unsaved.pop(known.server, None)
 
     def _log_held(self, server: str, verdicts: dict[str, Verdict]) -> None:
         """Log each held-back definition once."""
