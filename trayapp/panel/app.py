@@ -22,7 +22,7 @@ from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import FILES, NAV, PAGES, SCRIPT, STYLE, Context, Page, render, source_of
+from trayapp.panel.pages import FILES, PAGES, SCRIPT, STYLE, Context, Page, render, source_of
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
 from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
@@ -52,7 +52,6 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
-TITLES = {name: label for name, label in NAV if name in PAGES}  # of pages whose head is sent before their content
 NEWS = ("change", "calls", "logs")  # as `PanelHost.seen` counts them
 HTML = "text/html; charset=utf-8"
 
@@ -129,12 +128,9 @@ class Panel:
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         about: Context = {"token": self._host.access.token(cookie), "page": name, "seen": seen}
-        if not is_news and not rest and name in TITLES:  # a browser reads the head while the content is made
-            await reply.begin_html(render("head.html", title=TITLES[name], waiting=await self._waiting(), **about))
-        has_head = is_news or reply.is_open  # an open page takes the content alone
         context = await page(Page(self._host, unquote(rest), query, is_news))
-        waiting = 0 if has_head else await self._waiting()
-        text = await anyio.to_thread.run_sync(lambda: render(waiting=waiting, has_head=has_head, **about, **context))
+        waiting = 0 if is_news else await self._waiting()  # an open page takes the content alone
+        text = await anyio.to_thread.run_sync(lambda: render(waiting=waiting, is_news=is_news, **about, **context))
         self._page_s = time.perf_counter() - began
         await reply.html(text)
 
@@ -221,23 +217,10 @@ class PanelResponse:
         self._head = scope["method"] == "HEAD"
         self._send = send
         self.begun = False
-        self.is_open = False  # the beginning of a page is sent
-
-    async def begin_html(self, text: str) -> None:
-        """Send the beginning of a page. `html` sends the rest."""
-        self.is_open = True
-        headers = [*HEADERS, NO_STORE, (b"content-type", HTML.encode())]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self._send_body(text.encode("utf-8", "replace"), more=True)
 
     async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
         """Send a page or a part of one."""
-        body = text.encode("utf-8", "replace")
-        if self.is_open:
-            self.begun = True
-            await self._send_body(body)
-        else:
-            await self.send(body, status, HTML, [NO_STORE, *more])
+        await self.send(text.encode("utf-8", "replace"), status, HTML, [NO_STORE, *more])
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
         """Send a complete response."""
@@ -245,10 +228,7 @@ class PanelResponse:
         headers = [*HEADERS, *more, (b"content-length", str(len(body)).encode())]
         headers += [(b"content-type", kind.encode())] if kind else []
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send_body(body)
-
-    async def _send_body(self, body: bytes, *, more: bool = False) -> None:
-        await self._send({"type": "http.response.body", "body": b"" if self._head else body, "more_body": more})
+        await self._send({"type": "http.response.body", "body": b"" if self._head else body})
 
     async def begin_events(self) -> None:
         """Send the headers of an event stream."""
