@@ -134,17 +134,14 @@ async def list_changed(cell: Cell) -> None:
         cell.client.ask("subscriptions/listen", cell.params({"notifications": {"toolsListChanged": True}}), "changes")
         await cell.client.heard("notifications/subscriptions/acknowledged")
     await cell.request("tools/list")
+    grown = f"{cell.server}_extra0"
+    names: list[str] = []
     with anyio.fail_after(stretched(PATIENCE_S)):
-        while True:
-            await cell.call("grow")  # until the gateway listens to a newer server
+        while grown not in names:  # the change that was told first may be another server's
+            await cell.call("grow")  # again until the gateway listens to a newer server
             await anyio.sleep(0.05)
             if [m for m in cell.client.told if m["method"] == "notifications/tools/list_changed"]:
-                break
-        grown = f"{cell.server}_extra0"  # the change that was told first may be another server's
-        names: list[str] = []
-        while grown not in names:
-            await anyio.sleep(0.05)
-            names = [tool["name"] for tool in (await cell.request("tools/list"))["tools"]]
+                names = [tool["name"] for tool in (await cell.request("tools/list"))["tools"]]
 
 
 Feature = Callable[[Cell], Awaitable[None]]
