@@ -98,7 +98,7 @@ class SignIn:
         return self.url
 
     async def finished(self) -> None:
-        """Wait for the end. Raise SignInError."""
+        """Wait until the sign-in has ended. Raises SignInError if it failed."""
         await self.done.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)

@@ -206,11 +206,11 @@ def _pin(value: Any) -> Pin:
     definition, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
     text = pinned(definition) if isinstance(definition, dict) else definition
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
-        raise ValueError("a tool has the wrong type")
+        raise ValueError("a tool has a value of the wrong type")
     beside, unread = value.get("beside") is True, value.get("unread") is True
     declined = value.get("declined", "")
     if not isinstance(declined, str):
-        raise ValueError("a tool has the wrong type")
+        raise ValueError("a tool has a value of the wrong type")
     seen = value.get("seen") is not False
     return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined, seen)
 

@@ -249,7 +249,7 @@ def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
 
 
 def _merged_enabled(editor: Editor, entry: Slot) -> bool:
-    """Return True if an entry is enabled by `<<` alone, or by default."""
+    """Return True if `<<` or the default would enable an entry that has neither `enabled` nor `disabled` itself."""
     for pair in _merged_pairs(editor, entry):
         spelling = spelled(pair.name, SERVER_KEYS)
         if spelling and spelling.name in ("disabled", "enabled"):

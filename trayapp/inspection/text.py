@@ -99,7 +99,7 @@ def _cut(line: str) -> Iterator[str]:
 
 
 def _parts(said: str) -> Iterator[str]:
-    """Yield a sentence, in overlapping parts if it is very long: a rule takes longer the further it can see."""
+    """Yield a sentence, in overlapping parts if it is very long: a rule takes longer on longer text."""
     begin = 0
     while len(said) - begin > TOGETHER:
         yield said[begin : begin + TOGETHER]

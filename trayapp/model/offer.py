@@ -50,7 +50,7 @@ class Offer:
 
     @property
     def of_older_era(self) -> Offer | None:
-        """Return what the older era defines otherwise, in that definition. None if nothing."""
+        """Return an offer with what the older era defines differently, None if nothing differs."""
         if not self.older and self.older_instructions is None and self.older_capabilities is None:
             return None
         lists: dict[str, Any] = dict(self.older)

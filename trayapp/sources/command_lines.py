@@ -147,7 +147,7 @@ def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
 
 
 def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that lines set, and the other lines. A client's variables may stand behind its line."""
+    """Return the variables that lines set, and the other lines. A client's variables may follow its line."""
     settings: dict[str, str] = {}
     rest: list[str] = []
     for line in lines:
@@ -379,7 +379,9 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
-        raise UnclearSourceError("This runs an installer that writes other programs' files", "Paste the server itself")
+        raise UnclearSourceError(
+            "This runs an installer that writes other programs' files", "Paste the server's own command"
+        )
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))
 
@@ -511,10 +513,10 @@ class _AddOptions:
             elif not word.startswith("-"):
                 self.plain.append(word)
             elif self.plain and "--" in words[1:] and not words[0].startswith("-"):
-                words.pop(0)  # the value of an option that is not known
+                words.pop(0)  # the value of an unknown option
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:
-        """Take the client's options behind the server's command, which no `--` sets apart."""
+        """Take the client's options that follow the server's command without a `--` between them."""
         while len(words) > 2:
             name, value = words[-2:]
             scope = name in ("-s", "--scope") and value in ("user", "local", "project", "global")

@@ -66,7 +66,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # of npm only
-# Pages about a package, told by their path, and pages for people: no addresses of servers
+# Pages about a package, recognized by their path, and pages for people: not addresses of servers
 _PACKAGE_PAGE = re.compile(
     r"https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
 )

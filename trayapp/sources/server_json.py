@@ -54,7 +54,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
-        hint = "A package's name or version is none, or it speaks HTTP only; see its own page"
+        hint = "A package's name or version is not valid, or it speaks only HTTP; see its own page"
         raise UnclearSourceError(
             f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
         )
@@ -169,7 +169,7 @@ def _package(part: Input) -> Way | None:
         runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"
     ):
         words = line
-    else:  # some authors write words of the server there: from one that the runner would take for the package
+    else:  # some authors write the server's arguments there, from the word that the runner would take for the package
         texts = [word.text for word in own]
         taken = package_of([runner, *texts])
         before = texts.index(taken) if taken in texts and "--from" not in texts else len(texts)

@@ -266,7 +266,7 @@ class SystemPlatform:
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:
-        """Tell the user once that there is no place for an icon, not at every login of such a desktop."""
+        """Tell the user that this desktop has no place for an icon: once, not at every login."""
         notice = no_host()
         if self._told is not None and self._told.exists():
             log.info("%s", notice.title)

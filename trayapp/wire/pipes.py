@@ -16,7 +16,7 @@ from trayapp.wire.memory import PIPE_BYTES, widen
 from trayapp.wire.rundir import PIPES
 
 READ_BYTES = 1 << 16  # what a pipe holds at first
-HIGH_BYTES = 1 << 16  # unsent bytes from which the reader is behind, as asyncio has it
+HIGH_BYTES = 1 << 16  # more unsent bytes than this pause the sender, as in asyncio
 LOW_BYTES = HIGH_BYTES // 4
 
 

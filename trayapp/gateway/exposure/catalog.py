@@ -64,7 +64,7 @@ def _skill_resource(skill: Item) -> Item:
 
 
 class Catalog:
-    """Catalog of one configuration and one state of the offers. `served`: the known ones, by the servers' names.
+    """Catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
 
     It is broad because it only answers questions: each property is one, computed once.
     """

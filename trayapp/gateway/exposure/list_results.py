@@ -77,7 +77,7 @@ class ListHints(NamedTuple):
 
 
 class ListResults:
-    """List results of one exposure. `any_output`: with output schemas of any value, as 2026-07-28 has them."""
+    """List results of one exposure. `any_output`: output schemas may describe any value, as in 2026-07-28."""
 
     def __init__(self, seen: Exposure, *, any_output: bool = False) -> None:
         self.seen = seen

@@ -144,7 +144,8 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
 
 # A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
 RECHECK_S = 3600.0
-ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}  # of each era, the kind that can do it all
+# By era (newer: True), the kind of client that can do everything.
+ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
 RETRY_S = 60.0  # for a server that could not list everything: another try may hang for just as long
 
 

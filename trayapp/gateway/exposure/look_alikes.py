@@ -45,7 +45,7 @@ class OtherTools:
         """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
         if _squeezed(letters) == letters and not letters.startswith(self._any_start):
-            return  # as most names do: a prefix of theirs looks like its own letters
+            return  # the usual case: no other server's prefix can match the start of such a name
         for end in range(1, len(letters)):
             for server in self._starts.get(_squeezed(letters[:end]), ()):
                 yield from server.tools.get(_squeezed(letters[end:]), ())

@@ -26,7 +26,10 @@ _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data":
 
 
 class ResultFitter:
-    """Fits one answer to its client. `limit`: bytes of text, 0 = none. `gone`: returns an error if the tool is gone."""
+    """Fits one answer to its client.
+
+    `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone.
+    """
 
     def __init__(
         self, protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], *, reads: bool
@@ -115,7 +118,7 @@ def fitted_part(part: Any, protocol: str) -> Any:
 
 
 def stand_in(part: Any) -> str:
-    """Return a part in words."""
+    """Return the text that stands in for a content part."""
     writer = _WRITERS.get(str(part.get("type"))) if isinstance(part, dict) else None
     return writer(part) if writer else _json(part)
 

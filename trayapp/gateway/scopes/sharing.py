@@ -3,13 +3,13 @@
 A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
 A server has one connection for all sessions unless one of these rules splits it:
 
-- Era: a session of one era never uses the other era of a server that speaks its own. The first session takes the
+- Era: a session never uses a server's other era if the server speaks the session's own. The first session takes the
   server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
   bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
-  HTTP not always). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a connection for each
-  session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions that can answer nothing
-  share a connection that announces nothing.
+  HTTP, sometimes the stream does). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a
+  connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
+  that can answer nothing share a connection that announces nothing.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
@@ -19,10 +19,11 @@ A server has one connection for all sessions unless one of these rules splits it
   it, and so does a single request. A process of its own would not have the state of the client's earlier calls, such
   as an open page or a changed folder, and a call that works directly would fail.
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
-  are in progress, or once those have ended, until it has so answered `TRUSTED` times. Only calls that could overlap
-  are counted. Then all sessions call it at once. So a server's first question nearly always belongs to one session
-  for certain. One case remains: a tool that works for longer before it asks, or asks for the first time after so many
-  answers, while calls of other sessions are in progress. Its question is held (calls/server_requests).
+  are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
+  overlap are counted. After that, all sessions may call it at the same time. So a server's first question
+  nearly always belongs to one session for certain. One case remains: a tool that works for longer before it asks, or
+  first asks after that many answers, while calls of other sessions are in progress. Its question is held
+  (calls/server_requests).
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used. So does a session to which
   the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
@@ -53,12 +54,15 @@ log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
-TRUSTED = 1000  # answers without a question; the next call is the first to ask in about one case of so many
+TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
 
 
 class QuietTopic:
-    """Answers to requests of one topic, all without a question. Of a tool's calls, those count that could overlap."""
+    """Number of answers to requests of one topic, all without a question.
+
+    Of a tool's calls, only those that could overlap are counted.
+    """
 
     __slots__ = ("answers",)
 
@@ -176,8 +180,8 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def wait_s(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> float:
-        """Return how long a request waits at most for calls in progress on that connection. 0: send it now. A question
-        would belong to one session for certain, or to one of those that it may belong to already.
+        """Return how long a request waits at most for calls in progress on that connection. 0: send it now, because
+        it makes it no less certain which session a question belongs to.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
@@ -245,7 +249,7 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request) -> None:
-        """Record that a request was answered, by a server that has never asked, without a question."""
+        """Record that a request was answered without a question. It counts only if the server has never asked."""
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)
         if known is not None:

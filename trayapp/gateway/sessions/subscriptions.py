@@ -250,9 +250,7 @@ class Subscriptions:
 
 
 def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
-    """Return the servers and original URIs of resources. An unknown resource is never updated (as the revision
-    requires).
-    """
+    """Return the server and original URI of each resource. Unknown ones are left out: they never get updates."""
     known: dict[str, Key] = {}
     for uri in uris:
         try:
