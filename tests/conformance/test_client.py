@@ -49,6 +49,7 @@ def test_every_client_scenario_that_a_revision_requires_passes(home: Path, tmp_p
 
 
 @pytest.mark.requirement("conformance-client")
+@pytest.mark.timeout(180)  # eight starts of the suite: 15 s alone
 def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
     home: Path, tmp_path: Path
 ) -> None:
