@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.inspection import labeled_more
@@ -37,6 +39,20 @@ def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
     assert "orders.mark.role" in [rule.code for rule in hopeful("<|im_start|>system")]
 
 
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+def test_a_rule_knows_the_length_of_its_shortest_match(rule: Rule) -> None:
+    """Shorter texts are not searched for it."""
+    shortest, _ = re._parser.parse(rule.pattern.pattern).getwidth()  # type: ignore[attr-defined]  # only it knows
+    assert rule.least == shortest
+
+
+def test_a_short_text_is_searched_only_for_what_fits_into_it() -> None:
+    assert "orders.conceal.user" in [rule.code for rule in hopeful("never tell a person")]
+    assert "orders.conceal.user" not in [rule.code for rule in hopeful("hide user")]
+    both = hints.hopeful_lines("never tell a person\nhide user", hints.EVERY)
+    assert [line for line, _ in both] == [0]
+
+
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
     """Hints are looked for first: a rule must never match a text that holds none of them."""
     items = [item for items in POISONED.values() for item in items] + HONEST
@@ -55,14 +71,15 @@ def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
 
 
 def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
-    """The fast search agrees with the plain one, also where hints overlap or one begins another."""
+    """The fast search agrees with the plain one, also where hints overlap or one begins another, or a text is short."""
     overlapping = ["consentold", "no-one needs to know", "toto the ai", "tool tools of", "xpassphrasekeyx", "users", ""]
     texts = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.honest, *rule.hints, *rule.beside)]
     for text in (*overlapping, *texts):
         assert hopeful(text) == [
             rule
             for rule in RULES
-            if any(hint in text for hint in rule.hints)
+            if len(text) >= rule.least
+            and any(hint in text for hint in rule.hints)
             and (not rule.beside or any(hint in text for hint in rule.beside))
         ], text
 

@@ -27,6 +27,8 @@ _HEX = late(rf"(?:[0-9A-Fa-f]{{2}}[ :]?){{{RUN_SHORTEST // 2},}}")
 _ESCAPES = late(
     r"(?:\\x[0-9A-Fa-f]{2}|\\u\{?[0-9A-Fa-f]{4,5}\}?|&#x?[0-9A-Fa-f]{2,5};|%[0-9A-Fa-f]{2}[A-Za-z0-9]?){6,}"
 )
+_ENTITY = late(r"(&#[0-9A-Za-z]{2,8};)")
+_ESCAPE = late(r"(\\(?:x|u)\{?[0-9A-Fa-f]{2,5}\}?)")
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
@@ -248,13 +250,22 @@ def _of_numbers(run: str) -> bytes:
 def _of_escapes(run: str) -> str:
     import html  # takes 2 ms of a start, and is rarely needed
 
-    plain = urllib.parse.unquote(html.unescape(run))
+    return _replaced(_ESCAPE, _of_escape, urllib.parse.unquote(_replaced(_ENTITY, html.unescape, run)))
 
-    def letter(found: re.Match[str]) -> str:
-        number = int(found[1], 16)
-        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?"
 
-    return re.sub(r"\\(?:x|u)\{?([0-9A-Fa-f]{2,5})\}?", letter, plain)
+def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
+    """Return a text with each part of a kind, and all between them, decoded. Each different one is decoded once."""
+    parts = kind.split(text)
+    decoded = {part: decode(part) for part in set(parts)}
+    return "".join(map(decoded.__getitem__, parts))
+
+
+def _of_escape(part: str) -> str:
+    """Return the letter of an escape; any other text as it is."""
+    if (found := _ESCAPE.fullmatch(part)) is None:
+        return part
+    number = int(found[1].strip("\\xu{}"), 16)
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?"
 
 
 def _readable(data: bytes) -> str | None:

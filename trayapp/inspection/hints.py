@@ -6,8 +6,9 @@ Never here: the rules themselves (rules).
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from trayapp.inspection.rules import RULES, Rule
 
@@ -28,6 +29,11 @@ for _at, _rule in enumerate(RULES):
     if not _rule.beside:
         _ALONE |= _bit
 _HINTS = list(_BITS.items())  # by number in the search
+# By the length of a text: the rules whose shortest match is no longer. Many names and values are too short for most.
+_FITTING = tuple(
+    sum(1 << at for at, rule in enumerate(RULES) if rule.least <= length)
+    for length in range(max(rule.least for rule in RULES) + 1)
+)
 
 
 def hopeful_bits(low: str, wanted: int = EVERY) -> int:
@@ -35,7 +41,7 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
     found = 0
     for number in _search()(low.encode("utf-8", "replace")) or ():
         found |= _HINTS[number][1]
-    return found & (found >> _HALF | _ALONE) & wanted
+    return found & (found >> _HALF | _ALONE) & wanted & _FITTING[min(len(low), len(_FITTING) - 1)]
 
 
 def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
@@ -45,16 +51,22 @@ def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
     """
     if "\n" not in low:
         return [(0, rules)] if (rules := hopeful_bits(low, wanted)) else []
-    found: dict[int, int] = {}
-    for number in _search()(low.encode("utf-8", "replace")) or ():
+    numbers = _search()(low.encode("utf-8", "replace"))
+    if not numbers:
+        return []
+    fitting = [_FITTING[min(length, len(_FITTING) - 1)] & wanted for length in map(len, low.split("\n"))]
+    wanted = functools.reduce(operator.or_, fitting)
+    wanted |= wanted << _HALF
+    found = [0] * len(fitting)
+    for number in numbers:
         hint, bits = _HINTS[number]
-        at = low.find(hint)
-        while at >= 0:
-            line = low.count("\n", 0, at)
-            found[line] = found.get(line, 0) | bits
-            at = low.find(hint, at + 1)
-    complete = ((line, bits & (bits >> _HALF | _ALONE) & wanted) for line, bits in sorted(found.items()))
-    return [(line, rules) for line, rules in complete if rules]
+        if bits & wanted:
+            at = low.find(hint)
+            while at >= 0:
+                found[low.count("\n", 0, at)] |= bits
+                at = low.find(hint, at + 1)
+    each = ((line, bits & (bits >> _HALF | _ALONE) & fitting[line]) for line, bits in enumerate(found))
+    return [(line, rules) for line, rules in each if rules]
 
 
 def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
@@ -75,7 +87,7 @@ def release() -> None:
     _search.cache_clear()
 
 
-@cache
+@functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
     """Return the search for all hints: it gives the numbers of those in a text."""
     import re2  # 3 MB and 3 ms: only a search for orders needs it

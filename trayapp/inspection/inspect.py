@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
+from itertools import tee
 from typing import TYPE_CHECKING
 
 import orjson
@@ -137,55 +139,61 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 class _Search:
     """Search for orders. Its work is limited: texts stuffed with words of orders are not searched to their end. Decoded
-    and transformed texts share the limit of their definition.
+    and transformed texts share the limit of their definition, and are searched one after another.
     """
 
     def __init__(self, most: int) -> None:
         self.left = most
+        self.wanted = 0  # the rules that have not matched yet
 
-    def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = (), only: str = "") -> Iterator[Finding]:
+    def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = ()) -> Iterator[Finding]:
         """Yield the first finding of each rule in texts without hidden content. A known or repeated sentence is
-        skipped. `only`: the code of the rule that is searched for, instead of all.
+        skipped.
         """
         from trayapp.inspection import hints  # loads the rules: as above
 
-        wanted, seen = hints.bit_of(only) if only else hints.EVERY, set[str]()
-        parts = ((place, passage) for place, text in texts for passage in passages(text))
-        for some in together(parts, REACH):  # short ones are tried together
-            for place, sentence, hopeful in _hopeful_sentences(some, wanted):
-                rules = hopeful & wanted
-                if not rules or sentence.low in seen or sentence.low in known:
-                    continue
-                seen.add(sentence.low)
-                for bit, rule in hints.rules_of(rules):
-                    self.left -= len(sentence.low) + LOOKED_BESIDE
-                    if self.left < 0:
-                        yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
-                        return
-                    if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
-                        wanted &= ~bit
-                        yield _order(rule, place, sentence, match)
+        self.wanted, seen = hints.EVERY, set[str]()
+        for place, sentence, bits in _hopeful_sentences(texts, lambda: self.wanted):
+            rules = bits & self.wanted
+            if not rules or sentence.low in seen or sentence.low in known:
+                continue
+            seen.add(sentence.low)
+            for bit, rule in hints.rules_of(rules):
+                self.left -= len(sentence.low) + LOOKED_BESIDE
+                if self.left < 0:
+                    yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
+                    return
+                if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
+                    self.wanted &= ~bit
+                    yield _order(rule, place, sentence, match)
 
 
-def _hopeful_sentences(parts: list[tuple[str, str]], wanted: int) -> Iterator[tuple[str, Sentence, int]]:
-    """Yield the sentences of passages that some of the wanted rules may match, each with its place and those rules."""
+def _hopeful_sentences(
+    texts: Iterable[tuple[str, str]], wanted: Callable[[], int]
+) -> Iterator[tuple[str, Sentence, int]]:
+    """Yield the sentences of texts that some rules still wanted may match, each with its place and those rules."""
     from trayapp.inspection import hints
 
-    for at, hopeful in hints.hopeful_lines(lowered("\n".join([f" {passage}" for _, passage in parts])), wanted):
-        place, passage = parts[at]
-        found = sentences(passage)
-        for sentence in found:
-            rules = hopeful if len(found) == 1 else hints.hopeful_bits(f" {sentence.low}", hopeful)
-            if rules:
-                yield place, sentence, rules
+    parts = ((place, passage) for place, text in texts for passage in passages(text))
+    for some in together(parts, REACH):  # short ones are tried together
+        for at, hopeful in hints.hopeful_lines(lowered("\n".join([f" {passage}" for _, passage in some])), wanted()):
+            place, passage = some[at]
+            found = sentences(passage)
+            for sentence in found:
+                rules = hopeful if len(found) == 1 else hints.hopeful_bits(f" {sentence.low}", hopeful)
+                if rules:
+                    yield place, sentence, rules
 
 
 class _Said:
     """Set of a text's sentences. It is only built once a sentence is looked up that is anywhere in the text."""
 
     def __init__(self, text: str) -> None:
+        from trayapp.inspection import hints
+
         self._text = text
         self._line = lowered(" ".join(text.split()))
+        (self._hopeful,) = tee(_hopeful_sentences([("", text)], lambda: hints.EVERY), 1)
 
     @cached_property
     def _sentences(self) -> set[str]:
@@ -193,6 +201,22 @@ class _Said:
 
     def __contains__(self, low: object) -> bool:
         return isinstance(low, str) and low in self._line and low in self._sentences
+
+    def orders(self, code: str) -> bool:
+        """Return True if the rule with this code finds an order in the text, as far as its limit reaches."""
+        from trayapp.inspection import hints
+
+        left, bit, seen = LOOKED_PLAIN, hints.bit_of(code), set[str]()
+        ((_, rule),) = hints.rules_of(bit)
+        for _, (_, low), bits in copy(self._hopeful):  # what an earlier one has read is read again
+            if bits & bit and low not in seen:
+                seen.add(low)
+                left -= len(low) + LOOKED_BESIDE
+                if left < 0:
+                    break
+                if _found(rule.pattern, f" {low}") is not None:
+                    return True
+        return False
 
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
@@ -260,13 +284,13 @@ def _turned(text: str, search: _Search) -> Iterator[Finding]:
     """Yield the orders that a text contains only in a transformed form."""
     from trayapp.inspection import encoded
 
-    bare, plain = hidden.bared(text), dict[str, bool]()  # by code: True if the text contains such an order anyway
-    ways = list(encoded.turned(bare))
-    said = _Said(bare) if ways else ()
+    bare = hidden.bared(text)
+    if not (ways := list(encoded.turned(bare))):
+        return
+    said, plain = _Said(bare), dict[str, bool]()  # by code: True if the text contains such an order anyway
     for order in (one for words in ways for one in _orders_in(words, search, said)):
         if order.code not in plain:
-            others = _Search(LOOKED_PLAIN).orders([("", bare)], only=order.code)
-            plain[order.code] = any(one.code == order.code for one in others)
+            plain[order.code] = said.orders(order.code)
         if not plain[order.code]:
             yield order
 

@@ -101,11 +101,13 @@ _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 class Rule:
     """One kind of order.
 
-    `code` is stable. `reason` completes the sentence "It ...". `hints` are lower-case parts; every match holds one,
-    and one of `beside` if there are any. `found` are sentences that the rule finds, `honest` ones that it must not.
+    `code` is stable. `least` is the length of the shortest match. `reason` completes the sentence "It ...". `hints`
+    are lower-case parts; every match holds one, and one of `beside` if there are any. `found` are sentences that the
+    rule finds, `honest` ones that it must not.
     """
 
     code: str
+    least: int
     reason: str
     source: str
     hints: tuple[str, ...]
@@ -126,7 +128,16 @@ _MCPTOX = "MCPTox, a benchmark of poisoned tool descriptions (2025)"
 _MCP = "MCP specification, security principles: consent and tool safety"
 
 
-def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, ...], found: str, honest: str) -> Rule:
+def _rule(
+    code: str,
+    least: int,
+    reason: str,
+    source: str,
+    hints: str,
+    patterns: tuple[str, ...],
+    found: str,
+    honest: str,
+) -> Rule:
     """Return a rule.
 
     `hints` are parts, then `&` and what stands beside them. `patterns` are alternatives, `found` and `honest` hold one
@@ -135,6 +146,7 @@ def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, 
     parts, _, beside = hints.partition("&")
     return Rule(
         f"orders.{code}",
+        least,
         reason,
         source,
         tuple(_BETWEEN_HINTS.split(parts)),
@@ -166,6 +178,7 @@ def _at_words(pattern: str) -> str:
 _CONCEALMENT = (
     _rule(
         "conceal.user",
+        12,
         "asks the model to keep something from you",
         _INVARIANT,
         "user|human|operator|owner|person|people|customer|developer|anyone|anybody|attendee|employee|visitor|"
@@ -208,6 +221,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.unaware",
+        13,
         "says that you need not, or must not, know of something",
         _MCPTOX,
         "n't|not|never|nobody|no one|no need|no reason|no mention|no notice|no word|no hint|no-one|no point|"
@@ -243,6 +257,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.unsaid",
+        9,
         "asks the model not to speak of what it does",
         _INVARIANT,
         "mention|reveal|disclose|acknowledge|refer|talk|discuss|surface|comment|narrat|let on|bring|"
@@ -282,6 +297,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.answer",
+        13,
         "asks the model to leave something out of what it shows you",
         _MCPTOX,
         "confirmation|answer|reply|repl|summar|response|preview|report|draft|transcript|explanation|show|"
@@ -332,6 +348,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.secretly",
+        12,
         "asks the model to act in secret",
         _INVARIANT,
         "silently|secretly|covertly|quietly|discreetly|surreptitiously|stealthily|unobtrusively|behind the scenes",
@@ -356,6 +373,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.note",
+        11,
         "calls its own words secret",
         _MCPTOX,
         "secret|hidden|confidential|invisible|between us|displayed|visible",
@@ -381,6 +399,7 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.languages",
+        4,
         "asks the model, in another language, to keep something from you",
         _MCPTOX,
         "nutzer|anwender|utilisateur|usuario|usuário|utent|用户|用戶|使用者|ユーザ|사용자|пользовател|никому|kullanıcı",
@@ -419,6 +438,7 @@ _CONCEALMENT = (
 _DECEPTION = (
     _rule(
         "deceive.consent",
+        14,
         "claims that you have already agreed, or that nobody need ask you",
         _MCP,
         "dialog|bother|consent|agreed|approv|authori|permission|confirm|already knows|wants this",
@@ -458,6 +478,7 @@ _DECEPTION = (
     ),
     _rule(
         "deceive.confirmation",
+        17,
         "asks the model to get round a confirmation of yours",
         _MCP,
         "confirm|approval|consent|permission|dialog",
@@ -484,6 +505,7 @@ _DECEPTION = (
     ),
     _rule(
         "deceive.result",
+        7,
         "asks the model to tell you something that is not so",
         _MCPTOX,
         "your own|tell|say|state|report|claim|assure|pretend|inform|answer|make it|lie|act as|deny|insist|"
@@ -530,6 +552,7 @@ _DECEPTION = (
 _OVERRIDES = (
     _rule(
         "override.previous",
+        15,
         "tells the model to ignore its instructions",
         _OWASP_INJECTION,
         "ignor|disregard|forget|overr|bypass|discard|supersed|set aside|pay no|void|longer|suspended|lifted|"
@@ -570,9 +593,12 @@ _OVERRIDES = (
     ),
     _rule(
         "override.languages",
+        3,
         "tells the model, in another language, to ignore its instructions",
         _OWASP_INJECTION,
-        "ignor|anweisungen|vergiss|oubli|olvid|dimentica|esque|忽略|无视|無視|忘记|忘記|忘れ|игнорир|забудь|무시|잊",
+        "ignor|anweisungen|vergiss|oubli|olvid|dimentica|esque|忽略|无视|無視|忽視|忘记|忘記|忘れ|игнорир|забудь|무시|잊&"
+        "anweisung|instruktion|befehl|regel|consigne|instruc|ordenes|órdenes|istruzion|regras|指令|指示|命令|规则|"
+        "規則|提示|ルール|инструкц|указан|команд|правил|지시|명령|지침",
         (
             r"(?:\bignor(?:iere?n?|ez|er|a|ar|ieren sie)\b|\bvergiss\b|\boubli(?:e|ez)\b|\bolvid(?:a|"
             r"e)\b|\bdimentica\b|\besque[cç]a\b)[^\n]{0,40}"
@@ -595,6 +621,7 @@ _OVERRIDES = (
     ),
     _rule(
         "override.role",
+        11,
         "gives the model another role, or lifts its limits",
         _OWASP_INJECTION,
         "you are now|from now on|developer mode|debug mode|god mode|dan mode|jailbreak|unrestricted|"
@@ -621,6 +648,7 @@ _OVERRIDES = (
     ),
     _rule(
         "override.rank",
+        13,
         "puts its own words above yours",
         _OWASP_INJECTION,
         "user|rules replace|precedence|priority|override|overrule|outrank|supersede|above|authority|"
@@ -657,6 +685,7 @@ _OVERRIDES = (
     ),
     _rule(
         "override.safety",
+        13,
         "asks the model to drop its safeguards",
         _OWASP_INJECTION,
         "safety|ethic|guard|stop following|moderation|security polic|security rule|content polic|content filter",
@@ -679,6 +708,7 @@ _OVERRIDES = (
     ),
     _rule(
         "override.result",
+        15,
         "asks the model to obey whatever a result says",
         _OWASP_INJECTION,
         "carry|obey|follow|execute|perform|act on|treat|comply|do as|do what&instruction|command|order|"
@@ -722,6 +752,7 @@ _NAMED = r"[`'\")]*(?:,? ?(?:,|/|and|or) [^.!?\n]{0,20}[<\[]| (?:marks?|markers?
 _MARKS = (
     _rule(
         "mark.role",
+        6,
         "holds marks with which a conversation's roles are told apart",
         _OWASP_INJECTION,
         "<|im_|[inst]|[/inst]|<<sys>>|<</sys>>|</|<|system|<|start|<|user|<|assistant|```system|end of tool|"
@@ -750,6 +781,7 @@ _MARKS = (
     ),
     _rule(
         "mark.tag",
+        6,
         "sets a part of itself off for the model",
         _INVARIANT,
         "<system|<secret|<hidden|<admin|<override|<directive|"
@@ -775,6 +807,7 @@ _MARKS = (
     ),
     _rule(
         "mark.address",
+        7,
         "speaks to the model rather than of the tool",
         _MCPTOX,
         "to the ai|to ai|to the assistant|to the model|to the llm|to the agent|to any ai|to all ai|to llms|"
@@ -801,6 +834,7 @@ _MARKS = (
 _SECRETS = (
     _rule(
         "secrets.file",
+        9,
         "wants a file in which secrets are kept",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}|.kdbx|.pem|.ovpn|.p12|.pfx|.ppk|whose name|with name|whose file|with file",
@@ -837,6 +871,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.give",
+        12,
         "wants passwords, keys or other private things handed over",
         _OWASP_LEAK,
         f"{_SECRET_HINTS}&"
@@ -887,6 +922,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.ask",
+        16,
         "wants the model to ask you for a password or the like",
         _OWASP_LEAK,
         "bank pin|card pin|account pin|login|password|passphrase|phrase|mnemonic|card|cvv|social|code|"
@@ -922,6 +958,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.environment",
+        12,
         "wants the environment in which it runs",
         _MCPTOX,
         "environ|env`|printenv|process.env|run env|run `export",
@@ -949,6 +986,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.talk",
+        13,
         "wants your conversation, or the model's own instructions",
         _OWASP_LEAK,
         f"{_TALK_HINTS}&"
@@ -992,6 +1030,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.tools",
+        17,
         "wants to know what other tools the model has, or what they returned",
         _MCPTOX,
         "tool|servers&you|from other",
@@ -1015,6 +1054,7 @@ _SECRETS = (
 _EXFILTRATION = (
     _rule(
         "exfiltrate.address",
+        9,
         "wants a copy of your data sent to an address of its own",
         _MCPTOX,
         "@|://",
@@ -1045,6 +1085,7 @@ _EXFILTRATION = (
     ),
     _rule(
         "exfiltrate.link",
+        12,
         "wants your data put into a link or picture",
         _OWASP_LEAK,
         "query string|url|image|link|pixel|markdown|![&append|encode|embed|put|insert|base64|![",
@@ -1071,6 +1112,7 @@ _EXFILTRATION = (
 _OTHER_TOOLS = (
     _rule(
         "tools.alter",
+        13,
         "changes how the model uses other tools",
         _INVARIANT,
         "tool of|tool from|tool on|gets |recipient|beneficiary|payee|destination|bcc|reply-to|wallet|iban|"
@@ -1121,6 +1163,7 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.discredit",
+        14,
         "speaks against other tools so that the model uses this one",
         _MCPTOX,
         "tool of|tool from|tool on|tools of|tools from|tools on|its calls|their calls|compromised|insecure|"
@@ -1165,6 +1208,7 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.first",
+        23,
         "wants to be called before everything else, whatever you asked for",
         _MCPTOX,
         "before|first|prior to|ahead of|whenever|after each|after every|when &other server|even if|regardless|"
@@ -1195,6 +1239,7 @@ _OTHER_TOOLS = (
 _ACTIONS = (
     _rule(
         "run.download",
+        5,
         "wants code from the network run",
         _OWASP_AGENCY,
         "curl|wget|powershell|urlopen|npx|/dev/tcp|invoke-expression|iex|base64 -d|piping it|pip install|"
@@ -1217,6 +1262,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.damage",
+        12,
         "wants something deleted, opened up or switched off",
         _OWASP_AGENCY,
         "rm -rf|chmod|--no-verify|dangerously|push --force|grant all|cluster-admin|--privileged|branch protection|"
@@ -1240,6 +1286,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.persist",
+        10,
         "wants to change what starts, or what other tools are told",
         _OWASP_AGENCY,
         "bashrc|zshrc|.profile|crontab|authorized_keys|.cursor|claude.md|agents.md|cursorrules|mcp.json|"
@@ -1264,6 +1311,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.later",
+        22,
         "wants to bind the model beyond this conversation",
         _OWASP_INJECTION,
         "future|later sessions|subsequent|all other conversations",
@@ -1281,6 +1329,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.money",
+        11,
         "wants money sent, or amounts changed",
         _OWASP_AGENCY,
         "wallet|iban|0x|bc1|acct_|amount|fee|tip|account&transfer|send|pay|paid|wire|donate|add|multiply|"
