@@ -10,6 +10,8 @@ import pytest
 from tests.backends.test_connection import call
 from tests.backends.world import Bench, bench, server
 from tests.fixtures.clock import settle
+from tests.fixtures.odd import until
+from trayapp.backends.maintenance import REFETCH_DELAY_S
 from trayapp.backends.subscription import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S
 from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
 
@@ -97,6 +99,30 @@ async def test_the_first_acknowledgement_reads_no_list() -> None:
         made.pool.find("a").on_notification(ACKNOWLEDGED, {})
         await made.clock.pass_(AGAIN_S)
         assert times(made, "tools/list") == read
+
+
+async def readings(made: Bench, count: int) -> None:
+    """Wait until the lists have been read so many times, and see that they are not read once more."""
+    await until(lambda: len(made.ear.offers) >= count)
+    await anyio.sleep(3 * REFETCH_DELAY_S)
+    assert len(made.ear.offers) == count
+
+
+async def test_lists_that_were_read_before_the_acknowledgement_are_read_again_once() -> None:
+    async with bench() as made:
+        made.wants_offers = True
+        await listened(made, calls=0)
+        await readings(made, 1)
+        for _ in range(2):
+            made.pool.find("a").on_notification(ACKNOWLEDGED, {})
+        await readings(made, 2)
+
+
+async def test_lists_of_a_server_that_acknowledges_at_once_are_read_once() -> None:
+    async with bench() as made:
+        made.wants_offers = True
+        await listened(made, None, calls=0, takes=True)
+        await readings(made, 1)
 
 
 async def test_lists_are_read_again_if_a_call_may_have_changed_them_before_the_server_told() -> None:

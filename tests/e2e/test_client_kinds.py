@@ -283,3 +283,21 @@ async def test_a_server_that_lists_by_its_clients_extensions_shows_each_client_i
                     await check(tool, modern)
             gateway.stop()
             gateway.start()
+
+
+@pytest.mark.requirement("call-list-changed")
+@pytest.mark.parametrize("kind", ["stdio newer", "http newer"])
+async def test_a_tool_that_came_before_the_server_acknowledged_the_subscription_is_listed(
+    gateway: Gateway, tmp_path: Path, kind: str
+) -> None:
+    """Without a call: nobody else would read the lists again."""
+    with served(kind, tmp_path, "--grow-first") as entry:
+        gateway.write({"e": {**entry, "lifecycle": "keep-alive"}})
+        gateway.start()
+        await gateway.known()
+        async with gateway.client(None) as client:
+            await client.initialize(OLDER, **ABLE)
+            changes = 0
+            while "e_early" not in await listed(client):
+                changes += 1
+                await client.heard("notifications/tools/list_changed", changes)

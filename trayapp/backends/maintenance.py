@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
+LISTENS_WITHIN_S = 0.1  # a local server acknowledges the subscription in milliseconds; lists wait no longer for it
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
@@ -94,8 +95,14 @@ class Maintenance:
         self._dirty = anyio.Event()
         self._round: _Round | None = None  # while the lists are read
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._reads = False  # a reading of the lists has begun
         self.subscription = Subscription(
-            connection.key, connection.name, live, context, self.lists_changed, lambda: connection.used_since_connected
+            connection.key,
+            connection.name,
+            live,
+            context,
+            self.lists_changed,
+            lambda: self._reads or connection.used_since_connected,
         )
         self.lists_settled = anyio.Event()  # set once the first lists of a new connection were read, if needed
         self._probing = False
@@ -247,6 +254,10 @@ class Maintenance:
         live = self._live
         try:
             with current.scope:
+                if live.peer.modern:  # lists that are read before the acknowledgment are read again after it
+                    with anyio.move_on_after(LISTENS_WITHIN_S):
+                        await self.subscription.settled.wait()
+                self._reads = True
                 offer = await fetch_offer(live.channel, live.peer, live.sent_capabilities, tell)
                 refused = live.transport.refusal.unauthorized
                 is_over = self._connection.live is not live or live.transport.gone.is_set() or refused

@@ -37,8 +37,9 @@ class _Listening:
 class Subscription:
     """The subscription of one live connection, `key`, to the server `name`.
 
-    `missed` is called when notifications may have been lost: a call may have changed the lists before the server
-    acknowledged the request. `used` returns True if there was a call.
+    `missed` is called when notifications may have been lost: the lists may have changed before the server acknowledged
+    the request. `exposed` returns True if lists were read or calls made on the connection so far. `settled` is set once
+    the server has acknowledged or refused its first request, or no request is needed.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class Subscription:
         live: Live,
         context: BackendContext,
         missed: Callable[[], None],
-        used: Callable[[], bool],
+        exposed: Callable[[], bool],
     ) -> None:
         self._key, self._name = key, name
         self._live, self._context, self._missed = live, context, missed
-        self._used = used
+        self._exposed = exposed
+        self.settled = anyio.Event()
         self._changed = anyio.Event()
         self._newest = self._asked = _Listening()  # the request for what is wanted now; the last one sent
         self._first = True  # the server has not acknowledged any request yet
@@ -73,7 +75,7 @@ class Subscription:
             self._asked.uris &= {uri for uri in honored if isinstance(uri, str)}
         self._asked.taken.set()
         self._heard = True
-        if self._deaf or (self._first and self._used()):
+        if self._deaf or (self._first and self._exposed()):
             self._missed()
         self._deaf = self._first = False
 
@@ -108,6 +110,7 @@ class Subscription:
                     with anyio.move_on_after(TAKES_WITHIN_S):
                         await newest.taken.wait()
                 newest.taken.set()
+                self.settled.set()
                 if former is not None:
                     former.scope.cancel()
                 former = newest

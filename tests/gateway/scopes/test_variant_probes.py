@@ -103,6 +103,29 @@ async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(t
 
 
 @pytest.mark.requirement("lists-for-each-kind")
+async def test_what_a_server_of_the_newer_era_alone_lists_when_it_is_tried_in_the_older_one_replaces_nothing(
+    tmp_path: Path,
+) -> None:
+    """The first connection hears of changes; the other one ends before its server has more to list."""
+    async with house(tmp_path) as made:
+        first, tried = made.net["a"], made.net["a#older"]
+        for backend in (first, tried):
+            backend.modern, backend.versions = True, ()
+        tried.tools = [tool("echo")]
+        first.tools = [*tried.tools, tool("later")]
+        made.apply(server("a"))
+        made.start()
+        client = await older(made)
+        with anyio.fail_after(10):
+            while not tried.opened:
+                await made.told()
+                await client.result("tools/list")
+        await made.told()
+        listed = (await client.result("tools/list"))["tools"]
+        assert [item["name"] for item in listed] == ["a_echo", "a_later"]
+
+
+@pytest.mark.requirement("lists-for-each-kind")
 async def test_only_a_server_that_announces_an_extension_or_has_apps_is_read_for_clients_with_and_without_it(
     tmp_path: Path,
 ) -> None:

@@ -62,12 +62,15 @@ class ListIntake:
         self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
         kind = kind_of(connection.sent_capabilities, newer=offer.protocol in MODERN_VERSIONS)
         further = connection.key != server.name
-        probed = further and (
-            self._servers.own.purpose(connection.key).is_probe or services.listings.lacks_variant(server.name, kind)
-        )
-        known_to_older = services.listings.older_names(server.name)
-        if services.listings.take(server, offer, kind, probed=probed):
-            services.approvals.split(server.name, services.listings.get(server.name), known_to_older)
+        purpose = self._servers.own.purpose(connection.key)
+        listings = services.listings
+        other_era = further and purpose.newer not in (None, kind.newer)
+        if other_era and listings.kind_at(server.name, kind) in listings.kinds(server.name):
+            return  # the server speaks one era, and its first connection has read the same lists and hears of changes
+        probed = further and (purpose.is_probe or listings.lacks_variant(server.name, kind))
+        known_to_older = listings.older_names(server.name)
+        if listings.take(server, offer, kind, probed=probed):
+            services.approvals.split(server.name, listings.get(server.name), known_to_older)
             self._servers.forget_catalogs()
         self._judge(server.name)
         services.changes.changed()
