@@ -33,7 +33,7 @@ FLUSH_S = 0.1  # from the end of a call to its row: the panel shows it at once, 
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # then; calls in flight keep most of their rate
 BEHIND_S = 0.5  # a call that waited longer for its row: only short rests, so that a kill loses less than a second
-ROWS_AT_ONCE = 100  # rows of one transaction
+ROWS_AT_ONCE = 1_000  # rows of one transaction; between two of them the thread takes the interpreter once more
 BATCHES_MOST = 50  # that wait for a slow disk; later calls are dropped
 RETRY_S = 5.0  # after a failure, so that a full disk is not retried with every call
 
