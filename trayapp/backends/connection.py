@@ -50,7 +50,7 @@ class Observer(Protocol):
         """Take the lists that were just read from the server."""
 
     def notified(self, connection: Connection, method: str, params: Params, about: Call | None) -> None:
-        """Pass on a notification that the connection does not handle itself; `about` as in transport.Inbound."""
+        """Pass on a notification that the connection does not handle itself; `about` as in context.Inbound."""
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Answer a request of the server, except ping. Raises RpcError."""
@@ -412,7 +412,7 @@ class Connection:
         if not self._closing.is_set():
             raise await maintenance.ending()
 
-    # -- what the server sends by itself (transport.Inbound) ----------------------------------------------------
+    # -- what the server sends by itself (context.Inbound) ----------------------------------------------------
 
     @property
     def _is_unwanted(self) -> bool:
@@ -420,7 +420,7 @@ class Connection:
         return self.server.disabled or bool(self.retired)
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """Answer a ping, pass on any other request. Implements transport.Inbound. Raises RpcError."""
+        """Answer a ping, pass on any other request. Implements context.Inbound. Raises RpcError."""
         if method == "ping":
             return {}
         if self._is_unwanted:
@@ -428,7 +428,7 @@ class Connection:
         return await self._observer.asked(self, method, params, about)
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Handle list changes and acknowledgments, pass on the rest. Implements transport.Inbound."""
+        """Handle list changes and acknowledgments, pass on the rest. Implements context.Inbound."""
         if self._is_unwanted:
             return
         if method not in OF_OURS or is_of_tasks(method, params):
@@ -442,5 +442,5 @@ class Connection:
             self._maintenance.on_notification(method, params)
 
     def input_schema(self, tool: str) -> Any:
-        """Return a tool's input schema, or None if unknown. Implements transport.Inbound."""
+        """Return a tool's input schema, or None if unknown. Implements context.Inbound."""
         return self._context.input_schema(self.key, tool)

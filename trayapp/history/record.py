@@ -1,6 +1,6 @@
 """The row that is kept of one call, without secrets.
 
-Never here: files, threads, facts of a call (ended).
+Never here: files, threads, facts of a call (ended_call).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any
 
 
 def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
-    """Return the token store setting, the path of servers.yaml and the environment, for auth.direct."""
+    """Return the token store setting, the path of servers.yaml and the environment, for auth.storage."""
     file = find_paths(environ).config_file
     try:
         settings = parse(ConfigStore(file).read().text, str(file)).settings

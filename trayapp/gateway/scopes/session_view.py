@@ -77,7 +77,7 @@ class SessionView:
         return self._exposure
 
     def listing(self, kind: str) -> bytes:
-        """Return the JSON result of a list request. `kind`: one of lists.LIST_KINDS."""
+        """Return the JSON result of a list request. `kind`: one of session.LIST_KINDS."""
         result: bytes = getattr(self._results(), f"{kind}_result")
         return result
 
