@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -109,6 +110,17 @@ def test_without_a_keyring_no_secret_is_asked_for_and_an_address_is_no_secret(pe
     assert "needs the value BASE" in done.stdout
     assert done.returncode == 0, done.stderr
     assert "https://acme.example.net" in person.servers.read_text()
+
+
+@pytest.mark.requirement("source-secrets")
+@pytest.mark.skipif(sys.platform != "linux", reason="a pseudo terminal; macOS and Windows always have a keyring")
+def test_an_encrypted_file_without_a_key_is_told_before_the_secret_is_asked(person: Person) -> None:
+    person.servers.write_text("settings: {token_store: file}\nservers: {}\n", encoding="utf-8")
+    shown = person.answers("add", OPEN, typed="y\n")
+    assert "not kept" in shown, shown
+    assert "MULTI_MCP_PASSPHRASE" in shown
+    assert "Value of" not in shown.partition("not kept")[0]
+    assert person.servers.read_text() == "settings: {token_store: file}\nservers: {}\n"
 
 
 def as_form(**more: Any) -> str:

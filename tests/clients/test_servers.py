@@ -445,7 +445,7 @@ def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
         ("x", "it is not a mapping"),
         ({}, "it has neither command nor url"),
         ({"args": ["x"]}, "it has neither command nor url"),
-        ({"command": "x", "env": 5}, "its form is not known"),
+        ({"command": "x", "env": 5}, "env is not a mapping"),
         ({"command": ["x"], "args": "a b"}, "args is not a list"),
         ({"command": "x", "env": {"A": "half \ud800"}}, "it contains a lone surrogate"),
     ],

@@ -58,6 +58,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
     """Three draws from READMEs of real servers, each judged by hand, then read, then mended.
 
     Right when first read: 48 of 59, 34 of 39 and 31 of 35 texts. Three are still not read as judged, and not here.
+    The rows of draws 4 and 5 are written after the kinds of text that later draws had and that were not read.
     """
     found: list[dict[str, Any]] | None = None
     with suppress(UnclearSourceError):
@@ -113,6 +114,17 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx wrangler secret put A",
         "npx add-skill https://github.com/acme/foo", "import { A } from 'a';\nconst b = { c: 1 };",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
+        "servers:\n  web:\n    command: npm run dev\n    port: 3000", "npx tsx scripts/seed.ts 500",
+        "cargo run -- setup", "npx foo-mcp --listen 3000", "uvx mcpo --port 3010 -- npx foo-mcp",
+        '{"lsp": {"servers": {"typescript": {"command": "npx", "args": ["typescript-language-server", "--stdio"]}}}}',
+        "npx @acme/wizard@latest mcp add", "npx @acme/wizard", "npx foo mcp install", "npx mcp-chat --server foo",
+        "docker run -i -p 3000:3000 mcp/inspector", "npx foo-mcp --init-config",
+        "npx foo-mcp --generate-key",
+        "uvx --from foo-mcp foo-mcp-generate-session", "npx foo-mcp session", "npx foo-mcp benchmark .",
+        "uvx foo-mcp --transport http --http-url http://localhost:8080", "uvx foo-mcp --health",
+        "ENABLE_STREAMABLE_HTTP_TRANSPORT=1 npx foo-mcp",
+        "docker run -i --rm -e STREAMABLE_HTTP=true acme/foo-mcp",
+        '{"mcpServers": {"a": {"command": "a", "env": ["A=1"]}}}',
         '{"mcpServers": {}}', '{"mcpServers": {"x": {"args": ["a"]}}}', "mcpServers: [", "[mcp_servers.x\ncommand = 1",
         "http://evil.example/mcp", "https://user:pass@mcp.example.com/mcp", "https://mcp.exa\u202emple.com/mcp",
         "cursor://anysphere.cursor-deeplink/mcp/install?name=x&config=%%%", "vscode:extension/foo.bar",

@@ -61,10 +61,15 @@ class SealedFile:
             raise KeyringUnavailableError(error.title, error.hint, "locked") from None
 
     def _load(self) -> dict[str, str]:
-        """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty."""
+        """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty.
+
+        Without a file, the key is asked for all the same: no text could be stored without it.
+        """
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
+            if not self._passphrase:
+                self._key_entry()
             return {}
         except OSError as error:
             raise self._refused(f"cannot be read: {error.strerror}") from None
@@ -119,18 +124,24 @@ class SealedFile:
 
     def _kept(self, salt: bytes) -> bytes:
         """Return the key from the keyring. It is created at the first write."""
+        kept = self._key_entry()
+        if kept is None:
+            if self._path.exists():
+                raise self._refused("has lost its key, which was in the keyring")
+            kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+            self._key_entry(kept)
+        return hashlib.sha256(base64.b64decode(kept) + salt).digest()
+
+    def _key_entry(self, new: str | None = None) -> str | None:
+        """Return the keyring's entry of the key, or None. `new`: store this one. Raises KeyringUnavailableError."""
         if self._keyring is None:
             raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
         try:
-            kept = self._keyring.get(KEY_ENTRY)
-            if kept is None:
-                if self._path.exists():
-                    raise self._refused("has lost its key, which was in the keyring")
-                kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-                self._keyring.set(KEY_ENTRY, kept)
+            if new is not None:
+                self._keyring.set(KEY_ENTRY, new)
+            return new or self._keyring.get(KEY_ENTRY)
         except KeyringUnavailableError as error:
             raise KeyringUnavailableError(error.title, SET_PASSPHRASE, error.state) from None
-        return hashlib.sha256(base64.b64decode(kept) + salt).digest()
 
     def _refused(self, why: str) -> KeyringUnavailableError:
         hint = f"Check {PASSPHRASE}, or move the file away and sign in again"

@@ -188,6 +188,13 @@ class _EntryReader:
         self.left -= set(keys)
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
+    def _pairs(self, *keys: str) -> dict[str, Any]:
+        """Return a mapping, as `_take`. Raises ValueError if the value is another one."""
+        value = self._take(*keys) or {}
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{keys[0]} is not a mapping")
+        return dict(value)
+
     def _text(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
@@ -214,7 +221,7 @@ class _EntryReader:
             entry["command"] = self._text(command)
         if args is not None and command:
             entry["args"] = self._texts(args)
-        env = {**(self._take(*_ENVS) or {}), **{key: f"${{{key}}}" for key in self._take("env_keys") or []}}
+        env = {**self._pairs(*_ENVS), **{key: f"${{{key}}}" for key in self._take("env_keys") or []}}
         if env:
             entry["env"] = self._texts(env)
         cwd = self._take("cwd", "workingDirectory", "working_directory")
@@ -231,9 +238,9 @@ class _EntryReader:
         named = _TYPES.get(str(kind).lower(), "http" if has_http_url else "")
         if named:
             entry["type"] = named
-        options = self._take("requestOptions")
-        headers = dict(self._take(*_HEADERS) or (options or {}).get("headers") or {})
-        headers |= {name: f"$env:{variable}" for name, variable in (self._take("env_http_headers") or {}).items()}
+        options = self._take("requestOptions", "requestInit")
+        headers = self._pairs(*_HEADERS) or dict((options or {}).get("headers") or {})
+        headers |= {name: f"$env:{variable}" for name, variable in self._pairs("env_http_headers").items()}
         if held := self._take("authorization_token"):  # Anthropic's API
             headers.setdefault("Authorization", f"Bearer {held}")
         if headers:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,6 +18,7 @@ from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
 from trayapp.sources.documents import read_document, without_cmd
 from trayapp.sources.source import (
+    BRIDGES,
     Entry,
     Source,
     UnclearSourceError,
@@ -62,30 +63,34 @@ _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
 _LEFT_OUT = re.compile(
     r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$|^(?:\[(?:flags|options|arg(?:ument)?s|command)\]|<(?:sub)?command>)$"
 )
-# PowerShell's variables, cmd's line that goes on.
-_WINDOWS = re.compile(r"\$env:|\^\r?\n", re.IGNORECASE)
+# PowerShell's variables, cmd's line that goes on, a path with a drive.
+_WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
 # A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
 _NAMED_MCP = re.compile(r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*")
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
-    r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|create-[\w-]+|[\w-]+-(?:doctor|installer))(?:@|$)"
+    r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|mcpick|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)"
     r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
 )
 
 
+# The inspector, and programs that talk to servers.
+_USES_SERVERS = re.compile(r"(?:@[\w.-]+|mcp)/(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo)(?:@|$)")
 # Words after a package's name with which it does something other than serve.
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
-    "status", "deploy", "publish", "create", "test",
+    "status", "deploy", "publish", "create", "test", "session", "whoami", "export", "import", "sync",
+    "reset", "benchmark",
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
     r"(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear|delete)-[a-z-]+"
 )
+_SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
 _SETUP_OPTION = re.compile(
-    r"--(?:init|(?:setup|install)(?:-[a-z]+)?|configure|login|list-tools"
+    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|list-tools|health(?:-?check)?"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
 # Some have a server, too: `npx prisma mcp`, `npx eslint --mcp`.
@@ -93,6 +98,10 @@ _TOOLS = frozenset((
     "wrangler", "vitest", "jest", "playwright", "tsc", "eslint", "prettier", "changeset", "prisma", "vercel", "netlify",
     "supabase", "skills", "turbo", "nx", "vite",
 ))  # fmt: skip
+# A script beside a server's code: of its tests, builds and measurements.
+_DEVELOPERS = re.compile(
+    r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
+)
 _HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -134,7 +143,9 @@ def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
     """Return the error that tells the one line which starts or adds a server, if any, from the others."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
     starting = [line for line in lines if _is_adder(line)] or [
-        line for line, program in zip(lines, programs, strict=True) if _program(program) in RUNNERS - _BUILDERS
+        line
+        for line, program in zip(lines, programs, strict=True)
+        if _program(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
     ]
     if len(starting) != 1:
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
@@ -187,9 +198,10 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
 
 def _refuse_http(env: Mapping[str, str]) -> None:
     """Raise UnclearSourceError if a variable tells the server to speak HTTP."""
-    switch = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE)")
+    switch = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
     if any(
-        ("TRANSPORT" in name.upper() and value.lower() in _HTTP) or (switch.fullmatch(name) and value.lower() == "true")
+        ("TRANSPORT" in name.upper() and value.lower() in _HTTP)
+        or (switch.fullmatch(name) and value.lower() in ("true", "1"))
         for name, value in env.items()
     ):
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
@@ -360,7 +372,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
             "Add -i behind run, or start it and add its address",
         )
     speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in _HTTP for word in words[2:])
-    if speaks and not any(word.startswith(("http://", "https://")) for word in words):  # a bridge has an address
+    bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
+    if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge has an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     package = package_of(words)
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
@@ -369,14 +382,25 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if package in _TOOLS and not any("mcp" in word.lower() for word in words):
         raise UnclearSourceError(f"{package} is a developer's tool, not a server", "Paste the command of the server")
     if words[words.index(package) - 1] in ("--from", "-p", "--package") if behind else False:
+        if _SETUP_PROGRAM.search(behind[0]):
+            raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
         behind = behind[1:]  # the program of that package
+    elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
+        behind = words[words.index("--") + 1 :]  # the words of the program that it builds
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     _refuse_http(env)
-    if any(re.match(r"@[\w.-]+/(?:mcp-)?inspector(?:@|$)", word) for word in words[1:]):
-        raise UnclearSourceError("The inspector is no server", "Paste the command that it starts")
-    if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, words[1:]), ""):
+    if program in ("docker", "podman"):
+        _refuse_http(dict(word.split("=", 1) for word in words if _ASSIGNMENT.fullmatch(word)))
+    if user := next(filter(_USES_SERVERS.match, words[1:]), ""):
+        raise UnclearSourceError(f"{user} is no server, it uses them", "Paste the command that starts the server")
+    options = words[1:] if program not in ("docker", "podman") else words[words.index(package) :]
+    if "--listen" in options:
+        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
+    if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
         raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
+    if script := next((word for word in words[1:] if _DEVELOPERS.match(word)), ""):
+        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
         raise UnclearSourceError(
@@ -388,6 +412,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
 
 def _setup_verb(behind: Sequence[str]) -> str:
     """Return the word behind a package that makes it set something up or print something; "" for a server."""
+    if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
+        return " ".join(behind[:2])
     for at, word in enumerate(behind):
         if _SETUP_OPTION.fullmatch(word) or (at == 0 and (word in _SETUP_VERBS or _SETUP_TASK.fullmatch(word))):
             return word
@@ -580,6 +606,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
             text = value if equals else next(iter(words[at + 1 :]), "")
             if not text:
                 raise UnclearSourceError("This names no server", "Paste the whole line")
+            text = text.replace('"""', '"')  # as PowerShell has it
             return read_document(text, "code --add-mcp", home, windows=windows)
     return None
 

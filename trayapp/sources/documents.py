@@ -31,7 +31,9 @@ _HOLDERS = {
 }  # fmt: skip
 # The same for unknown clients.
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
+_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor's; they are started in the same form
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
+_LEFT_OUT_LINE = re.compile(r"(?m)^[ \t]*(?:\.{3}|\u2026).*$")  # `... other servers ...,`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _ENTRY_ONLY = frozenset(
     (
@@ -61,6 +63,10 @@ _SCRIPT_KEY = re.compile(
 )  # of JavaScript or Python; YAML reads it
 _SCRIPT_CALL = re.compile(r"[\w\])]\(|=>|`")
 _SCRIPT_ENV = re.compile(r"\bprocess\.env\.([A-Za-z_]\w*)(?:!(?!=))?")
+_NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values, or a value and the next key
+# What a word processor or a web page made of quotes and blanks.
+_STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
+_UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
@@ -104,6 +110,9 @@ def _source(
         )
     entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
     left_out = made.left_out
+    if "command" in entry and "port" in left_out:
+        title = f"{name or 'The server'} listens on a port, so it is no stdio server"
+        raise UnclearSourceError(title, "Start it, and add its address instead")
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
     if "url" in entry and "env" in entry:  # nothing starts that would read it
@@ -118,7 +127,8 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form."""
     args = entry.get("args") or []
     if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
-        return entry | {"command": args[1], "args": list(args[2:])}
+        words = str(args[1]).split() if len(args) == 2 else args[1:]
+        return entry | {"command": words[0], "args": list(words[1:])} if words else entry
     return entry
 
 
@@ -141,7 +151,8 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
-    text = _DRIVE.sub(lambda path: path[0].replace("\\", "\\\\"), _LEFT_OUT.sub("{}", text))
+    text = _LEFT_OUT_LINE.sub("", _LEFT_OUT.sub("{}", text))
+    text = _DRIVE.sub(lambda path: path[0].replace("\\", "\\\\"), text)
     if re.match(r"\[\s*\{", text):
         text = f'{{"mcpServers": {text}}}'
     tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
@@ -155,6 +166,7 @@ def _json(text: str) -> dict[str, Any]:
     missing = text.count("{") - text.count("}")
     if missing > 0 and tries:
         tries.append(tries[0] + "}" * missing)
+    tries += [_NO_COMMA.sub(r",\1", _UNQUOTED.sub(r'\1"\2"', one.translate(_STRAIGHT))) for one in tries]
     why = "it is a list, not an object"
     for one in tries:
         try:
@@ -211,8 +223,8 @@ def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, A
             if inside and all(_is_server(raw) for raw in inside.values()):
                 return key, inside
     if levels:
-        values = (one for value in document.values() for one in (value if isinstance(value, list) else [value]))
-        for inside in values:
+        others = (value for key, value in document.items() if not _LANGUAGE_SERVERS.fullmatch(str(key)))
+        for inside in (one for value in others for one in (value if isinstance(value, list) else [value])):
             if isinstance(inside, Mapping) and not _is_server(inside):
                 found = _held(inside, levels - 1)
                 if found is not None:

@@ -35,6 +35,7 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:[a-z]{1,12}[_-]){0,3}(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
+    | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)\b[ ,:].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     """
 )
@@ -83,7 +84,7 @@ _EXAMPLE_ADDRESS = re.compile(
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]*(?:(?:absolute|abs|full)[/\\_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
-    r"|[/\\](?:location/of|where/(?:you|it|the))\b.*"
+    r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|location/of|where/(?:you|it|the))[/\\].*"
     r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
@@ -287,12 +288,13 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
-        valued = before.startswith("-") and before not in _FLAGS
+        valued = before.startswith("-") and "=" not in before and before not in _FLAGS
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
-    for key in ("command", "url", "cwd"):
+    for key in ("command", "url", "cwd", "client_id"):
         add(key, (key,), entry.get(key), lambda mark: False)
+    add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
     # several placeholders in one text are several values, with names of their own
     places = [(one.name, one.keys) for one in found if not one.shared]
     return tuple(
@@ -417,7 +419,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
     words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
     package = package_of(words)
     bare = re.sub(r"(?<=.)@.*", "", package)
-    if bare in _BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
+    if bare in BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
         return name_of_url(address)
     program = PurePosixPath(words[0].replace("\\", "/")).stem
     if bare == "@smithery/cli" and "run" in words[:-1]:
@@ -427,7 +429,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
     return name_of_package(package or _script_of(words) or program)
 
 
-_BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start nothing, they reach an address
+BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start nothing, they reach an address
 _INTERPRETERS = frozenset(
     (
         "node",
