@@ -23,6 +23,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 # A thread that works beside the event loop holds the interpreter for that long at a time (sys.setswitchinterval). So
 # shorter work costs least on the loop: in threads, 500 definitions of 10 servers took 70 ms of the processor, not 20.
 AT_ONCE_S = 0.005  # of the processor's time: on a busy machine the clock says little
+AFTER_LISTS_S = 0.5  # once all lists are known, clients ask for them: the search for orders must not delay that
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
@@ -82,6 +83,7 @@ class ListIntake:
         self._reading = True
         try:
             await self._services.pool.settled()
+            await self._services.clock.sleep(AFTER_LISTS_S)
             if await self.read_words_now():
                 while await self.read_words_now():
                     pass  # other lists came meanwhile
