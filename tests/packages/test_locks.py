@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.lock_file import LockFile, UnreadableLockError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import Tools
@@ -89,3 +90,21 @@ def test_an_image_runs_by_the_digest_that_was_locked(tmp_path: Path) -> None:
     locked = ("docker", "run", "-i", "--rm", "mcp/demo@sha256:aa", "serve")
     assert kept.argv("s", line, Tools(env), scripts=True) == locked
     assert kept.argv("s", line, Tools(env | {"DIGEST": "bb"}), scripts=True) == locked
+    assert kept.file.find("s", "oci:mcp/demo:1")[0].version == "1@aa"
+
+
+@pytest.mark.parametrize(
+    ("says", "title"),
+    [
+        ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", "docker is not running"),
+        ("pull access denied for mcp/demo, repository does not exist", "No registry has the image mcp/demo"),
+        ("dial tcp: lookup registry.test: no such host", "docker failed: dial tcp"),
+    ],
+)
+def test_an_image_that_cannot_be_had_says_what_to_do(tmp_path: Path, says: str, title: str) -> None:
+    program = tmp_path / "docker"
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n", "utf-8")
+    program.chmod(0o755)
+    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
+    with pytest.raises(ConnectFailedError, match=title):
+        kept.argv("s", ("docker", "run", "-i", "mcp/demo"), Tools({"PATH": f"{tmp_path}:/bin"}), scripts=True)

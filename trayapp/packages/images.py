@@ -55,7 +55,7 @@ class ImageRequest:
             found = self._inspected(tools)
         if found is None:
             raise PackageError(f"{self.words[0]} has no image {self.image}", "Correct its name")
-        return LockedPackage("oci", self.image, _tag(self.image), found, found, now)
+        return LockedPackage("oci", self.image, self._version(found), found, found, now)
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         if "@" not in str(locked.content):
@@ -64,7 +64,7 @@ class ImageRequest:
         found = self._inspected(tools)
         if found is None or found == locked.content or self._created(tools) > before:
             return None
-        return _tag(self.image)
+        return self._version(found)
 
     def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return True
@@ -75,10 +75,19 @@ class ImageRequest:
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
 
+    def _version(self, content: str) -> str:
+        """Return the tag with the beginning of the digest, as a tag alone names a newer image, too."""
+        tag = self.image.rpartition("/")[2].partition(":")[2] or "latest"
+        return f"{tag}@{content.rpartition(':')[2][:12]}"
+
     def _pull(self, tools: Tools) -> None:
         try:
             tools.run(self.words[0], "pull", "--quiet", self.image)
         except ToolError as error:
+            if re.search("Cannot connect to (?:the Docker daemon|Podman)", error.output):
+                raise PackageError(f"{self.words[0]} is not running", "Start it, then try again") from None
+            if re.search("pull access denied|manifest unknown|not found|does not exist", error.output):
+                raise PackageError(f"No registry has the image {self.image}", "Correct its name, or sign in") from None
             raise PackageError(error.title, error.hint or "Go online, then try again") from None
 
     def _inspected(self, tools: Tools) -> str | None:
@@ -115,7 +124,3 @@ def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
     if at >= len(argv) or "@" in argv[at] or not _IMAGE.fullmatch(argv[at]):
         return None
     return ImageRequest(argv, at)
-
-
-def _tag(image: str) -> str:
-    return image.rpartition("/")[2].partition(":")[2] or "latest"
