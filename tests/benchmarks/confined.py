@@ -17,7 +17,7 @@ from tests.backends.world import real_connection
 from tests.benchmarks import null_server
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.run import Measured
-from trayapp.confinement.mechanisms import NoMechanismError, choose_mechanism
+from trayapp.confinement.start import NoMechanismError, choose_mechanism
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Confine, Confining
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.tools import require_file
-from trayapp.confinement import bubblewrap, landlock, mechanisms, seccomp
+from trayapp.confinement import bubblewrap, landlock, seccomp, start
 from trayapp.confinement.bubblewrap import command_line
-from trayapp.confinement.mechanisms import NoMechanismError, choose_mechanism
 from trayapp.confinement.policy import Policy, Program
 from trayapp.confinement.seatbelt import profile
+from trayapp.confinement.start import NoMechanismError, choose_mechanism
 
 POLICY = Policy(
     read=("/usr", "/Users/me/.nvm"),
@@ -129,10 +129,10 @@ def test_each_system_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with pytest.raises(NoMechanismError, match="this system offers no way"):
         choose_mechanism(True, False)
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(mechanisms, "SANDBOX_EXEC", str(tmp_path / "none"))
+    monkeypatch.setattr(start, "SANDBOX_EXEC", str(tmp_path / "none"))
     with pytest.raises(NoMechanismError, match="is missing"):
         choose_mechanism(True, False)
-    monkeypatch.setattr(mechanisms, "SANDBOX_EXEC", sys.executable)
+    monkeypatch.setattr(start, "SANDBOX_EXEC", sys.executable)
     assert choose_mechanism(True, False) == "sandbox-exec"
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(seccomp, "machine", lambda: "x86_64")

@@ -407,7 +407,7 @@ def test_folders_that_can_be_written_are_tried_and_left_as_they_were(world: Chec
 def test_a_file_in_a_folders_place_is_a_problem(world: CheckContext) -> None:
     world.paths.log_dir.touch()
     (finding,) = system.writable(world)
-    assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is no folder")
+    assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is not a folder")
 
 
 def test_the_size_of_the_logs_is_told(world: CheckContext) -> None:
@@ -600,25 +600,23 @@ def test_a_browser_that_all_sessions_share_is_noted(world: CheckContext) -> None
 def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
     world: CheckContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trayapp.confinement import mechanisms
+    from trayapp.confinement import start
     from trayapp.service.checks.system import available
 
     def refuse(network: object, sockets: bool) -> NoReturn:
-        raise mechanisms.NoMechanismError("no Landlock here", mechanisms.INSTALL)
+        raise start.NoMechanismError("no Landlock here", start.INSTALL)
 
-    monkeypatch.setattr(
-        mechanisms, "choose_mechanism", lambda network, sockets: "bubblewrap" if sockets else "landlock"
-    )
+    monkeypatch.setattr(start, "choose_mechanism", lambda network, sockets: "bubblewrap" if sockets else "landlock")
     assert [(one.state, one.message) for one in available(world)] == [
         ("ok", "Servers can be confined here, by landlock; with sockets: true by bubblewrap")
     ]
     monkeypatch.setattr(
-        mechanisms, "choose_mechanism", lambda network, sockets: refuse(network, sockets) if sockets else "landlock"
+        start, "choose_mechanism", lambda network, sockets: refuse(network, sockets) if sockets else "landlock"
     )
     assert [(one.state, one.message) for one in available(world)] == [
         ("ok", "Servers can be confined here, by landlock; with sockets: true not: no Landlock here")
     ]
-    monkeypatch.setattr(mechanisms, "choose_mechanism", refuse)
+    monkeypatch.setattr(start, "choose_mechanism", refuse)
     assert [one.state for one in available(world)] == ["note"]
     write_servers(world, "settings: {confine: true}\nservers:\n  a: {command: x}\n  b: {command: x, confine: try}\n")
     assert [(one.state, one.message) for one in available(world)] == [

@@ -110,7 +110,7 @@ class Account:
         return self._grant.header if self._grant else None
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return another value after a server answered 401 to `refused`, or None. Raise SignInError."""
+        """Return a new Authorization value after a server answered 401 to `refused`, or None. Raise SignInError."""
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()
@@ -160,7 +160,7 @@ class Account:
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
 
     async def last(self) -> Grant | None:
-        """Return the last grant even without a token: it remembers its issuer."""
+        """Return the last grant, even one without a token: it still names its issuer."""
         await self._load(asked=True)
         return self._grant
 

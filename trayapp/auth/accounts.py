@@ -258,25 +258,22 @@ class Accounts:
         account = self.of(*target.key)
         try:
             login = await self._login()
-            grant = await login.authorize(await self._sign_in_request(target, callback), sign_in, self._now)
+            request = SignInRequest(
+                url=target.url,
+                redirect_uri=callback.redirect_uri,
+                headers=target.headers,
+                kind=target.kind,
+                client_id=target.client.id,
+                client_secret=target.client.secret,
+                scopes=target.client.scopes,
+                document_url=target.document_url,
+                before=await account.last(),
+                wanted=account.wanted,
+            )
+            grant = await login.authorize(request, sign_in, self._now)
             account.settings = target.client
             await account.take(grant)
             self.signed_in(target.key)
         except SignInError as error:
             return error
         return None
-
-    async def _sign_in_request(self, target: Target, callback: Callback) -> SignInRequest:
-        account = self.of(*target.key)
-        return SignInRequest(
-            url=target.url,
-            redirect_uri=callback.redirect_uri,
-            headers=target.headers,
-            kind=target.kind,
-            client_id=target.client.id,
-            client_secret=target.client.secret,
-            scopes=target.client.scopes,
-            document_url=target.document_url,
-            before=await account.last(),
-            wanted=account.wanted,
-        )

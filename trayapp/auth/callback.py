@@ -188,7 +188,11 @@ class Callback:
             log.exception("Unexpected error in a connection to the sign-in page")
 
     async def _respond(self, stream: anyio.abc.SocketStream, head: bytes) -> None:
-        method, target, host = _parsed(head)
+        first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+        words = first.split(" ")
+        method, target = words[:2] if len(words) == 3 else ("", "")
+        named = dict(line.partition(":")[::2] for line in lines)
+        host = next((value.strip() for name, value in named.items() if name.strip().lower() == "host"), "").lower()
         path, _, query = target.partition("?")
         if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
             await _send(stream, 400, b"")  # a page elsewhere under another host name (DNS rebinding)
@@ -199,17 +203,13 @@ class Callback:
         elif self._judge(query) is None:
             await _send(stream, 410, html(CallbackPage("unknown", self._server)))
         else:
-            await self._await_outcome(stream)
-
-    async def _await_outcome(self, stream: anyio.abc.SocketStream) -> None:
-        """Wait for the outcome of the sign-in, then send the page that shows it."""
-        self._browser_waits = True
-        try:
-            await self._decided.wait()
-            assert self._page is not None
-            await _send(stream, 200, html(self._page))
-        finally:
-            self._shown.set()
+            self._browser_waits = True
+            try:
+                await self._decided.wait()
+                assert self._page is not None
+                await _send(stream, 200, html(self._page))
+            finally:
+                self._shown.set()
 
 
 @asynccontextmanager
@@ -243,15 +243,6 @@ async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
     return None
 
 
-def _parsed(head: bytes) -> tuple[str, str, str]:
-    """Return method, target and host, each "" if it cannot be read."""
-    first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    named = dict(line.partition(":")[::2] for line in lines)
-    host = next((value.strip() for name, value in named.items() if name.strip().lower() == "host"), "")
-    return (words[0], words[1], host.lower()) if len(words) == 3 else ("", "", host.lower())
-
-
 async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> None:
     lines = [
         f"HTTP/1.1 {status} {REASONS[status]}",
@@ -277,7 +268,19 @@ class CallbackPage:
 
 def html(page: CallbackPage) -> bytes:
     """Return the page as sent. Its texts are escaped, whatever they contain."""
-    title, words = _words(page)
+    texts: dict[Outcome, tuple[str, str]] = {
+        "success": (
+            f"Signed in to {page.server}",
+            "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows.",
+        ),
+        "denied": (f"Not signed in to {page.server}", "The request was declined. Nothing was changed."),
+        "error": (f"The sign-in to {page.server} failed", ""),
+        "unknown": (
+            "This sign-in is over",
+            "The address belongs to no sign-in in progress. It has expired or was used before.",
+        ),
+    }
+    title, words = texts[page.outcome]
     detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
     paragraph = f"<p>{words}</p>" if words else ""
     box = f'<p class="detail">{escape(detail)}</p>' if detail else ""
@@ -300,20 +303,3 @@ def html(page: CallbackPage) -> bytes:
 def _server(page: CallbackPage) -> str:
     """Return the server's name quoted for a shell. An answer to no known sign-in has no server."""
     return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)
-
-
-def _words(page: CallbackPage) -> tuple[str, str]:
-    """Return the title and the text."""
-    texts: dict[Outcome, tuple[str, str]] = {
-        "success": (
-            f"Signed in to {page.server}",
-            "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows.",
-        ),
-        "denied": (f"Not signed in to {page.server}", "The request was declined. Nothing was changed."),
-        "error": (f"The sign-in to {page.server} failed", ""),
-        "unknown": (
-            "This sign-in is over",
-            "The address belongs to no sign-in in progress. It has expired or was used before.",
-        ),
-    }
-    return texts[page.outcome]

@@ -115,7 +115,7 @@ class AuthorizationResponse:
 
 
 class UserAgent(Protocol):
-    """The user, in front of a browser."""
+    """The user's side of a sign-in: a browser that shows an address and brings back the answer."""
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
         """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
@@ -151,7 +151,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def _is_sound(grant: Grant) -> bool:
-    """Return True if every field has the right type: an older version or anything else may have written the record."""
+    """Return True if every field has the right type. The record may be damaged, or from an older version."""
     texts = (grant.refresh_token, grant.scope, grant.client.secret, grant.client.method)
     objects = (grant.issuer, grant.resource)
     return (
@@ -188,7 +188,9 @@ def canonical(url: str) -> str:
     A trailing slash and a query are kept: they may identify another server. Raise ValueError for an invalid address.
     """
     parts = urlsplit(url.strip())
-    scheme, host = parts.scheme.lower(), _plain_host((parts.hostname or "").rstrip("."))
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    with suppress(UnicodeError):  # an invalid host stays as it is, and then matches no request
+        host = host if host.isascii() else host.encode("idna").decode()  # as it is sent
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, DEFAULT_PORTS.get(scheme)) else f":{parts.port}"
     path = quote(_without_dots(parts.path or "/"), LEFT_ALONE)
@@ -206,14 +208,6 @@ def _without_dots(path: str) -> str:
         elif segment != ".":
             kept.append(segment)
     return "/".join(kept) + ("/" if path.endswith(("/.", "/..")) else "")
-
-
-def _plain_host(host: str) -> str:
-    """Return the host as sent (IDNA). An invalid host is returned unchanged and then matches no request."""
-    try:
-        return host if host.isascii() else host.encode("idna").decode()
-    except UnicodeError:
-        return host
 
 
 def account_key(url: str, name: str = "") -> AccountKey:

@@ -1,6 +1,6 @@
 """The encrypted file for sign-ins and secrets with `token_store: file`: one JSON object, AES-256-GCM.
 
-Its key comes from a passphrase (scrypt, RFC 7914) or from the keyring. The only importer of cryptography.
+Its key comes from a passphrase (scrypt, RFC 7914) or from the keyring. Only this module imports cryptography.
 """
 
 from __future__ import annotations
@@ -114,13 +114,14 @@ class SealedFile:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if salt not in self._keys:
-            self._keys = {salt: self._derived(salt) if self._passphrase else self._kept(salt)}
+            if self._passphrase:
+                words = self._passphrase.encode("utf-8", "surrogatepass")
+                costs = {"n": SCRYPT_N, "r": SCRYPT_R, "p": SCRYPT_P, "maxmem": SCRYPT_MEMORY}
+                key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **costs)
+            else:
+                key = self._kept(salt)
+            self._keys = {salt: key}
         return AESGCM(self._keys[salt]), InvalidTag
-
-    def _derived(self, salt: bytes) -> bytes:
-        words = self._passphrase.encode("utf-8", "surrogatepass")
-        memory = SCRYPT_MEMORY
-        return hashlib.scrypt(words, salt=salt, n=SCRYPT_N, r=SCRYPT_R, p=SCRYPT_P, maxmem=memory, dklen=KEY_BYTES)
 
     def _kept(self, salt: bytes) -> bytes:
         """Return the key from the keyring. It is created at the first write."""

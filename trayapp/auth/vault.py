@@ -181,7 +181,7 @@ class Vault:
         return True
 
     async def look(self, *, asked: bool = False) -> None:
-        """Check that the place opens. `asked` as in `read`. Raise KeyringUnavailableError."""
+        """Check that the storage opens. `asked` as in `read`. Raise KeyringUnavailableError."""
         await self._do(lambda records: records.read(NAMES), asked)
 
     async def _retry(self) -> None:

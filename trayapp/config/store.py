@@ -90,8 +90,8 @@ class ConfigStore:
     def edit(self, change: Callable[[str], str], within_s: float = EDIT_S) -> bool:
         """Read, change and write the file. Return True if bytes changed.
 
-        Start over if another program saved the file in between. A missing file is changed from the first text.
-        Concurrent edits wait for each other, also across processes: each is written. `change` may be called several
+        Start over if another program saved the file in the meantime. If the file is missing, start from the first text.
+        Concurrent edits, also of other processes, wait for each other, so none is lost. `change` may be called several
         times. Its error is final only if the file has not changed since. No attempt begins after `within_s`. Raise what
         `change`, `read` and `write` raise, and StorageError (see locked).
         """

@@ -1,6 +1,6 @@
-"""Changes of files' modes, owners and times that a confined program asks for. Landlock has no right for them.
+"""Changes of files' modes, owners and times that a confined program asks for. Landlock does not cover them.
 
-The gateway makes each change itself, on a file that it has opened and checked: the program cannot exchange the name
+The gateway makes each change itself, on a file that it has opened and checked, so the program cannot swap the file
 between check and change.
 """
 

@@ -76,7 +76,9 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
             _add_rule(ruleset, NET_PORT, struct.pack("QQ", CONNECT_TCP, port))
         if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "no_new_privs was refused")
-        _drop_capabilities()
+        # Root has privileges over the files of other users; nobody else has any to drop.
+        if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
+            raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
         system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)
@@ -120,10 +122,3 @@ def _allow_path(ruleset: int, path: str, rights: int) -> None:
 
 def _add_rule(ruleset: int, kind: int, rule: bytes) -> None:
     system_call(ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), rule, ctypes.c_uint32(0))
-
-
-def _drop_capabilities() -> None:
-    """Drop root's privileges over files of other users; other users have none to drop."""
-    assert _libc is not None
-    if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
-        raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")

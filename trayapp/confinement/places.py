@@ -42,7 +42,7 @@ TOOLCHAINS = (
     "miniforge3", "mambaforge", "bin",
     "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
 )  # fmt: skip
-# Settings without which these programs fail; beside them are credentials, and hooks that must not be written.
+# Settings without which these programs fail. The same folders hold credentials, and hooks that must stay read-only.
 READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 # Below the home folder: never granted with a folder around them, only by their own name in `read` or `write`.
 SECRETS = (

@@ -1,4 +1,4 @@
-"""The policy of one server's program: from its `confine`, working folder and arguments to real paths.
+"""The policy of one server's program: the real paths that its `confine`, working folder and arguments stand for.
 
 Reads the file system and changes nothing. Never here: enforcement.
 
@@ -132,7 +132,11 @@ class _Grants:
         self.there = [one for one in secrets if os.path.lexists(one)]  # most are not
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both of their names
         self._named = {os.path.realpath(path) for path in named}
-        self._hold_secrets = _with_parents(self.secrets - self._named)
+        self._hold_secrets = set[str]()  # the secrets, and every folder above one
+        for path in self.secrets - self._named:
+            while path not in self._hold_secrets:
+                self._hold_secrets.add(path)
+                path = os.path.dirname(path)
         # Folders that the server may write: the path as named, and its real path
         self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
 
@@ -239,7 +243,11 @@ def _code_root(path: str, home: str) -> str:
         if any(os.path.exists(os.path.join(folder, name)) for name in _PROJECT):
             return folder
         folder = os.path.dirname(folder)
-    return path if _holds(start, home) or _is_shared(start) else start
+    try:
+        is_shared = bool(os.stat(start).st_mode & stat.S_ISVTX)  # /tmp and the like: other users have files there, too
+    except OSError:
+        is_shared = True
+    return path if _holds(start, home) or is_shared else start
 
 
 def root_of(program: str, home: str) -> str:
@@ -266,14 +274,6 @@ def interpreter_of(program: Program) -> str | None:
         named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         return shutil.which(named[0], path=program.env.get("PATH")) if named else None
     return words[0] if words and os.path.isabs(words[0]) else None
-
-
-def _is_shared(folder: str) -> bool:
-    """Return True for /tmp and the like, where other users have files, too."""
-    try:
-        return bool(os.stat(folder).st_mode & stat.S_ISVTX)
-    except OSError:
-        return True
 
 
 def _refuse_linked_secrets(given: Sequence[str], secrets: Sequence[str]) -> None:
@@ -319,16 +319,6 @@ def _at(path: str, program: Program) -> str:
 def _below(home: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths with these names in the home folder."""
     return tuple(os.path.join(home, name) for name in names)
-
-
-def _with_parents(paths: Iterable[str]) -> set[str]:
-    """Return these paths and every folder above one."""
-    found: set[str] = set()
-    for path in paths:
-        while path not in found:
-            found.add(path)
-            path = os.path.dirname(path)
-    return found
 
 
 def _real(paths: Iterable[str]) -> list[str]:

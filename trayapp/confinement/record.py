@@ -52,25 +52,15 @@ class Refusal:
         if self.access == "network":
             hosts = confine.network if isinstance(confine.network, tuple) else ()
             return replace(confine, network=True if self.what == NETWORK else (*hosts, self.what))
-        path = _grant(self.what, home) if self.access == "write" else self.what
+        path = self.what
+        if self.access == "write":  # usually the folder, in which files are created and replaced
+            folder = path if os.path.isdir(path) else os.path.dirname(path)
+            path = path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
         short = shorten(path, home)
         said: tuple[str, ...] = getattr(confine, self.access)
         if short in said or (self.access == "read" and short in confine.write):
             return confine
         return replace(confine, **{self.access: (*said, short)})  # type: ignore[arg-type]
-
-
-def _grant(path: str, home: str) -> str:
-    """Return the path to grant for a write: usually the folder, in which files are created and replaced."""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    return path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
-
-
-def _is_there(path: str, *, write: bool) -> bool:
-    """Return True if the user has this access."""
-    if write:
-        return os.access(path if os.path.exists(path) else os.path.dirname(path), os.W_OK)
-    return os.access(path, os.R_OK)
 
 
 def shorten(path: str, home: str) -> str:
@@ -153,10 +143,12 @@ class RefusalRecord:
                     written.append(path)
                 elif os.path.lexists(path):
                     read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
-            elif path != "/dev/tty" and _is_there(path, write=writes):
-                refusal = Refusal("write" if writes else "read", path)
-                self.refusals.pop(refusal, None)  # stderr reported it, too: this is its place in the order
-                self.add(refusal)
+            elif path != "/dev/tty":
+                place = os.path.dirname(path) if writes and not os.path.exists(path) else path
+                if os.access(place, os.W_OK if writes else os.R_OK):  # the user has this access
+                    refusal = Refusal("write" if writes else "read", path)
+                    self.refusals.pop(refusal, None)  # stderr reported it, too: this is its place in the order
+                    self.add(refusal)
         return sorted(read), sorted(written)
 
     def line(self, refusal: Refusal) -> str:
@@ -181,8 +173,7 @@ class RefusalRecord:
         return ConfinementStatus(self.way, self.why_open, refused)
 
     def remedy(self) -> Confine:
-        """Return the `confine` that would allow the last refused access: what a program that ended could not do
-        without.
+        """Return the `confine` that would also allow the last refused access, which probably ended the program.
 
         Never a secret.
         """
@@ -194,7 +185,7 @@ class RefusalRecord:
         return next((one for one in wanted if one != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
-        """Return True if a server's own word is no reason to allow it: the message may be meant to mislead."""
+        """Return True if the server's own message is not enough to allow the access: it may be meant to mislead."""
         paths = refusal.access in ("read", "write") and self.policy is not None
         return paths and self.policy is not None and self.policy.is_secret(refusal.what)
 

@@ -98,7 +98,11 @@ class Requests:
             return  # the program was killed meanwhile
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
         if self._changes is not None and call in self._changes.calls:
-            self._change((number, pid, call, arguments))
+            if self._wanted is None:  # the first of them starts the thread that makes them
+                self._wanted = SimpleQueue()
+                work = (self._wanted, os.dup(self._listener), self._changes)
+                threading.Thread(target=_make_changes, args=work, name="file attributes", daemon=True).start()
+            self._wanted.put((number, pid, call, arguments))
             return
         if call in _SCHEDULED:
             self._answer(number, *_scheduling(pid, call, arguments))
@@ -120,15 +124,6 @@ class Requests:
 
     def _answer(self, number: int, error: int, flags: int = 0) -> None:
         _answer(self._listener, number, error, flags)
-
-    def _change(self, request: _Request) -> None:
-        """Hand a change of a file's attributes to the thread; start it if this is the first."""
-        if self._wanted is None:
-            assert self._changes is not None
-            self._wanted = SimpleQueue()
-            work = (self._wanted, os.dup(self._listener), self._changes)
-            threading.Thread(target=_make_changes, args=work, name="file attributes", daemon=True).start()
-        self._wanted.put(request)
 
     def _hand_out(self, number: int, family: int, kind: int) -> bool:
         import fcntl

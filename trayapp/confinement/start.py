@@ -9,15 +9,15 @@ import asyncio
 import errno
 import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 
-from trayapp.confinement import seccomp
-from trayapp.confinement.mechanisms import Mechanism, NoMechanismError, choose_mechanism
+from trayapp.confinement import bubblewrap, landlock, seccomp
 from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
 from trayapp.confinement.policy import (
     LinkToSecretError,
@@ -30,7 +30,52 @@ from trayapp.confinement.policy import (
 )
 from trayapp.confinement.proxy import HostProxy, proxy_environment
 from trayapp.confinement.record import NETWORK, SOCKETS, Refusal, RefusalRecord
+from trayapp.confinement.seatbelt import SANDBOX_EXEC, profile
 from trayapp.model.errors import ConnectFailedError
+
+Mechanism = Literal["landlock", "bubblewrap", "sandbox-exec"]
+
+
+class NoMechanismError(Exception):
+    """This system cannot confine such a program. `reason` follows "Cannot confine NAME: "."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+INSTALL = "Install bubblewrap (the package bubblewrap)"
+
+
+def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanism:
+    """Return the one for a program with these needs. Raises NoMechanismError. May block 1.5 s on the first call."""
+    if sys.platform == "darwin":
+        if os.path.exists(SANDBOX_EXEC):
+            return "sandbox-exec"
+        raise NoMechanismError(f"{SANDBOX_EXEC} is missing", "Run it in a container")
+    if sys.platform != "linux":
+        raise NoMechanismError("this system offers no way to confine a program", "Run it in a container")
+    if not seccomp.machine():
+        raise NoMechanismError(
+            f"multi-mcp does not know the system calls of {os.uname().machine}", "Run it in a container"
+        )
+    version = landlock.abi()
+    if version >= landlock.LEAST_ABI and not sockets:
+        return "landlock"
+    lacks = f"this kernel has {f'Landlock {version}' if version else 'no Landlock'}, not 6 (Linux 6.12)"
+    if landlock.is_forbidden():
+        lacks = "a system call filter forbids Landlock, as of a systemd unit or a container"
+    if isinstance(network, tuple) and sockets:
+        raise NoMechanismError("a list of hosts and Unix sockets cannot be combined", "Remove sockets")
+    if sockets and network and version < landlock.LEAST_ABI:
+        raise NoMechanismError(
+            f"{lacks}: Unix sockets would lead to the desktop", "Remove sockets, or write network: false"
+        )
+    fault = bubblewrap.fault()
+    if not fault:
+        return "bubblewrap"
+    raise NoMechanismError(f"it needs Unix sockets, and {fault}" if sockets else f"{lacks}, and {fault}", INSTALL)
 
 
 class CannotConfineError(ConnectFailedError):
@@ -55,7 +100,7 @@ class Confinement:
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a confined program: its own caches, and no ungranted way to the desktop."""
+    """Return the environment of a confined program: its own caches, no variables that lead to the desktop."""
     ours = cache_environment(os.path.join(confinement.scratch, "cache"), env)
     kept = {name: value for name, value in env.items() if name not in LEADING_OUT or name in confinement.said}
     return kept | {name: value for name, value in ours.items() if name not in confinement.said}
@@ -102,15 +147,16 @@ class ConfinedStart:
             return
         pipe = subprocess.PIPE
         if self._policy is not None and self._mechanism == "sandbox-exec":
-            from trayapp.confinement.seatbelt import SANDBOX_EXEC, profile
-
             argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
         elif self._policy is not None:
-            from trayapp.confinement.bubblewrap import command_line
-
-            reader = _filter_pipe(self._policy)
+            # With a list of hosts, the filter around this one asks.
+            internet: seccomp.Sockets = "none" if self._policy.network is False else "all"
+            rules = seccomp.filter_program(seccomp.machine(), internet, unix=self._policy.sockets, namespaces=True)
+            reader, writer = os.pipe()
+            os.write(writer, rules)
+            os.close(writer)
             self._stack.callback(os.close, reader)
-            argv = tuple(command_line(self._policy, self._program, reader))
+            argv = tuple(bubblewrap.command_line(self._policy, self._program, reader))
             options |= {"pass_fds": (reader,), "cwd": "/"}
             await self._start_in_thread(protocol, argv, env, options)
             return
@@ -138,6 +184,9 @@ class ConfinedStart:
         trace = None if in_namespaces else self._record.trace
         loop = asyncio.get_running_loop()
 
+        def note_socket(unix: bool) -> None:
+            self._record.add(Refusal("sockets", SOCKETS) if unix else Refusal("network", NETWORK))
+
         def note_change(path: str) -> None:
             with suppress(RuntimeError):  # the gateway ends
                 loop.call_soon_threadsafe(self._record.add, Refusal("write", path))
@@ -150,7 +199,7 @@ class ConfinedStart:
             if listener >= 0:
                 changes = None if in_namespaces else AttributeChanges(policy, note_change)
                 requests = Requests(
-                    listener, self._port, self._note_socket, connected=in_namespaces, changes=changes, trace=trace
+                    listener, self._port, note_socket, connected=in_namespaces, changes=changes, trace=trace
                 )
                 self._stack.callback(requests.close)
             return process
@@ -165,27 +214,13 @@ class ConfinedStart:
                 "It was not started. See what this system can do: multi-mcp doctor",
             ) from None
         except PermissionError:
-            self._note_interpreter(policy)
+            # The interpreter of a script may be out of reach.
+            interpreter = interpreter_of(self._program)
+            for path in dict.fromkeys((interpreter, os.path.realpath(interpreter))) if interpreter else ():
+                root = os.path.realpath(root_of(path, self._program.home))
+                if not policy.allows(root, write=False):
+                    self._record.add(Refusal("read", root))
             raise
-
-    def _note_interpreter(self, policy: Policy) -> None:
-        """Record the interpreter of a script that was not started, if it is out of reach."""
-        interpreter = interpreter_of(self._program)
-        for path in dict.fromkeys((interpreter, os.path.realpath(interpreter))) if interpreter else ():
-            root = os.path.realpath(root_of(path, self._program.home))
-            if not policy.allows(root, write=False):
-                self._record.add(Refusal("read", root))
-
-    def _note_socket(self, unix: bool) -> None:
-        self._record.add(Refusal("sockets", SOCKETS) if unix else Refusal("network", NETWORK))
-
-
-def _filter_pipe(policy: Policy) -> int:
-    internet: seccomp.Sockets = "none" if policy.network is False else "all"  # with a list, the filter around it asks
-    reader, writer = os.pipe()
-    os.write(writer, seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets, namespaces=True))
-    os.close(writer)
-    return reader
 
 
 @asynccontextmanager

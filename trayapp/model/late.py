@@ -6,7 +6,6 @@ A large pattern takes a millisecond or more to compile, and tens of KiB.
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 TYPE_CHECKING = False  # as in typing, whose import would slow the shim's start
 if TYPE_CHECKING:
@@ -18,13 +17,12 @@ class _LatePattern:
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self._source = (pattern, flags)
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[Any]:
-        return re.compile(*self._source)
+        self._pattern: re.Pattern[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._compiled, name)
+        if self._pattern is None:
+            self._pattern = re.compile(*self._source)
+        found = getattr(self._pattern, name)
         setattr(self, name, found)
         return found
 

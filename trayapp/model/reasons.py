@@ -6,7 +6,6 @@ import errno
 import re
 import socket
 import ssl
-from collections.abc import Iterator
 
 NO_HOST = "no such host"
 NO_LOOKUP = "its name cannot be resolved now; is there a network?"
@@ -46,7 +45,14 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 
 def reason_of(error: BaseException, host: str = "") -> str:
     """Return the reason in words; never empty. The root cause says more than the library errors around it."""
-    causes = list(_causes(error))
+    causes: list[BaseException] = []  # the error, then its causes, down to the root
+    current: BaseException | None = error
+    while current is not None and all(current is not cause for cause in causes):
+        causes.append(current)
+        if isinstance(current, BaseExceptionGroup):
+            current = current.exceptions[0]
+        else:
+            current = current.__cause__ or current.__context__
     texts = [_NUMBER.sub("", str(cause)).strip(" .") for cause in causes]
     kinds = [type(cause).__name__ for cause in causes]
     by_kind = [words for kind in kinds for end, words in _KINDS.items() if kind.endswith(end)]
@@ -65,16 +71,3 @@ def _known(cause: BaseException) -> str:
         reason = getattr(cause, "reason", None) or ""  # OpenSSL's own name, such as WRONG_VERSION_NUMBER
         return f"no secure connection (TLS): {reason.replace('_', ' ').lower() or 'is it an https address?'}"
     return _BY_NUMBER.get(cause.errno or 0, "") if isinstance(cause, OSError) else ""
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, then its causes, down to the root. Of an exception group, follow the first."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        if isinstance(current, BaseExceptionGroup):
-            current = current.exceptions[0]
-        else:
-            current = current.__cause__ or current.__context__

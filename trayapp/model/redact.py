@@ -127,7 +127,11 @@ def is_telling(value: str) -> bool:
 
 def _forms(value: str) -> tuple[str, ...]:
     data = value.encode("utf-8", "surrogatepass")
-    encoded = [_encoded(encode, data, before) for encode in (b64encode, urlsafe_b64encode) for before in (0, 1, 2)]
+    encoded = []
+    for encode in (b64encode, urlsafe_b64encode):
+        for before in (0, 1, 2):  # bytes before it in its group, as in `user:data`
+            text = encode(bytes(before) + data).decode()
+            encoded.append(text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6])  # the letters that it determines
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP writes it
     escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs
@@ -135,12 +139,6 @@ def _forms(value: str) -> tuple[str, ...]:
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
     quoted += [_ESCAPE.sub(lambda found: found[0].lower(), text) for text in quoted]
     return tuple(dict.fromkeys((value, visible(value), *escaped, *quoted, *encoded)))
-
-
-def _encoded(encode: Callable[[bytes], bytes], data: bytes, before: int) -> str:
-    """Return the base64 letters that `data` alone determines, after `before` bytes in its group, as in `user:data`."""
-    text = encode(bytes(before) + data).decode()
-    return text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
 
 # --- whole texts and streams

@@ -189,25 +189,21 @@ def without_named(line: str) -> str:
     parts: list[str] = []
     done = at = 0
     while (word := _WORD.search(small, at)) is not None:
-        value = _value(line, small, word)
         at = word.end()
+        name = _name(line, small, word)
+        if name is None or _is_harmless(name):
+            continue
+        after = _AFTER.match(line, at)
+        assert after is not None
+        value: _Span | None
+        if not _separates(line, name, after):
+            value = _prose_value(line, word, name)
+        elif not _is_secret(line, value := _span(line, after, name), name, after):
+            value = None
         if value is not None and value.end > value.start:
             parts += [line[done : value.start], REDACTED]
             done = at = value.end
     return "".join(parts) + line[done:] if parts else line
-
-
-def _value(line: str, small: str, word: re.Match[str]) -> _Span | None:
-    """Return the position of the secret that belongs to the word, or None."""
-    name = _name(line, small, word)
-    if name is None or _is_harmless(name):
-        return None
-    after = _AFTER.match(line, word.end())
-    assert after is not None
-    if not _separates(line, name, after):
-        return _prose_value(line, word, name)
-    found = _span(line, after, name)
-    return found if _is_secret(line, found, name, after) else None
 
 
 def _name(line: str, small: str, word: re.Match[str]) -> _SecretName | None:
@@ -265,22 +261,18 @@ def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
     if line.startswith("[", start) and name.kind == "strong" and not line.startswith(REDACTED, start):
         end = line.find("]", start)
         return _Span(start, end + 1 if end >= 0 else len(line), True)
-    return _Span(start, max(start, _unquoted_end(line, start, after, name)), False)
-
-
-def _unquoted_end(line: str, start: int, after: re.Match[str], name: _SecretName) -> int:
+    begins_line = name.kind == "strong" and _LINE_HEAD.fullmatch(line, 0, name.start) is not None
     if name.before in QUOTES and not after["close"].strip("\\]"):  # 'X-Key: a b' is quoted as a whole
         end = line.find(name.before, start)
-        return end if end >= 0 else len(line)
-    if name.kind == "rest_of_line":
-        return len(line.rstrip())
-    begins_line = name.kind == "strong" and _LINE_HEAD.fullmatch(line, 0, name.start) is not None
-    if begins_line and after["sep"] == ":":
-        return len(line.rstrip())
-    if begins_line and after["sep"] == "=" and (run := _TO_BLANK.match(line, start)):
-        return run.end()
-    run = (_WEAK_PLAIN if name.kind == "weak" else _PLAIN).match(line, start)
-    return start + len(run[0].rstrip(",.)]}:")) if run else start
+        end = end if end >= 0 else len(line)
+    elif name.kind == "rest_of_line" or (begins_line and after["sep"] == ":"):
+        end = len(line.rstrip())
+    elif begins_line and after["sep"] == "=" and (run := _TO_BLANK.match(line, start)):
+        end = run.end()
+    else:
+        run = (_WEAK_PLAIN if name.kind == "weak" else _PLAIN).match(line, start)
+        end = start + len(run[0].rstrip(",.)]}:")) if run else start
+    return _Span(start, max(start, end), False)
 
 
 def _closing(line: str, start: int, depth: int, quote: str) -> int:

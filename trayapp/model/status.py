@@ -176,12 +176,20 @@ class Snapshot:
     asks: tuple[AskStatus, ...] = ()  # open requests for the user's permission, oldest first
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object of `status --json`."""
+        """Return the object of `status --json`. A server's RARE keys appear only if they have a value."""
+        servers = list[dict[str, Any]]()
+        for server in self.servers:  # asdict of a whole server copies each text and number: four times the time
+            tools, auth, confinement = server.tools, server.auth, server.confinement
+            found: dict[str, Any] = {name: getattr(server, name) for name in _FIELDS}
+            found["tools"] = {name: getattr(tools, name) for name in _COUNTS}
+            found["auth"] = asdict(auth) if auth is not None else None
+            found["confinement"] = asdict(confinement) if confinement is not None else None
+            servers.append({name: value for name, value in found.items() if value is not None or name not in RARE})
         return {
             "version": SNAPSHOT_VERSION,
             "revision": self.revision,
             "gateway": {k: v for k, v in asdict(self.gateway).items() if k not in RARE_OF_GATEWAY or v is not None},
-            "servers": [_server_json(server) for server in self.servers],
+            "servers": servers,
             "problems": [problem_json(problem) for problem in self.problems],
             **({"asks": [asdict(ask) for ask in self.asks]} if self.asks else {}),
         }
@@ -190,7 +198,7 @@ class Snapshot:
     def from_json(cls, value: object) -> Self:
         """Return the snapshot from its `to_json` form. Keys added by a newer program are dropped.
 
-        Raise NewerSnapshotError for a newer version of the format, ShapeError for anything that is no snapshot.
+        Raise NewerSnapshotError for a newer version of the format, ShapeError for anything that is not a snapshot.
         """
         version = value.get("version") if isinstance(value, dict) else None
         if type(version) is int and version > SNAPSHOT_VERSION:
@@ -222,19 +230,6 @@ RARE = frozenset(
 )
 _COUNTS = tuple(one.name for one in dataclasses.fields(ToolCounts))
 _FIELDS = tuple(one.name for one in dataclasses.fields(ServerStatus))
-
-
-def _server_json(server: ServerStatus) -> dict[str, Any]:
-    """Return the server's fields. The RARE keys appear only if they have a value.
-
-    asdict of a whole server copies each text and number, which takes four times as long.
-    """
-    tools, auth, confinement = server.tools, server.auth, server.confinement
-    found: dict[str, Any] = {name: getattr(server, name) for name in _FIELDS}
-    found["tools"] = {name: getattr(tools, name) for name in _COUNTS}
-    found["auth"] = asdict(auth) if auth is not None else None
-    found["confinement"] = asdict(confinement) if confinement is not None else None
-    return {name: value for name, value in found.items() if value is not None or name not in RARE}
 
 
 # --- from JSON, driven by the fields' types
@@ -276,17 +271,12 @@ def _read(hint: Any, value: object, place: str) -> Any:
         return dict(value)
     if dataclasses.is_dataclass(hint):
         return read(hint, value, place)  # type: ignore[arg-type]
-    return _read_plain(hint, value, place)
-
-
-def _read_plain(hint: Any, value: object, place: str) -> Any:
-    """Return an enum member, a number, a string or a boolean."""
-    allowed = get_args(hint) if get_origin(hint) is Literal else None
+    allowed = parts if origin is Literal else None
     if allowed is None and isinstance(hint, type) and issubclass(hint, Enum):
         allowed = tuple(hint)
     if allowed is not None:
         if isinstance(value, str) and value in allowed:
-            return value if get_origin(hint) is Literal else hint(value)
+            return value if origin is Literal else hint(value)
         raise _wrong(place, f"one of {', '.join(allowed)}")
     if hint is float and type(value) is int:
         return float(value)

@@ -62,7 +62,7 @@ def width(text: str) -> int:
 
 
 def drawn(text: str) -> str:
-    """Return `text` with each letter repeated by its width in a proportional font, in half widths of a digit."""
+    """Repeat each letter in proportion to its width in a proportional font. The unit is half a digit's width."""
     return "".join(
         letter
         * (1 if letter in _NARROW else 4 if width(letter) == 2 else 3 if letter in _WIDE or letter.isupper() else 2)
@@ -118,22 +118,20 @@ class StderrDecoder:
             self._first += data
             if len(self._first) < 2 and not final:
                 return ""
-            self._decoder = codecs.getincrementaldecoder(_encoding(self._first))(_OTHERWISE_LATIN)
             data, self._first = self._first, b""
+            even, odd, encoding = data[::2], data[1::2], "utf-8"
+            if data[:2] in _MARKS:
+                encoding = _MARKS[data[:2]]
+            elif odd.count(0) * 2 > len(odd) and 0 not in even:  # most characters of most languages' first lines
+                encoding = "utf-16-le"
+            elif even.count(0) * 2 > len(even) and 0 not in odd:
+                encoding = "utf-16-be"
+            self._decoder = codecs.getincrementaldecoder(encoding)(_OTHERWISE_LATIN)
         return self._decoder.decode(data, final)
 
 
-def _encoding(data: bytes) -> str:
-    if data[:2] in _MARKS:
-        return _MARKS[data[:2]]
-    even, odd = data[::2], data[1::2]
-    if odd.count(0) * 2 > len(odd) and 0 not in even:  # most characters of most languages' first lines
-        return "utf-16-le"
-    return "utf-16-be" if even.count(0) * 2 > len(even) and 0 not in odd else "utf-8"
-
-
 def _latin(error: UnicodeError) -> tuple[str, int]:
-    """Return the undecodable bytes as Latin-1, and where to continue. Half a character at the end is none."""
+    """Return the undecodable bytes as Latin-1, and where to continue. Half a character at the end is replaced."""
     assert isinstance(error, UnicodeDecodeError)
     if error.encoding != "utf-8" or error.reason == "unexpected end of data":
         return "\N{REPLACEMENT CHARACTER}", error.end

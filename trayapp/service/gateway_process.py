@@ -175,7 +175,7 @@ class AdoptedProcess:
 
 
 def adopt(pid: int) -> AdoptedProcess | None:
-    """Return the gateway of that process id; None if it was started without --linger, thus by the user, or is gone."""
+    """Return the gateway of that process id; None if it is gone, or was started without --linger: by the user."""
     import psutil
 
     try:

@@ -39,7 +39,7 @@ class Pause:
 
 
 class StartClaim(Pause):
-    """The lock that says that the tray starts the next gateway, which then has the environment of the desktop."""
+    """The lock by which the tray claims the next start of the gateway, so that it gets the desktop's environment."""
 
     name = START_LOCK
 

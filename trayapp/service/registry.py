@@ -113,8 +113,13 @@ class ServerRegistry:
         kept = self._kept(key)
         if kept is not None and self._now() - kept[0] < FRESH_S:
             return RegistryAnswer(tuple(_entries(kept[1])))
+        since = ""  # the last change among the kept rows, by the registry's own clock
+        if kept is not None and self._now() - kept[0] < KEPT_S:
+            times = [_official(row).get("updatedAt") for row in kept[1] if isinstance(row, dict)]
+            valid = [time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)]
+            since = max(valid, default="")
         try:
-            if kept is not None and self._now() - kept[0] < KEPT_S and (since := _newest(kept[1])):
+            if kept is not None and since:
                 changed = self._pages(f"{key}&{urlencode({'updated_since': since})}")
                 rows = list({str(_server(row).get("name")): row for row in [*kept[1], *changed]}.values())
             else:
@@ -208,14 +213,6 @@ def _official(row: Mapping[str, Any]) -> Mapping[str, Any]:
     meta = row.get("_meta")
     official = meta.get(_OFFICIAL) if isinstance(meta, dict) else None
     return official if isinstance(official, dict) else {}
-
-
-def _newest(rows: list[Any]) -> str:
-    """Return the time of the last change among rows, by the registry's own clock; "" if there is none."""
-    times = [_official(row).get("updatedAt") for row in rows if isinstance(row, dict)]
-    return max(
-        (time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)), default=""
-    )
 
 
 def _text(value: Any, most: int) -> str:

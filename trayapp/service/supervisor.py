@@ -368,7 +368,7 @@ class Supervisor:
                 if not asleep:
                     self._on_silence(now - sign)
                 if asleep or (self._hung and self._process is None):
-                    sign = now  # we slept, too; or it is not ours, and its silence has no further effect
+                    sign = now  # the machine slept; or the gateway is not ours, and nothing follows from its silence
                 continue
             if not select.select([watch], [], [], 0)[0]:
                 continue  # a command
@@ -466,8 +466,14 @@ class Supervisor:
     def _stop(self) -> None:
         """Stop the gateway, then complete the open commands."""
         try:
-            if self._process is not None:
-                self._end_ours()
+            if self._process is not None and self._hung:
+                self._kill()
+            elif self._process is not None:
+                try:
+                    self._gateway.request_stop()
+                except MultiMcpError:
+                    self._process.terminate()  # it is not listening yet
+                self._await_end()
             elif self._watch is not None:
                 self._end_other(self._watch)
         except MultiMcpError as error:
@@ -485,17 +491,6 @@ class Supervisor:
             self._apply(ChildEvent.STOPPED)
         self._ended = CommandKind.QUIT in kinds
         self._commands.complete()
-
-    def _end_ours(self) -> None:
-        assert self._process is not None
-        if self._hung:
-            self._kill()
-            return
-        try:
-            self._gateway.request_stop()
-        except MultiMcpError:
-            self._process.terminate()  # it is not listening yet
-        self._await_end()
 
     def _await_end(self) -> int | None:
         """Wait for our gateway and return its exit code. Kill it if it takes too long."""

@@ -16,7 +16,7 @@ FROM_ANYWHERE = "/" if os.name == "posix" else None
 
 
 def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:
-    """Run `multi-mcp ARGV --json` with `typed` on its stdin. Return its parsed output, None if it is no JSON.
+    """Run `multi-mcp ARGV --json` with `typed` on its stdin. Return its parsed output, None if it is not JSON.
 
     Raises MultiMcpError with the verb's own title and hint, or if it cannot start, fails or does not end in time.
     """

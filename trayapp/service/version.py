@@ -90,7 +90,7 @@ def newest(address: str) -> Release:
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:
-    """Return True if `other` is a final version above `mine`. A pre-release, or text that is no version, is not."""
+    """Return True if `other` is a final version above `mine`. Pre-releases and invalid versions are not."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
 

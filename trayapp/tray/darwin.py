@@ -57,11 +57,7 @@ class Callbacks:
         return self._next
 
     def __getitem__(self, tag: int) -> Any:
-        return self._by_tag.get(tag, _nothing)
-
-
-def _nothing(*_: object) -> None:
-    """Ignore a click on an entry of a menu that is long gone."""
+        return self._by_tag.get(tag, lambda *_: None)  # a click on an entry of a menu that is long gone
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:
@@ -167,15 +163,8 @@ def mended(
 
     for name in MARSHALLED:
         work = DarwinIcon._build_menu if name == "_update_menu" else getattr(base, name)
-        setattr(DarwinIcon, name, _on_main_thread(work, call_after))
+        setattr(DarwinIcon, name, lambda icon, *args, work=work: call_after(work, icon, *args))
     return DarwinIcon
-
-
-def _on_main_thread(work: Callable[..., None], call_after: CallAfter) -> Callable[..., None]:
-    def marshalled(icon: Any, *args: Any) -> None:
-        call_after(work, icon, *args)
-
-    return marshalled
 
 
 def adapted(base: Any) -> type[Any]:

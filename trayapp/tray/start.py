@@ -115,7 +115,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     try:
         single.serve(app.second_start)
     except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
-        log.warning("Cannot notice further starts: %s", error)
+        log.warning("Cannot detect further starts: %s", error)
 
     def keep_true() -> None:
         try:
@@ -160,6 +160,15 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 
         ConfigStore(paths.config_file, first_text=sample_text).create()
 
+    def copy_text(text: str) -> bool:
+        if copy(text, environ):
+            return True
+        if sys.platform != "linux":
+            return False
+        from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
+
+        return selection.own_selection(text, environ)
+
     means = ActionServices(
         ask=ask,
         run=lambda argv, timeout_s: run_verb(argv, environ, timeout_s),
@@ -167,7 +176,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
         create_file=create,
         open_file=lambda path: open_file(path, environ, OPENS_S),
         open_url=lambda url: open_url(url, environ, OPENS_S),
-        copy=lambda text: copy(text, environ) or _own_selection(text, environ),
+        copy=copy_text,
         autostart=switch,
         paths=paths,
         shim=shim_command(),
@@ -178,14 +187,6 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     )
     app.join(Actions(means), supervisor)
     return app
-
-
-def _own_selection(text: str, environ: Mapping[str, str]) -> bool:
-    if sys.platform != "linux":
-        return False
-    from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
-
-    return selection.own_selection(text, environ)
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 CHOICE = "PYSTRAY_BACKEND"
 
-
-@contextmanager
-def _no_display_touched() -> Iterator[None]:
-    """Keep the import of pystray from opening a display: on Linux it would, and raise if there is none.
-
-    `dummy` is pystray's name for its base class without any desktop. Child processes must not inherit the variable.
-    """
-    before = os.environ.get(CHOICE)
-    if sys.platform not in ("win32", "darwin"):
-        os.environ[CHOICE] = "dummy"
-    try:
-        yield
-    finally:
-        os.environ.pop(CHOICE, None)
-        if before is not None:
-            os.environ[CHOICE] = before
-
-
-with _no_display_touched():
+# On Linux, pystray opens a display when it is imported, and raises if there is none. `dummy` is its name for the base
+# class without any desktop. Child processes must not inherit the variable.
+before = os.environ.get(CHOICE)
+if sys.platform not in ("win32", "darwin"):
+    os.environ[CHOICE] = "dummy"
+try:
     import pystray
+finally:
+    os.environ.pop(CHOICE, None)
+    if before is not None:
+        os.environ[CHOICE] = before
 
 BaseIcon: Any = pystray._base.Icon
 NativeIcon: Any = pystray.Icon  # the real one on Windows and macOS, elsewhere BaseIcon

@@ -92,7 +92,7 @@ def user_pairs(user: Config, surroundings: EntryContext) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
-    """Merge the upper entry over the lower. If one is no mapping, return the upper, so that the parser reports it."""
+    """Merge the upper entry over the lower. If either is not a mapping, return the upper: the parser reports it."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}

@@ -58,7 +58,7 @@ class TrustStore:
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
-        """Trust no content of that file any more. Return True if one was trusted. Blocks. Raise StorageError."""
+        """Stop trusting that file. Return True if it was trusted with some content. Blocks. Raise StorageError."""
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:

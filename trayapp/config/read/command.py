@@ -57,25 +57,23 @@ class _Splitter:
         self._word: str | None = None
 
     def words(self) -> list[str]:
-        position = 0
-        while position < len(self._line):
-            position = self._step(position)
+        at = 0
+        while at < len(self._line):
+            letter = self._line[at]
+            variable = _VARIABLE.match(self._line, at) if letter in "${" else None
+            if variable:
+                at = self._take(variable.group(), variable.end())
+            elif letter in self._quotes:
+                at = self._quoted(at)
+            elif letter.isspace():
+                self._end_word()
+                at += 1
+            elif letter == "\\" and self._escapes:
+                at = self._take(self._line[at + 1 : at + 2], at + 2)
+            else:
+                at = self._take(letter, at + 1)
         self._end_word()
         return self._words
-
-    def _step(self, at: int) -> int:
-        letter = self._line[at]
-        variable = _VARIABLE.match(self._line, at) if letter in "${" else None
-        if variable:
-            return self._take(variable.group(), variable.end())
-        if letter in self._quotes:
-            return self._quoted(at)
-        if letter.isspace():
-            self._end_word()
-            return at + 1
-        if letter == "\\" and self._escapes:
-            return self._take(self._line[at + 1 : at + 2], at + 2)
-        return self._take(letter, at + 1)
 
     def _quoted(self, at: int) -> int:
         quote, at = self._line[at], at + 1
@@ -103,10 +101,13 @@ def relative_paths(command: str, args: Sequence[str]) -> list[str]:
 
     A word may have several parts: --dir=./x, type=bind,src=.,dst=/data.
     """
-    package = _package(command, args)
+    package = -1  # the index of the package that a package runner starts: its name may look like a path
+    if PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe") in _PACKAGE_RUNNERS:
+        package = next((at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run"), -1)
     found = [command] if re.search(r"[/\\]", command) and is_relative(command) else []
     for at, arg in enumerate(args):
-        if any(_is_path(part, at == package) for part in re.split("[=,]", arg)):
+        shapes = (_DOTTED,) if at == package else (_DOTTED, _FILE, _FOLDER)
+        if any(shape.fullmatch(part) for part in re.split("[=,]", arg) for shape in shapes):
             found.append(arg)
     return found
 
@@ -114,16 +115,3 @@ def relative_paths(command: str, args: Sequence[str]) -> list[str]:
 def is_relative(path: str) -> bool:
     """Return True if a path is relative: it begins with no root, home folder, drive or variable."""
     return not re.match(r"[/\\~$%{]|[A-Za-z]:", path)
-
-
-def _package(command: str, args: Sequence[str]) -> int:
-    """Return the index of the package that a package runner starts, or -1."""
-    name = PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe")
-    plain = (at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run")
-    return next(plain, -1) if name in _PACKAGE_RUNNERS else -1
-
-
-def _is_path(part: str, is_package: bool) -> bool:
-    if _DOTTED.fullmatch(part):
-        return True
-    return not is_package and bool(_FILE.fullmatch(part) or _FOLDER.fullmatch(part))

@@ -91,7 +91,13 @@ class _Entry:
             hint = wrong.hint if isinstance(self._pair.value, Mapping) else "Write it as {command: ...} or {url: ...}"
             self._fail(wrong.place, f"{shown(self._pair.name)}: {wrong.message}", hint)
             return None
-        self._values = read_keys(pairs, SERVER_KEYS, reader_of, self._wrong, self._unknown)
+        self._values = read_keys(
+            pairs,
+            SERVER_KEYS,
+            reader_of,
+            lambda pair, wrong: self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint),
+            self._unknown,
+        )
         self._check_transport()
         for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
             near = nearest(tool.name.lower(), TOOL_KEYS)
@@ -108,9 +114,6 @@ class _Entry:
     def _fail(self, place: Any, message: str, hint: str = "") -> None:
         self._usable = False
         self._report.add(place, message, hint, server=self._pair.name, fatal=True)
-
-    def _wrong(self, pair: Pair, wrong: InvalidValueError) -> None:
-        self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint)
 
     def _unknown(self, pair: Pair, hint: str) -> None:
         if hint in MEANT and self._meant is None:

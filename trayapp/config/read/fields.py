@@ -150,7 +150,15 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
     """Return a reader of times in `unit` (a key of SECONDS). A text such as `30s` or `1h30m` overrides the unit."""
 
     def read(node: Node) -> float:
-        value = _spelled(node, unit) if isinstance(node, Scalar) and kind(node) == "str" else number(node)
+        if isinstance(node, Scalar) and kind(node) == "str":
+            words = node.text.strip().lower()
+            parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
+            if not parts or any(name not in SECONDS for _, name in parts):
+                hint = _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h"
+                raise InvalidValueError(node, "must be a time", hint)
+            value = sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
+        else:
+            value = number(node)
         if value * SECONDS[unit] > MAX_TIME_S:
             raise InvalidValueError(node, "must not be more than a year")
         if value < least or not (value or zero):
@@ -158,16 +166,6 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
         return value
 
     return read
-
-
-def _spelled(node: Scalar, unit: str) -> float:
-    words = node.text.strip().lower()
-    parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
-    if not parts or any(name not in SECONDS for _, name in parts):
-        raise InvalidValueError(
-            node, "must be a time", _unquoted(node, "int", "float") or f"A number ({unit}), or 30s, 5m, 1h"
-        )
-    return sum(float(amount) * SECONDS[name] for amount, name in parts) / SECONDS[unit]
 
 
 def timed(name: str, unit: str) -> Reader:

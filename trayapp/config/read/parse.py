@@ -138,7 +138,7 @@ def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
 
 
 def top_level(root: Node | None, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raise UnparsableError if it is no mapping or has a duplicate key."""
+    """Return the top-level pairs of the file. Raise UnparsableError if it is not a mapping or has a duplicate key."""
     if root is None or is_null(root):
         return []
     return _pairs(root, "The file", file)
@@ -245,7 +245,7 @@ class _SettingReader:
         self.unread_limit = False  # the `confine` of all servers could not be read
 
     def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
-        """Return values by key, or {} if the node is no mapping."""
+        """Return values by key, or {} if the node is not a mapping."""
         try:
             said = [] if is_null(node) else fields.mapping_pairs(node)
         except InvalidValueError as wrong:

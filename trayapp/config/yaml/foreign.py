@@ -42,7 +42,12 @@ def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
         document = {pair.name: plain(pair.value) for pair in pairs(root)}
     except InvalidValueError as wrong:
         raise UnparsableError(problem_at(file, wrong.place, f"The file: {wrong.message}", wrong.hint)) from None
-    return {key: _by_name(value) for key, value in document.items()} if listed else document
+    for key, value in document.items() if listed else ():
+        items = value if isinstance(value, list) else []
+        named = [item for item in items if isinstance(item, MappingType) and isinstance(item.get(NAME), str)]
+        if named or value == []:
+            document[key] = {item[NAME]: item for item in named}
+    return document
 
 
 def plain(node: Node) -> Any:
@@ -62,12 +67,6 @@ def plain(node: Node) -> Any:
         except ValueError:
             return node.text  # hexadecimal and the like: as written
     return None if found == "null" else node.text
-
-
-def _by_name(value: Any) -> Any:
-    items = value if isinstance(value, list) else []
-    named = [item for item in items if isinstance(item, MappingType) and isinstance(item.get(NAME), str)]
-    return {item[NAME]: item for item in named} if items and named else {} if value == [] else value
 
 
 def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:

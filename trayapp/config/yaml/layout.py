@@ -33,7 +33,7 @@ class Layout:
         return found.start() if found else len(self.text)
 
     def line_start(self, at: int) -> int:
-        """Return the start of the line of `at`."""
+        """Return the start of the line that contains `at`."""
         return self._starts[bisect_right(self._starts, at) - 1]
 
     def next_line(self, end: int) -> int | None:
@@ -78,21 +78,17 @@ class Layout:
         return not self.text[self.line_start(at) : at].strip(" \ufeff")
 
     def content_end(self, node: Node) -> int:
-        """Return the real end of a value: after its last character that is no blank, line end or comment."""
+        """Return the real end of a value: after the last character that is not white space or a comment."""
         if isinstance(node, Mapping) and not node.flow and node.pairs:
             return self.content_end(node.pairs[-1][1])
         if isinstance(node, Sequence) and not node.flow and node.items:
             return self.content_end(node.items[-1])
         if isinstance(node, Scalar) and node.style in ("|", ">"):
-            return self._block_scalar_end(node)
+            written = self.text[node.start : node.end]
+            if "+" not in written.split("\n", 1)[0]:
+                return node.start + len(written.rstrip())
+            return node.start + len(written.removesuffix("\n").removesuffix("\r"))  # |+ keeps its blank lines
         return node.end
-
-    def _block_scalar_end(self, node: Scalar) -> int:
-        written = self.text[node.start : node.end]
-        if "+" in written.split("\n", 1)[0]:  # |+ keeps its blank lines
-            written = written.removesuffix("\n").removesuffix("\r")
-            return node.start + len(written)
-        return node.start + len(written.rstrip())
 
     def after(self, node: Node, column: int) -> int:
         """Return where a line may be added after a value: the end of its last line or of its comments.

@@ -202,20 +202,18 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     try:
         return _Composer(events, file, shift).document()
     except yaml.MarkedYAMLError as error:
-        raise UnparsableError(_marked_problem(file, error, text[shift:])) from None
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        if mark and text[shift + mark.index : shift + mark.index + 1] == "\t":
+            message, hint = "The file is not YAML: it has a tab here", "Indent with spaces"
+        else:
+            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
+            message, hint = f"The file is not YAML: {words}", "Check this line and the one above"
+        raise UnparsableError(Problem(file, line, message, hint, column)) from None
     except yaml.YAMLError:
         raise UnparsableError(Problem(file, 0, "The file is not YAML")) from None
     finally:
         events.close()
-
-
-def _marked_problem(file: str, error: yaml.MarkedYAMLError, text: str) -> Problem:
-    mark = error.problem_mark or error.context_mark
-    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    if mark and text[mark.index : mark.index + 1] == "\t":
-        return Problem(file, line, "The file is not YAML: it has a tab here", "Indent with spaces", column)
-    words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
-    return Problem(file, line, f"The file is not YAML: {words}", "Check this line and the one above", column)
 
 
 class _Composer:
@@ -244,33 +242,30 @@ class _Composer:
         if isinstance(event, yaml.ScalarEvent):
             node: Node = Scalar(*self._place(event), 1, event.value, event.style or "", event.tag)
         elif isinstance(event, yaml.AliasEvent):
-            node = self._alias(event)
+            anchor = str(event.anchor)  # an alias always has one
+            target = self._anchors.get(anchor)
+            if target is None:
+                why = "refers to itself" if anchor in self._anchors else "refers to no anchor above it"
+                raise self._refused(event, f"*{shown(anchor)} {why}")
+            node = Alias(*self._place(event), target.size, target)
         else:
-            node = self._collection(event, depth)
+            if depth >= MAX_DEPTH:
+                raise self._refused(event, f"Nested more than {MAX_DEPTH} levels deep")
+            if event.anchor is not None:
+                self._anchors[event.anchor] = None
+            if isinstance(event, yaml.MappingStartEvent):
+                node = mapping = Mapping(*self._place(event), 1, [], bool(event.flow_style))
+                while not isinstance(inner := self._next(), yaml.MappingEndEvent):
+                    key = self._grow(mapping, inner, depth + 1)
+                    mapping.pairs.append((key, self._grow(mapping, next(self._events), depth + 1)))
+            else:
+                node = sequence = Sequence(*self._place(event), 1, [], bool(event.flow_style))
+                while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+                    sequence.items.append(self._grow(sequence, inner, depth + 1))
+            node.end = self._end(inner)
         if event.anchor is not None and not isinstance(node, Alias):
             self._anchors[event.anchor] = node
         return node
-
-    def _collection(self, event: Any, depth: int) -> Node:
-        if depth >= MAX_DEPTH:
-            raise self._refused(event, f"Nested more than {MAX_DEPTH} levels deep")
-        if event.anchor is not None:
-            self._anchors[event.anchor] = None
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(event, depth + 1)
-        sequence = Sequence(*self._place(event), 1, [], bool(event.flow_style))
-        while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
-            sequence.items.append(self._grow(sequence, inner, depth + 1))
-        sequence.end = self._end(inner)
-        return sequence
-
-    def _mapping(self, event: Any, depth: int) -> Node:
-        mapping = Mapping(*self._place(event), 1, [], bool(event.flow_style))
-        while not isinstance(inner := self._next(), yaml.MappingEndEvent):
-            key = self._grow(mapping, inner, depth)
-            mapping.pairs.append((key, self._grow(mapping, next(self._events), depth)))
-        mapping.end = self._end(inner)
-        return mapping
 
     def _grow(self, parent: Node, event: Any, depth: int) -> Node:
         node = self._node(event, depth)
@@ -278,14 +273,6 @@ class _Composer:
         if parent.size > MAX_NODES:
             raise self._refused(event, f"More than {MAX_NODES} values, aliases counted in full")
         return node
-
-    def _alias(self, event: Any) -> Node:
-        target = self._anchors.get(event.anchor)
-        if target is None:
-            known = event.anchor in self._anchors
-            why = "refers to itself" if known else "refers to no anchor above it"
-            raise self._refused(event, f"*{shown(event.anchor)} {why}")
-        return Alias(*self._place(event), target.size, target)
 
     def _next(self) -> Any:
         return next(self._events)

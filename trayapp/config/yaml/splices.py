@@ -162,11 +162,23 @@ class Editor:
 
     def remove(self, slot: Slot) -> None:
         """Remove one pair: its lines, or its words in a flow collection."""
-        if slot.parent.flow:
-            self._remove_from_flow(slot)
-        else:
+        if not slot.parent.flow:
             end = self.layout.line_end(self.layout.content_end(slot.value))
             self.cut_lines(slot, self.layout.line_start(slot.key.start), end)
+            return
+        beside = slot.parent.pairs
+        index = next(i for i, (key, _) in enumerate(beside) if key is slot.key)
+        end = self._flow_value_end(slot.key, slot.value)
+        comma = self.layout.comma(end, slot.parent.end - 1)
+        if index + 1 < len(beside) and comma is not None:
+            following = beside[index + 1][0].start
+            is_blank = not self.text[comma + 1 : following].strip()  # else a comment: it stays
+            self._note(slot.key.start, following if is_blank else comma + 1, "")
+        elif index > 0:
+            self._cut_last_of_flow(self._flow_value_end(*beside[index - 1]), slot.key.start, end)
+        else:
+            self._note(slot.key.start, end if comma is None else comma + 1, "")
+        self._expected = drop(self._expected, slot.path)
 
     def cut_lines(self, slot: Slot, start: int, end: int) -> None:
         """Remove the lines from `start` to the line end `end`, all of which belong to the pair."""
@@ -238,19 +250,11 @@ class Editor:
         self._add_lines(self.layout.line_end(max(slot.key.end, slot.value.end)), new, column, depth)
 
     def _insert_into(self, node: Mapping, new: MappingType[str, Any], depth: int, after: Node | None) -> None:
-        if node.flow:
-            self._insert_into_flow(node, new)
+        if not node.flow:
+            value = after or node.pairs[-1][1]
+            self._add_lines(self.layout.after(value, node.column), new, node.column, depth)
             return
-        value = after or node.pairs[-1][1]
-        self._add_lines(self.layout.after(value, node.column), new, node.column, depth)
-
-    def _add_lines(self, at: int, new: MappingType[str, Any], column: int, depth: int) -> None:
-        lines = rendering.block(new, column=column, step=self._step, depth=depth)
-        newline = self.layout.newline(at)
-        self._note(at, at, "".join(newline + line for line in lines))
-
-    def _insert_into_flow(self, node: Mapping, new: MappingType[str, Any]) -> None:
-        # Between new pairs: a blank, or line breaks if they are long.
+        # New pairs are separated by a space, or by line breaks if they are long.
         is_long = len(new) > 1 and len(rendering.flow(new, json_like=_json_like(node))) > rendering.MAX_FLOW_CHARACTERS
         between = "," + self._next_line(node, 2) if is_long else ", "
         words = between.join(self._flow_words(node, name, value) for name, value in new.items())
@@ -267,6 +271,11 @@ class Editor:
             self._note(last, last, between + words)
         else:
             self._note(comma + 1, comma + 1, f"{between[1:]}{words},")
+
+    def _add_lines(self, at: int, new: MappingType[str, Any], column: int, depth: int) -> None:
+        lines = rendering.block(new, column=column, step=self._step, depth=depth)
+        newline = self.layout.newline(at)
+        self._note(at, at, "".join(newline + line for line in lines))
 
     def _flow_words(self, node: Mapping, name: str, value: Any) -> str:
         """Return one pair in braces. A long mapping in it has one line for each pair."""
@@ -298,21 +307,6 @@ class Editor:
     def _flow_value_end(self, key: Node, value: Node) -> int:
         """Return the end of a pair in braces. An empty value's end mark depends on the loader, so it is not used."""
         return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
-
-    def _remove_from_flow(self, slot: Slot) -> None:
-        beside = slot.parent.pairs
-        index = next(i for i, (key, _) in enumerate(beside) if key is slot.key)
-        end = self._flow_value_end(slot.key, slot.value)
-        comma = self.layout.comma(end, slot.parent.end - 1)
-        if index + 1 < len(beside) and comma is not None:
-            following = beside[index + 1][0].start
-            is_blank = not self.text[comma + 1 : following].strip()  # else a comment: it stays
-            self._note(slot.key.start, following if is_blank else comma + 1, "")
-        elif index > 0:
-            self._cut_last_of_flow(self._flow_value_end(*beside[index - 1]), slot.key.start, end)
-        else:
-            self._note(slot.key.start, end if comma is None else comma + 1, "")
-        self._expected = drop(self._expected, slot.path)
 
     def _cut_last_of_flow(self, before: int, start: int, end: int) -> None:
         """Remove the last pair with the comma before it. A comment between them stays."""

@@ -293,7 +293,7 @@ def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
 
 
 def no_user_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call about which nobody can be asked."""
+    """Return the error of a call that nobody is there to approve."""
     hint = (
         "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
         "then call it again"

@@ -154,7 +154,9 @@ class AccountRequests:
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._require_accounts().vault.set_secret(name, value)
-        self._reset_failed(name)
+        for connection in self._services.pool:  # the next call of a server that failed without it skips the backoff
+            if connection.state is State.FAILED and name in keyring_names(connection.server):
+                connection.begin_close()
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
@@ -166,9 +168,3 @@ class AccountRequests:
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
         return {"deleted": await self._require_accounts().vault.delete_secret(text_of(params, "name", "the request"))}
-
-    def _reset_failed(self, secret: str) -> None:
-        """Reset the servers that failed for lack of that secret, so that their next call skips the backoff."""
-        for connection in self._services.pool:
-            if connection.state is State.FAILED and secret in keyring_names(connection.server):
-                connection.begin_close()

@@ -1,6 +1,6 @@
 """Answer control requests about the user's decisions: on held-back tools, and on open asks.
 
-Tray, panel and command line call the same.
+Tray, panel and command line use the same requests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class ApprovalRequests:
         """Approve definitions by the hashes with which they were shown. `keep`: keep the earlier ones instead."""
         approvals = self._gateway.services.approvals
         decide = approvals.decline if asked.get("keep") is True else approvals.approve
-        tools = _read_list(asked, "tools", "{server, tool, hash}")
+        tools = asked.get("tools")
+        if not isinstance(tools, list) or not all(isinstance(item, dict) for item in tools):
+            raise RpcError(INVALID_PARAMS, "approve needs tools: a list of {server, tool, hash}")
         await self._judge_all()
         done: dict[str, Any] = {"approved": [], "missed": []}
         for tool in tools:
@@ -96,14 +98,6 @@ class ApprovalRequests:
         return name
 
 
-def _read_list(asked: Asked, member: str, form: str) -> list[Asked]:
-    """Return the list in that member. Raises RpcError unless each item has the form."""
-    items = asked.get(member)
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise RpcError(INVALID_PARAMS, f"approve needs {member}: a list of {form}")
-    return items
-
-
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     """Yield each tool and each other text of an offer, with its findings."""
     for item in offer.tools:
@@ -119,7 +113,7 @@ def waiting_json(one: PendingApproval) -> dict[str, Any]:
 
 
 ALLOWING: tuple[Answer, ...] = ("once", "session", "always")
-BY_LONGEST = 40  # characters of who answered
+BY_LONGEST = 40  # characters of the name of who answered
 
 
 class AskRequests:

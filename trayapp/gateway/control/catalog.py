@@ -33,7 +33,6 @@ from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, first_paragraph
 from trayapp.gateway.exposure.list_results import ListResults, index_text
-from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.gateway.extensions.task_bridge import completed_request
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.mcp_tool import texts
@@ -141,11 +140,13 @@ class CatalogRequests:
         async with self._session_view(asked) as seen_by:
             server = self._server(seen_by, asked)
             self._note_broken(server)
-            names = [name for name in seen_by.exposure.servers if server in (None, name)]
-            missing = seen_by.missing()
-            self._note_unknown(
-                seen_by.view, [name for name in names if name in missing or _fails_to_list(seen_by.view, name)]
-            )
+            missing, unread = seen_by.missing(), list[str]()
+            for name in seen_by.exposure.servers:
+                offer = seen_by.view.offer(name)
+                fails = offer is not None and offer.failure and not seen_by.view.config.servers[name].disabled
+                if server in (None, name) and (name in missing or fails):
+                    unread.append(name)
+            self._note_unknown(seen_by.view, unread)
             return tool_rows(seen_by.view.catalog, server, classes=asked.get("classes") is True)
 
     async def _offer(self, asked: Asked) -> Any:
@@ -203,18 +204,14 @@ class CatalogRequests:
         ]
         if asked.get("batch") is not None:
             return rows, {}
-        return rows, {
-            "hits": [self._hit_row(seen_by, hit) for hit in hits],
-            "missed": texts.missed(hits),
-        }
-
-    def _hit_row(self, seen_by: SessionView, hit: Hit) -> dict[str, Any]:
-        """Return one hit for people. `away`: the reason why its server cannot serve."""
-        seen, key = seen_by.exposure, (hit.server, hit.name)
-        said, one = seen.entries[hit.server][key].get("description"), self._availability(seen_by, hit.server)
-        description = first_paragraph(said, texts.HIT_LONGEST)
-        away = one.line_for_people if one.why else ""
-        return {"name": seen.name_of(key), "description": description, "away": away, **_also_named(seen, hit)}
+        shown = []  # the hits as people see them; `away`: why the server cannot serve
+        for hit in hits:
+            key, one = (hit.server, hit.name), self._availability(seen_by, hit.server)
+            description = first_paragraph(seen.entries[hit.server][key].get("description"), texts.HIT_LONGEST)
+            away = one.line_for_people if one.why else ""
+            also = _also_named(seen, hit)
+            shown.append({"name": seen.name_of(key), "description": description, "away": away, **also})
+        return rows, {"hits": shown, "missed": texts.missed(hits)}
 
     def _availability(self, seen_by: SessionView, server: str) -> Availability:
         connection, now = seen_by.connection(server), self._gateway.services.clock.now()
@@ -345,14 +342,8 @@ async def _connect(seen_by: SessionView, server: str) -> Connection:
     return connection
 
 
-def _fails_to_list(view: View, server: str) -> bool:
-    """Return True if a list of an enabled server could not be read."""
-    offer = view.offer(server)
-    return offer is not None and bool(offer.failure) and not view.config.servers[server].disabled
-
-
 def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
-    """Return the exposed names of the same tool on other servers, or no member without such a tool."""
+    """Return {"also": the exposed names of the same tool on other servers}, or {} if no other server has it."""
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
@@ -404,7 +395,7 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
     open_ = [name for name in names if name not in named]
     if positional and not open_:
         takes = f"It takes {', '.join(names)}" if names else "It takes no arguments"
-        raise UsageError(f"Nothing is left for {positional[0]}"[:200], takes)
+        raise UsageError(f"Unexpected argument: {positional[0]}"[:200], takes)
     filled = dict(zip(open_, positional, strict=False))
     if len(positional) > len(open_):
         filled[open_[-1]] = " ".join(positional[len(open_) - 1 :])
@@ -425,11 +416,25 @@ def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = Fals
     `server`: only this server's tools. `classes`: with `"class"`, `"ask"`: True if the user is asked before a call
     through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for approval.
     """
-    rows = [
-        _row(known, key, tool) | (_class_of(known, key, tool) if classes else {})
-        for key, tool in known.tools.items()
-        if server in (None, key[0])
-    ]
+    rows = list[dict[str, Any]]()
+    for key, tool in known.tools.items():
+        if server not in (None, key[0]):
+            continue
+        description = tool.item.get("description")
+        row = {
+            "server": key[0],
+            "name": key[1],
+            "exposed_name": known.names.by_key[key],
+            "enabled": key not in known.hidden,
+            "stale": False,
+            "withheld": tool.withheld,
+            "description": description if isinstance(description, str) else "",
+        }
+        if classes:
+            tool_class, entry = classify(tool.item).tool_class, known.config.servers[key[0]]
+            asks = asks_first(ask_mode(known.config.settings, entry, key[1]), tool_class, listed=False)
+            row |= {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
+        rows.append(row)
     names = [name for name in known.config.servers if server in (None, name)]
     servers = [known.config.servers[name] for name in names]
     return rows + [
@@ -440,27 +445,6 @@ def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = Fals
         for entry in servers
         for tool in known.gone_of(entry)
     ]
-
-
-def _row(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
-    server, name = key
-    description = tool.item.get("description")
-    return {
-        "server": server,
-        "name": name,
-        "exposed_name": known.names.by_key[key],
-        "enabled": key not in known.hidden,
-        "stale": False,
-        "withheld": tool.withheld,
-        "description": description if isinstance(description, str) else "",
-    }
-
-
-def _class_of(known: Catalog, key: Key, tool: ServedTool) -> dict[str, Any]:
-    tool_class, entry = classify(tool.item).tool_class, known.config.servers[key[0]]
-    mode = ask_mode(known.config.settings, entry, key[1])
-    asks = asks_first(mode, tool_class, listed=False)
-    return {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
@@ -498,8 +482,15 @@ def costs(lists: ListResults) -> dict[str, Any]:
     each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}
     listed = sum(each.values())
     one = tokens(lists.one_tool_result.decode("utf-8", "replace"))
-    hits = [_hit_tokens(seen, key) for key in seen.tools]
-    answer = round(LIMIT * sum(hits) / len(hits)) if hits else 0
+    hits = 0
+    for key, tool in seen.tools.items():
+        line = first_paragraph(tool.item.get("description"), HIT_LONGEST)
+        hits += tokens(f"{seen.name_of(key)}{compact(tool.item)}\n  {line}\n")
+    answer = round(LIMIT * hits / len(each)) if each else 0
+    break_even = None
+    if listed:
+        searches = max(0, listed - one) // answer if answer else 0
+        break_even = {"tools": math.ceil((one + answer) / (listed / len(each))), "searches": searches}
     by_server: dict[str, list[tuple[str, int]]] = {}
     for (server, name), cost in each.items():
         by_server.setdefault(server, []).append((name, cost))
@@ -507,7 +498,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
         "mode": seen.mode,
         "tools": {"count": len(each), "tokens": listed},
         "search": {"tokens": one, "direct": len(seen.direct_keys), "answer_tokens": answer},
-        "break_even": _break_even(len(each), listed, one, answer),
+        "break_even": break_even,
         "servers": _largest_first(
             {
                 "name": server,
@@ -535,17 +526,3 @@ def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str
 
 def _largest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["tokens"], row["name"]))
-
-
-def _hit_tokens(seen: Exposure, key: tuple[str, str]) -> int:
-    item = seen.tools[key].item
-    line = first_paragraph(item.get("description"), HIT_LONGEST)
-    return tokens(f"{seen.name_of(key)}{compact(item)}\n  {line}\n")
-
-
-def _break_even(count: int, listed: int, one: int, answer: int) -> dict[str, int] | None:
-    if not count or not listed:
-        return None
-    each = listed / count
-    left = max(0, listed - one)
-    return {"tools": math.ceil((one + answer) / each), "searches": left // answer if answer else 0}

@@ -68,6 +68,10 @@ class Control:
         self._link = link
         self._reload = reload
         self.dispatcher = FrameDispatcher(link.write)
+
+        def note(line: str) -> None:
+            self.dispatcher.send_notification(control.NOTE, {"text": line})
+
         self._handlers: dict[str, Handler] = {
             control.SNAPSHOT: self._snapshot,
             control.WATCH: self._watch,
@@ -76,7 +80,7 @@ class Control:
             control.RELOAD: self._reload_file,
             control.SETTLE: self._settle,
             control.STOP: self._stop,
-            **CatalogRequests(gateway, self._send_note).handlers,
+            **CatalogRequests(gateway, note).handlers,
             **ApprovalRequests(gateway).handlers,
             **ConfinementRequests(gateway).handlers,
             **AskRequests(gateway).handlers,
@@ -89,11 +93,10 @@ class Control:
     async def run(self) -> None:
         """Serve until the other end is gone."""
         async with anyio.create_task_group() as self._tasks:
-            await self.dispatcher.run(self._on_request, self._on_notification)
+            await self.dispatcher.run(
+                lambda context, method, params: self.answer(method, dict(params or {})), self._on_notification
+            )
             self._tasks.cancel_scope.cancel()
-
-    async def _on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-        return await self.answer(method, dict(params or {}))
 
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Carry out a request. Raises RpcError."""
@@ -109,9 +112,6 @@ class Control:
 
     async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
         """Ignore the notification: the control protocol has none from clients."""
-
-    def _send_note(self, line: str) -> None:
-        self.dispatcher.send_notification(control.NOTE, {"text": line})
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
         return snapshot_of(self._gateway).to_json()
@@ -148,12 +148,6 @@ class Control:
             await self._gateway.services.clock.beat(beat_s)
             await self._link.room()
             self.dispatcher.send_notification(control.BEAT, {})
-
-    def _server(self, params: dict[str, Any]) -> str | None:
-        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
-        if params.get("server") is None:
-            return None
-        return self._gateway.services.pool.find(text_of(params, "server", "the request")).key
 
     async def _refresh(self, params: dict[str, Any]) -> Any:
         async def one(connection: Connection) -> dict[str, Any]:
@@ -196,6 +190,8 @@ class Control:
     ) -> dict[str, Any]:
         """Run `work` for the named server, or for all enabled ones at the same time, each with its own error.
 
+        Raises ServerNotFoundError, RpcError.
+
         `asleep`: include idle servers that are closed.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
@@ -212,10 +208,11 @@ class Control:
                 outcome = {**nothing, "error": error_json(unknown)}
             results[connection.key] = {"state": connection.state.value, **outcome}
 
-        named = self._server(params)
-        usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.key)]
-        awake = [c for c in usable if asleep or not sleeps(c)]
-        chosen = [pool.find(named)] if named is not None else awake
+        if params.get("server") is not None:
+            chosen = [pool.find(text_of(params, "server", "the request"))]
+        else:
+            usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.key)]
+            chosen = [c for c in usable if asleep or not sleeps(c)]
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
                 tasks.start_soon(one, connection)

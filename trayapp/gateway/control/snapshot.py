@@ -9,7 +9,6 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
-from trayapp.model.offer import Offer
 from trayapp.model.servers import ServerConfig
 from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
@@ -33,21 +32,16 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         keyring_error=gateway.sign_ins.keyring_error,
         today=CallsToday(today.calls, today.failed) if today is not None and today.calls else None,
     )
-    servers = tuple(_server(gateway, connections, now) for connections in _connections(gateway))
+    own, connections = gateway.servers.own, dict[str, list[Connection]]()
+    for connection in sorted(gateway.services.pool, key=lambda one: own.is_own(one.key)):  # the shared one first
+        connections.setdefault(own.shared_key(connection.key), []).append(connection)
+    servers = tuple(_server(gateway, of_server, now) for of_server in connections.values())
     asks = tuple(ask.status for ask in gateway.asks)
     return Snapshot(gateway.services.changes.revision, status, servers, gateway.problems, asks)
 
 
-def _connections(gateway: Gateway) -> list[list[Connection]]:
-    """Return the connections of each server, its first one first."""
-    own, found = gateway.servers.own, dict[str, list[Connection]]()
-    for connection in sorted(gateway.services.pool, key=lambda one: own.is_own(one.key)):
-        found.setdefault(own.shared_key(connection.key), []).append(connection)
-    return list(found.values())
-
-
 def _server(gateway: Gateway, connections: list[Connection], now: float) -> ServerStatus:
-    # The state to show: of one that is up, then of the last used.
+    # Show the state of a connection that is up, else of the one used last.
     connection = max(connections, key=lambda one: (one.is_up, -1.0 if one.last_used is None else one.last_used))
     up = sum(one.is_up for one in connections)
     server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
@@ -58,6 +52,14 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     held, live = gateway.services.approvals.held(server.name), connection.live
     auth = gateway.sign_ins.status(server)
     state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
+    reason = None
+    if error:
+        reason = {"title": shown(error.title), "hint": shown(error.hint)}
+    elif offer is not None and offer.failure:  # it is reachable, but some of its lists are missing
+        hint = f"Ask it again with: multi-mcp refresh {server.name}"
+        reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
+    # The lists that are still unknown although they were requested.
+    unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
     return ServerStatus(
         name=server.name,
         state=state,
@@ -66,9 +68,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
         tools=view.catalog.counts(name),
         pid=connection.pid,
-        error={"title": shown(error.title), "hint": shown(error.hint)}
-        if error
-        else _missing_lists_error(server.name, offer),
+        error=reason,
         failed_s_ago=_seconds_since(now, connection.failed_at),
         last_used_s_ago=_seconds_since(now, connection.last_used),
         calls=sum(one.calls for one in connections) + gateway.services.pool.ended_calls[server.name],
@@ -79,23 +79,9 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         approvals=approvals or None,
         findings=tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None,
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
-        unlisted=_unknown_lists(connection, offer),
+        unlisted=unlisted or None,
         confinement=gateway.services.confinements.status(server.name),
     )
-
-
-def _unknown_lists(connection: Connection, offer: Offer | None) -> tuple[str, ...] | None:
-    """Return the lists that are still unknown although they were requested."""
-    if offer is not None:
-        return offer.unknown or None
-    return ("tools",) if connection.error is not None else None
-
-
-def _missing_lists_error(name: str, offer: Offer | None) -> dict[str, str] | None:
-    """Return why lists of a reachable server are missing; None if none is missing, or they are being read."""
-    if offer is None or not offer.failure:
-        return None
-    return {"title": f"{name} {offer.failure}", "hint": f"Ask it again with: multi-mcp refresh {name}"}
 
 
 def _seconds_since(now: float, moment: float | None) -> float | None:

@@ -13,7 +13,7 @@ from trayapp.gateway.calls.errors import error_json
 from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, UsageError
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import Item
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import Confine, confine_of
 from trayapp.wire import control
@@ -71,10 +71,19 @@ class UpdateRequests:
         told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
         if one in package.versions:
             return told | {"kept": True}  # it has run before: going back takes seconds and needs no registry
+        before = self._gateway.services.listings.get(server.name)
         try:
-            return told | _changes(self._gateway.services.listings.get(server.name), await updates.offer(server, one))
+            after = await updates.offer(server, one)
         except MultiMcpError as error:
             return told | {"error": error_json(error)}
+        old: dict[str, Item] = {str(item.get("name")): item for item in (before.tools if before is not None else ())}
+        new: dict[str, Item] = {str(item.get("name")): item for item in after.tools}
+        both = {name: difference(old[name], new[name]) for name in new if name in old}
+        return told | {
+            "added": [name for name in new if name not in old],
+            "removed": [name for name in old if name not in new],
+            "changed": {name: lines for name, lines in both.items() if lines},
+        }
 
     async def _take(self, asked: Asked) -> Any:
         server, package = self._package(asked)
@@ -107,17 +116,6 @@ def _row(server: ServerConfig, one: LockedPackage, *before: LockedPackage, pinne
         "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
         "pinned": pinned, "before": [old.version for old in before], "error": None,
     }  # fmt: skip
-
-
-def _changes(before: Offer | None, after: Offer) -> Asked:
-    old: dict[str, Item] = {str(item.get("name")): item for item in (before.tools if before is not None else ())}
-    new: dict[str, Item] = {str(item.get("name")): item for item in after.tools}
-    both = {name: difference(old[name], new[name]) for name in new if name in old}
-    return {
-        "added": [name for name in new if name not in old],
-        "removed": [name for name in old if name not in new],
-        "changed": {name: lines for name, lines in both.items() if lines},
-    }
 
 
 class ConfinementRequests:

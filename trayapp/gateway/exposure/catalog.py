@@ -52,17 +52,6 @@ def digests_of(skill: Item) -> dict[str, str | None]:
     }
 
 
-def _skill_resource(skill: Item) -> Item:
-    """Return a skill's SKILL.md as a resource, for clients without skills."""
-    said = skill.get("frontmatter")
-    about = said if isinstance(said, dict) else {}
-    return {
-        "uri": skill["uri"],
-        "name": str(about.get("name") or ""),
-        "description": f"Skill. Read it before you do what it is about: {about.get('description') or ''}",
-    }
-
-
 class Catalog:
     """Catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
 
@@ -278,7 +267,13 @@ class Catalog:
     @cached_property
     def readable(self) -> dict[Key, Item]:
         """Return what can be read as a tool by (server, URI): the resources, and each skill's SKILL.md."""
-        return {**self.resources, **{key: _skill_resource(skill) for key, skill in self.skills.items()}}
+        found = dict(self.resources)
+        for key, skill in self.skills.items():  # for clients without skills
+            said = skill.get("frontmatter")
+            about = said if isinstance(said, dict) else {}
+            description = f"Skill. Read it before you do what it is about: {about.get('description') or ''}"
+            found[key] = {"uri": skill["uri"], "name": str(about.get("name") or ""), "description": description}
+        return found
 
     @cached_property
     def templates(self) -> dict[Key, Item]:

@@ -166,7 +166,7 @@ class Exposure:
 
     @property
     def is_whole(self) -> bool:
-        """True if it leaves out nothing of the catalog."""
+        """True if the session sees the whole catalog."""
         choice = self.choice
         return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
 
@@ -228,22 +228,18 @@ class Exposure:
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool. A real tool with that name wins."""
-        if "://" in asked:
-            return self._find_skill_file(asked, server)
+        if "://" in asked:  # a skill's file: a skill refers to its files by relative paths
+            files = self.catalog.served_skill_files
+            keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
+            exact = [key for key in keys if self.catalog.uris.exposed(*key) == asked]
+            found = exact or [key for key in keys if key[1] == asked]
+            return found[0] if len(found) == 1 else None
         names = [asked, folded := asked.replace("-", "_")]
         if server is not None:
             prefix = server_prefix(server, self.catalog.config.settings.tool_prefix)
             names += [f"{prefix}_{folded}"]
         key = next((key for name in names if (key := self.catalog.read_tools.find(name)) is not None), None)
         return key if key is not None and self.choice.has(key[0]) and server in (None, key[0]) else None
-
-    def _find_skill_file(self, uri: str, server: str | None) -> Key | None:
-        """Return the (server, URI) of a skill's file: a skill refers to its files by relative paths."""
-        files = self.catalog.served_skill_files
-        keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
-        exact = [key for key in keys if self.catalog.uris.exposed(*key) == uri]
-        found = exact or [key for key in keys if key[1] == uri]
-        return found[0] if len(found) == 1 else None
 
     def find_callable(self, asked: str, server: str | None = None) -> Key:
         """Return the key of a tool, or of a resource as a tool. Raises ToolNotFoundError, AmbiguousToolError."""

@@ -221,12 +221,13 @@ def index_result(seen: Exposure) -> dict[str, Any]:
 def index_text(seen: Exposure) -> str:
     """Return all callable tools as Markdown, a heading for each server."""
     enabled = [name for name, entry in seen.servers.items() if not entry.disabled]
-    head = f"# {count(len(seen.tools), 'tool')} of {count(len(enabled), 'server')}"
-    return "\n".join([head, *(_section(seen, name) for name in enabled)]) + "\n"
-
-
-def _section(seen: Exposure, server: str) -> str:
-    title = seen.servers[server].title
-    tools = [(seen.name_of(key), first_line(item.get("description"))) for key, item in seen.entries[server].items()]
-    rows = [f"- `{name}`: {line}" if line else f"- `{name}`" for name, line in tools]
-    return "\n".join([f"\n## {server}{f' ({title})' if title else ''}\n", *(rows or ["No tools are known"])])
+    lines = [f"# {count(len(seen.tools), 'tool')} of {count(len(enabled), 'server')}"]
+    for server in enabled:
+        title = seen.servers[server].title
+        lines.append(f"\n## {server}{f' ({title})' if title else ''}\n")
+        for key, item in seen.entries[server].items():
+            line = first_line(item.get("description"))
+            lines.append(f"- `{seen.name_of(key)}`: {line}" if line else f"- `{seen.name_of(key)}`")
+        if not seen.entries[server]:
+            lines.append("No tools are known")
+    return "\n".join(lines) + "\n"

@@ -172,7 +172,7 @@ class Listings:
             self._writer.write([Job(entry, None) for entry in unmarked])
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
-        """Return the places of an offer's tools that were found sound before."""
+        """Return the indexes of the offer's tools that are known to be sound."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
@@ -284,13 +284,6 @@ class Listings:
             known.append(entry.offer.server_info)
         return all(info is None or info == offer.server_info for info in known)
 
-    def _traits_after(self, name: str, offer: Offer) -> ServerTraits:
-        """Return the traits that outlive a new offer: those of the same version of the server."""
-        if self._is_same_version(name, offer):
-            return self.traits(name)
-        newer = offer.protocol in MODERN_VERSIONS
-        return ServerTraits(newer=True) if newer else ServerTraits(older=True)
-
     def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
         """Take a new offer and write it in the background. Return True if it differs from the known one.
 
@@ -300,8 +293,12 @@ class Listings:
         known = self.get(server.name)
         kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))
         before = (self._variants_or_offer(server.name), known)
-        variants = before[0] if self._is_same_version(server.name, offer) else ()
-        traits = self._traits_after(server.name, offer)
+        variants: tuple[Variant, ...] = ()
+        if self._is_same_version(server.name, offer):
+            variants, traits = before[0], self.traits(server.name)
+        else:  # the traits that outlive a new offer are those of the same version of the server
+            modern = offer.protocol in MODERN_VERSIONS
+            traits = ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
             near = None if probed else nearest_variant(variants, kind)
@@ -357,8 +354,9 @@ def _first_kind(offer: Offer) -> ClientKind:
 
 
 def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:
-    """Return that kind without the extensions that decide nothing at a server with these offers. It may list by those
-    that it announces, and by Apps if it has any.
+    """Return `kind` without the extensions that cannot affect the lists of a server with these offers.
+
+    A server may vary its lists by the extensions that it announces, and by Apps if any of its tools has one.
     """
     known = {extension for one in offers for extension in listed_by(one.capabilities or {})}
     known |= {extension for one in offers for extension in listed_by(one.older_capabilities or {})}

@@ -131,5 +131,5 @@ def _letters(name: str) -> str:
 
 
 def _squeezed(letters: str) -> str:
-    """Return equal texts for letters that look the same in many screen fonts."""
+    """Return the text with one spelling for letters that look the same in many screen fonts."""
     return letters.replace("rn", "m").replace("vv", "w")

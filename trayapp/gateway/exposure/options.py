@@ -57,14 +57,18 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
     An empty filter (from an unset variable, say) or a misspelled one is an error: it must not show more than intended.
     """
-    # Empty if it is no text, None if it was not given.
+    # Empty if the value is not text, None if it was not given.
     expose, servers, profile = (
         None if (value := given.get(name)) is None else value.strip() if isinstance(value, str) else ""
         for name in OPTIONS
     )
     named = tuple(name for part in (servers or "").split(",") if (name := part.strip()))
     mode = next((mode for mode in EXPOSE_MODES if mode == expose), None)
-    wrong = _find_misspelled(given)
+    wrong = ""
+    for name in given:
+        if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
+            wrong = f"{name} is not an option; did you mean {near[0]}?"[:200]
+            break
     if expose and mode is None:
         wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
     elif servers is not None and not named:
@@ -74,19 +78,18 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
     return SessionOptions(mode, named or None, profile or None, wrong)
 
 
-def _find_misspelled(given: Mapping[str, Any]) -> str:
-    for name in given:
-        if name not in OPTIONS and name not in HELLO_MEMBERS and (near := nearest(name, OPTIONS)):
-            return f"{name} is not an option; did you mean {near[0]}?"[:200]
-    return ""
-
-
 def choose(options: SessionOptions, config: Config) -> Choice:
     """Return the choice of these options under a configuration. A session's own options win over its profile's."""
     settings = config.settings
     profile = settings.profiles.get(options.profile) if options.profile is not None else Profile()
     if profile is None or options.wrong:
-        wrong = options.wrong or _no_profile(str(options.profile), list(settings.profiles))
+        wrong, known = options.wrong, list(settings.profiles)
+        if not wrong:
+            near = nearest(str(options.profile), known)
+            hint = (
+                f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}" if known else "there is none"
+            )
+            wrong = f"No profile is named {options.profile}; {hint}"[:500]
         return Choice(options.expose or settings.expose, settings.defer_above, wrong=wrong)
     asked = [frozenset(names) for names in (options.servers, profile.servers) if names is not None]
     named = dict.fromkeys((*(options.servers or ()), *(profile.servers or ())))
@@ -98,9 +101,3 @@ def choose(options: SessionOptions, config: Config) -> Choice:
         profile.exclude_tools,
         unknown=tuple(name for name in named if name not in config.servers),
     )
-
-
-def _no_profile(asked: str, known: list[str]) -> str:
-    near = nearest(asked, known)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}" if known else "there is none"
-    return f"No profile is named {asked}; {hint}"[:500]

@@ -12,7 +12,7 @@ from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
 
 Judge = Callable[[str, Offer], Mapping[str, Verdict]]
-Sound = Callable[[str, Offer], frozenset[int]]  # the places of tools that clients can take unchanged
+Sound = Callable[[str, Offer], frozenset[int]]  # returns the indexes of the tools that clients can take unchanged
 NONE_SOUND: frozenset[int] = frozenset()
 
 
@@ -51,7 +51,7 @@ class ServedTool:
 
     @property
     def returns_others(self) -> bool:
-        """Return True if its output schema allows values that are no objects, as 2026-07-28 does."""
+        """Return True if its output schema allows values other than objects, as 2026-07-28 does."""
         return not self._sound and allows_others(self.item.get("outputSchema"))
 
     def served_with_output(self, exposed: str) -> Item:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -22,18 +25,22 @@ from trayapp.gateway.extensions.routing import (
     task_place,
     unmet_server,
 )
-from trayapp.gateway.extensions.skills import SkillEntry, SkillFile
 from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
 from trayapp.gateway.extensions.task_bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
-from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Spawn
+from trayapp.inspection.finding import is_held
+from trayapp.inspection.inspect import find_concealed
+from trayapp.inspection.text import texts_of
 from trayapp.model.errors import MultiMcpError, ServerError
+from trayapp.model.settings import Settings
 from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import Request, RequestId, RpcError
+from trayapp.wire.messages import INVALID_PARAMS, Reply, Request, RequestId, RpcError
 
 REFRESH_S = 5.0  # a list waits this long for one server's answer, then uses what is known of it
 PAGES_MOST = 100  # of one server's tasks
+CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
+HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
 Work = Callable[[], Awaitable[None]]
 Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored part that belongs to extensions
@@ -136,7 +143,10 @@ class ExtensionRequests:
         session = self._session
         if not declares(session.client.capabilities, TASKS):
             raise RpcError(MISSING_CAPABILITY, "Missing required client capability", NEEDS_TASKS)
-        places = {handle: place for handle in handles if (place := _place(session.seen, handle)) is not None}
+        places = dict[str, tuple[str, str]]()
+        for handle in handles:
+            with suppress(RpcError):  # unknown tasks are neither reported on nor acknowledged
+                places[handle] = task_place(session.seen, handle)
         async with AsyncExitStack() as stack:
             honored = list[str]()
             for server in dict.fromkeys(server for server, _ in places.values()):
@@ -231,8 +241,58 @@ class ExtensionRequests:
         return found
 
 
-def _place(seen: SessionView, handle: str) -> tuple[str, str] | None:
-    try:
-        return task_place(seen, handle)
-    except RpcError:
-        return None  # unknown tasks are neither reported on nor acknowledged
+class SkillFile:
+    """Finish of one reading of a skill's file: unapproved content and hidden text wait for the user.
+
+    A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
+    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: of the file that the entry lists,
+    None if it lists none. `changed` is called when the file differs, so that the entry is requested again.
+    """
+
+    def __init__(self, uri: str, digest: str | None, settings: Settings, changed: Callable[[], None]) -> None:
+        self._uri = uri
+        self._digest = digest
+        self._settings = settings
+        self._changed = changed
+
+    def __call__(self, reply: Reply) -> Reply:
+        """Return the answer, or an error in its place."""
+        result = reply.message.get("result")
+        contents = result.get("contents") if isinstance(result, dict) else None
+        for content in contents if isinstance(contents, list) else ():
+            if isinstance(content, dict) and content.get("uri") == self._uri:
+                why = self._why_held(content)
+                if why:
+                    return Reply.of_error(RpcError(INVALID_PARAMS, why, {"uri": self._uri}))
+        return reply
+
+    def _why_held(self, content: dict[str, Any]) -> str:
+        text, data = content.get("text"), b""
+        if isinstance(text, str):
+            data = text.encode("utf-8", "surrogatepass")
+        else:
+            with suppress(binascii.Error, ValueError):
+                data = base64.b64decode(str(content.get("blob", "")), validate=True)
+        judged = self._digest is not None and self._settings.approve_changes == "ask"
+        if judged and f"sha256:{hashlib.sha256(data).hexdigest()}" != self._digest:
+            self._changed()
+            return CHANGED
+        if self._settings.suspicious == "off" or not isinstance(text, str):
+            return ""
+        return HIDES if is_held(find_concealed([(self._uri, text)])) else ""
+
+
+class SkillEntry:
+    """Finish of skills/get for a skill that its server does not list, and that has not been inspected yet."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def __call__(self, reply: Reply) -> Reply:
+        """Return the answer, or an error in its place."""
+        result = reply.message.get("result")
+        skill = result.get("skill") if isinstance(result, dict) else None
+        if self._settings.suspicious == "off" or not isinstance(skill, dict):
+            return reply
+        held = is_held(find_concealed(texts_of({"annotations": skill.get("frontmatter")})))
+        return Reply.of_error(RpcError(INVALID_PARAMS, HIDES)) if held else reply

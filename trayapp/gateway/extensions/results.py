@@ -46,7 +46,7 @@ class ServerResult:
         return reply if changed is result else Reply.of_result(changed)
 
     def changed(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result in that form; the same object if nothing changes."""
+        """Return a result in the form that clients can use; the same object if nothing has to change."""
         uris = self._seen.catalog.uris
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         found = self._with_handles(found) if self.tasks else found

@@ -168,7 +168,7 @@ def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
 
 
 def named_event(event: Any, own: str, exposed: str) -> Any:
-    """Return an event's occurrence with the clients' name."""
+    """Return an event's occurrence under the name that clients know."""
     return {**event, "name": exposed} if isinstance(event, dict) and event.get("name") == own else event
 
 

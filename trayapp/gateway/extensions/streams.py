@@ -110,7 +110,14 @@ class Streams:
         elif method == OLDER_TASK_TOLD:
             self._tell_status(connection, known)
         elif method.startswith(EVENTS_TOLD):
-            self._tell_event(connection, method, known, about)
+            # Only the client whose events/stream it belongs to is notified.
+            number = _subscription(known)
+            streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
+            stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
+            if stream is not None and stream.session.has_server(connection.key):
+                meta = {**(known.get("_meta") or {}), SUBSCRIPTION_ID: stream.request_id}
+                told = named_event(known, stream.own, stream.exposed)
+                stream.session.notify(method, {**told, "_meta": meta}, stream.request_id)
         else:
             return False
         return True
@@ -124,17 +131,6 @@ class Streams:
                     handle = prefixed(name, own)
                     if handle in session.task_handles and session.server_key(name) == connection.key:
                         session.notify(OLDER_TASK_TOLD, {**params, "taskId": handle})
-
-    @staticmethod
-    def _tell_event(connection: Connection, method: str, params: dict[str, Any], about: Call | None) -> None:
-        """Notify the client whose events/stream it belongs to."""
-        streams = [call for call in connection.open_calls if isinstance(call, StreamingCall)]
-        number = _subscription(params)
-        stream = next((one for one in streams if one is about or (about is None and one.number == number)), None)
-        if stream is not None and stream.session.has_server(connection.key):
-            meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: stream.request_id}
-            told = named_event(params, stream.own, stream.exposed)
-            stream.session.notify(method, {**told, "_meta": meta}, stream.request_id)
 
 
 def _subscription(params: dict[str, Any]) -> Any:

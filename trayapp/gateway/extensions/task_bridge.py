@@ -30,7 +30,7 @@ NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
-    """True if the client of a call cannot have a task for an answer."""
+    """Return True if the client of a call cannot take a task as its answer."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
     return "task" not in (request.params or {})  # MCP 2025-11-25: the client says so with each call
@@ -100,11 +100,16 @@ class TaskBridge:
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
         """Wait for the end of a task, and answer with it. A client that gives up cancels it."""
         name, step = task["taskId"], 0
+        meta = (self._request.params or {}).get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
         self._connection.in_flight += 1  # it must not be closed as idle
         try:
             while True:
                 step += 1
-                self._tell_progress(step, task.get("statusMessage"))
+                if token is not None:
+                    said = {"message": task["statusMessage"]} if isinstance(task.get("statusMessage"), str) else {}
+                    progress = {"progressToken": token, "progress": step, **said}
+                    self._session.peer.send_notification("notifications/progress", progress, self._request.id)
                 if older and task.get("status") in ENDED | {"input_required"}:
                     # Questions come while its result is asked for (MCP 2025-11-25, tasks): with the call's own id, so
                     # that they belong to the call.
@@ -119,7 +124,12 @@ class TaskBridge:
                 await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
                 task = _reply_result(await self._ask("tasks/get", {"taskId": name}))
         except asyncio.CancelledError:
-            self._cancel(name)
+            live = self._connection.live
+            if live is not None:
+                able = {**self._session.client.capabilities, "extensions": {TASKS: {}}}
+                with suppress(MultiMcpError):
+                    cancel = live.peer.stamped({"taskId": name}, able)
+                    live.transport.channel.relay("tasks/cancel", cancel, IgnoredCall())
             raise
         finally:
             self._connection.in_flight -= 1
@@ -148,14 +158,6 @@ class TaskBridge:
         if reply is not None:
             self._session.peer.respond(self._request.id, reply)
 
-    def _tell_progress(self, step: int, message: Any) -> None:
-        meta = (self._request.params or {}).get("_meta")
-        token = meta.get("progressToken") if isinstance(meta, dict) else None
-        if token is not None:
-            said = {"message": message} if isinstance(message, str) else {}
-            told = {"progressToken": token, "progress": step, **said}
-            self._session.peer.send_notification("notifications/progress", told, self._request.id)
-
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
         """Return the server's answer to a request, sent on behalf of a client with tasks."""
         live = await self._connection.ensure()
@@ -169,13 +171,6 @@ class TaskBridge:
         except asyncio.CancelledError:
             live.transport.channel.cancel(number, AWAY)
             raise
-
-    def _cancel(self, name: str) -> None:
-        live = self._connection.live
-        if live is not None:
-            able = {**self._session.client.capabilities, "extensions": {TASKS: {}}}
-            with suppress(MultiMcpError):
-                live.transport.channel.relay("tasks/cancel", live.peer.stamped({"taskId": name}, able), IgnoredCall())
 
 
 class _TaskResultCall(RoutedCall):
@@ -255,7 +250,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
 
 
 def _demanded_task(connection: Connection, error: RpcError) -> bool:
-    """True if the server refused to execute a call because it was sent without a task."""
+    """Return True if the server refused a call because it was sent without a task."""
     live = connection.live
     if live is None or live.peer.modern:
         return demands_tasks({"code": error.code, "data": error.data})

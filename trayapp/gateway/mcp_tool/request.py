@@ -211,8 +211,9 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 
 
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
-    """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls. False
-    leaves it open. The full check takes ten times as long.
+    """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls.
+
+    After False, only the full check can tell. It takes ten times as long.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.keys() <= PLAIN_AROUND:
         return False

@@ -6,7 +6,7 @@ An answer that already fits is passed on unchanged. The rest of a cut one is kep
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import is_
 from pathlib import Path
@@ -119,32 +119,19 @@ def fitted_part(part: Any, protocol: str) -> Any:
 
 def stand_in(part: Any) -> str:
     """Return the text that stands in for a content part."""
-    writer = _WRITERS.get(str(part.get("type"))) if isinstance(part, dict) else None
-    return writer(part) if writer else _json(part)
-
-
-def _resource(part: Mapping[str, Any]) -> str:
-    resource = part.get("resource")
-    if not isinstance(resource, dict):
-        return "[Resource: (no URI)]\n(no content)"
-    text = resource.get("text")
-    return f"[Resource: {resource.get('uri') or '(no URI)'}]\n{text if isinstance(text, str) else _json(resource)}"
-
-
-def _link(part: Mapping[str, Any]) -> str:
-    uri = part.get("uri")
-    return f"[Resource Link: {part.get('name') or uri or 'unknown'}]\nURI: {uri or '(no URI)'}"
-
-
-def _audio(part: Mapping[str, Any]) -> str:
-    return f"[Audio content: {part.get('mimeType') or 'audio/*'}]"
-
-
-def _image(part: Mapping[str, Any]) -> str:
-    return f"[Image content: {part.get('mimeType') or 'image/*'}]"
-
-
-_WRITERS = {"resource": _resource, "resource_link": _link, "audio": _audio, "image": _image}
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "resource":
+        resource = part.get("resource")
+        if not isinstance(resource, dict):
+            return "[Resource: (no URI)]\n(no content)"
+        text = resource.get("text")
+        return f"[Resource: {resource.get('uri') or '(no URI)'}]\n{text if isinstance(text, str) else _json(resource)}"
+    if kind == "resource_link":
+        uri = part.get("uri")
+        return f"[Resource Link: {part.get('name') or uri or 'unknown'}]\nURI: {uri or '(no URI)'}"
+    if kind in ("audio", "image"):
+        return f"[{kind.capitalize()} content: {part.get('mimeType') or f'{kind}/*'}]"
+    return _json(part)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -283,7 +270,10 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     """
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []
-    structured = _long_structure(result, limit)
+    structured = None  # structured content as text, if it is longer than a page
+    if limit and result.get("structuredContent") is not None:
+        written = dumps(result["structuredContent"])
+        structured = written.decode("utf-8", "surrogatepass") if len(written) > limit else None
     if structured is not None and not any(_says(part, structured) for part in parts):
         parts.append({"type": "text", "text": structured})
     text = "\n".join(text for part in parts if (text := _text_of(part)) is not None)
@@ -296,15 +286,6 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     end = cut_at(text, 0, page_bytes(limit, kept.file))
     shown_note = note(kept.name, 0, end, len(text), kept.file)
     return {**short, "content": [*_first_page(parts, end), {"type": "text", "text": shown_note.lstrip("\n")}]}
-
-
-def _long_structure(result: dict[str, Any], limit: int) -> str | None:
-    """Return structured content as text if it is longer than a page."""
-    structured = result.get("structuredContent")
-    if structured is None or not limit:
-        return None
-    text = dumps(structured)
-    return text.decode("utf-8", "surrogatepass") if len(text) > limit else None
 
 
 def _says(part: Any, structured: str) -> bool:
@@ -329,7 +310,8 @@ def _first_page(parts: list[Any], end: int) -> list[Any]:
         if text is None:
             shown.append(part)
         elif left > 0:
-            shown.append(_with_text(part, text[:left]))
+            cut = {"text": text[:left]}
+            shown.append(part | cut if part["type"] == "text" else {**part, "resource": part["resource"] | cut})
             left -= len(text) + 1
     return shown
 
@@ -341,9 +323,3 @@ def _text_of(part: Any) -> str | None:
     holder = part.get("resource") if part.get("type") == "resource" else part if part.get("type") == "text" else None
     text = holder.get("text") if isinstance(holder, dict) else None
     return text if isinstance(text, str) else None
-
-
-def _with_text(part: dict[str, Any], text: str) -> dict[str, Any]:
-    if part["type"] == "text":
-        return {**part, "text": text}
-    return {**part, "resource": {**part["resource"], "text": text}}

@@ -18,7 +18,7 @@ from trayapp.config.programs import WHY, found_elsewhere, is_browser
 from trayapp.config.read.parse import parse
 from trayapp.config.sample import with_sample
 from trayapp.config.store import ConfigStore
-from trayapp.model.errors import ConfigError, MissingVariableError, Problem, StorageError
+from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
 from trayapp.service.checks.check import CheckContext, CheckResult
@@ -60,7 +60,15 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
     config = read_config(context)
     if config is None:
         return []
-    found = [_of_problem(problem, context) for problem in config.problems]
+    found = []
+    for problem in config.problems:
+        place = f"line {problem.line}: " if problem.line else ""
+        if problem.file != str(context.paths.config_file):  # from an imported file
+            place = f"{problem.file}, {place}" if place else f"{problem.file}: "
+        server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
+        remedy = problem.hint or "Correct it with: multi-mcp edit"
+        what = f"{place}{server}{problem.message}"
+        found.append(CheckResult("config.servers", "problem" if problem.fatal else "note", what, remedy))
     return found or [CheckResult("config.servers", "ok", "All entries are valid")]
 
 
@@ -82,7 +90,25 @@ def launches(context: CheckContext) -> list[CheckResult]:
 def programs(context: CheckContext) -> list[CheckResult]:
     """Report the programs that run servers, such as node or uvx. Only those that an enabled server needs."""
     config = read_config(context)
-    return [_program(program, wanted, context) for program, wanted in (_wanted(config) if config else {}).items()]
+    results = []
+    for program, servers in (_wanted(config) if config else {}).items():
+        code = f"path.{program}"
+        found = shutil.which(program, path=context.environ.get("PATH"))
+        if found is None:
+            need = f"{', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
+            remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
+            home = context.environ.get("HOME") or str(Path.home())
+            remedy = found_elsewhere(program, home) or remedy
+            results.append(CheckResult(code, "problem", f"{program} is not on the PATH; {need}", remedy))
+            continue
+        version = _version(found, context) if program == "node" else ""
+        major = re.match(r"v?(\d+)\.", version)
+        if major and int(major[1]) < NODE_OLDEST:
+            what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
+            results.append(CheckResult(code, "note", what, "Install a newer Node.js"))
+        else:
+            results.append(CheckResult(code, "ok", f"{found} {version}".rstrip()))
+    return results
 
 
 def lacking(context: CheckContext) -> frozenset[str]:
@@ -113,17 +139,6 @@ def read_config(context: CheckContext) -> Config | None:
 
 def _enabled(config: Config) -> list[ServerConfig]:
     return [server for server in config.servers.values() if not server.disabled]
-
-
-def _of_problem(problem: Problem, context: CheckContext) -> CheckResult:
-    place = f"line {problem.line}: " if problem.line else ""
-    if problem.file != str(context.paths.config_file):  # from an imported file
-        place = f"{problem.file}, {place}" if place else f"{problem.file}: "
-    server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
-    remedy = problem.hint or "Correct it with: multi-mcp edit"
-    return CheckResult(
-        "config.servers", "problem" if problem.fatal else "note", f"{place}{server}{problem.message}", remedy
-    )
 
 
 def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
@@ -174,22 +189,6 @@ def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext
         yield CheckResult(
             "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
         )
-
-
-def _program(program: str, servers: list[str], context: CheckContext) -> CheckResult:
-    code = f"path.{program}"
-    found = shutil.which(program, path=context.environ.get("PATH"))
-    if found is None:
-        what = f"{program} is not on the PATH; {', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
-        remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
-        home = context.environ.get("HOME") or str(Path.home())
-        return CheckResult(code, "problem", what, found_elsewhere(program, home) or remedy)
-    version = _version(found, context) if program == "node" else ""
-    major = re.match(r"v?(\d+)\.", version)
-    if major and int(major[1]) < NODE_OLDEST:
-        what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
-        return CheckResult(code, "note", what, "Install a newer Node.js")
-    return CheckResult(code, "ok", f"{found} {version}".rstrip())
 
 
 def _version(program: str, context: CheckContext) -> str:

@@ -31,7 +31,7 @@ def python_version(context: CheckContext) -> list[CheckResult]:
 
 def available(context: CheckContext) -> list[CheckResult]:
     """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
-    from trayapp.confinement.mechanisms import (  # makes system calls, which only Linux has
+    from trayapp.confinement.start import (  # makes system calls, which only Linux has
         NoMechanismError,
         choose_mechanism,
     )
@@ -116,7 +116,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
     place = _nearest(folder)
     try:
         if not place.is_dir():
-            return CheckResult("disk.writable", "problem", f"{place} is no folder", "Move it away")
+            return CheckResult("disk.writable", "problem", f"{place} is not a folder", "Move it away")
         if not os.access(place, os.W_OK | os.X_OK):
             raise PermissionError(13, os.strerror(13))
         if place == folder:

@@ -232,7 +232,13 @@ class SessionBus:
     def _take(self, message: Message) -> None:
         kind, fields = message.header.message_type, message.header.fields
         if kind is MessageType.method_call:
-            self._answer(message)
+            try:
+                reply = self._reply(message)
+            except Exception:  # the boundary of a call: the caller gets an error, and the next call its answer
+                log.exception("Unexpected error in %s", fields.get(HeaderFields.member))
+                reply = new_error(message, f"{ERROR}.Failed")
+            if not message.header.flags & MessageFlag.no_reply_expected:
+                self._send(reply)
         elif kind is MessageType.signal:
             key = (fields.get(HeaderFields.interface), fields.get(HeaderFields.member))
             for heard in tuple(self._listeners.get(key, ())):
@@ -246,25 +252,24 @@ class SessionBus:
         except Exception:  # the boundary of a message: the next one must still be read
             log.exception("Unexpected error in a message of the session bus")
 
-    def _answer(self, message: Message) -> None:
-        fields = message.header.fields
-        try:
-            reply = self._reply(message)
-        except Exception:  # the boundary of a call: the caller gets an error, and the next call its answer
-            log.exception("Unexpected error in %s", fields.get(HeaderFields.member))
-            reply = new_error(message, f"{ERROR}.Failed")
-        if not message.header.flags & MessageFlag.no_reply_expected:
-            self._send(reply)
-
     def _reply(self, message: Message) -> Message:
         fields = message.header.fields
         path, member = fields[HeaderFields.path], fields[HeaderFields.member]
         signature = fields.get(HeaderFields.signature) or ""
-        method = self._method(path, fields.get(HeaderFields.interface), member)
-        if method is None:
-            known = path in self._objects or self._is_above(path)
-            return new_error(message, f"{ERROR}.{'UnknownMethod' if known else 'UnknownObject'}")
-        wanted, function = method
+        thing, interface = self._objects.get(path), fields.get(HeaderFields.interface)
+        if thing is None and not any(known.startswith(path.rstrip("/") + "/") for known in self._objects):
+            return new_error(message, f"{ERROR}.UnknownObject")
+        own: Mapping[str, Mapping[str, Method]] = {
+            f"{BUS}.Peer": {"Ping": ("", lambda: ("", ()))},
+            f"{BUS}.Introspectable": {"Introspect": ("", lambda: ("s", (self._introspect(path),)))},
+        }
+        if thing is not None:
+            own = {**own, f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
+        # The interface may be missing (D-Bus specification).
+        found = [methods[member] for name, methods in own.items() if interface in (name, None) and member in methods]
+        if not found:
+            return new_error(message, f"{ERROR}.UnknownMethod")
+        wanted, function = found[0]
         if signature != wanted:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"{member} takes ({wanted})",))
         try:
@@ -273,23 +278,6 @@ class SessionBus:
             return new_error(message, f"{ERROR}.UnknownProperty", "s", (str(error),))
         except LookupError as error:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"unknown: {error}",))
-
-    def _method(self, path: str, interface: str | None, member: str) -> Method | None:
-        """Return the method for such a call. The interface may be missing (D-Bus specification)."""
-        thing = self._objects.get(path)
-        own: Mapping[str, Mapping[str, Method]] = {
-            f"{BUS}.Peer": {"Ping": ("", lambda: ("", ()))},
-            f"{BUS}.Introspectable": {"Introspect": ("", lambda: ("s", (self._introspect(path),)))},
-        }
-        if thing is not None:
-            own = {**own, f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
-        elif not self._is_above(path):
-            return None
-        found = [methods[member] for name, methods in own.items() if interface in (name, None) and member in methods]
-        return found[0] if found else None
-
-    def _is_above(self, path: str) -> bool:
-        return any(known.startswith(path.rstrip("/") + "/") for known in self._objects)
 
     def _introspect(self, path: str) -> str:
         thing = self._objects.get(path)

@@ -136,7 +136,23 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         try:
             self._find_bus(quietly=False)
             self._mark_ready()
-            self._follow_hosts()
+            # Use the best host after every change, until the end.
+            display = may_have_xembed(os.environ)
+            search = HostSearch(self._bus is not None, display, time.monotonic(), self._panel_wait_s)
+            while not self._ended:
+                watcher = self._watcher
+                step = search.step(watcher, time.monotonic())
+                self._take(step.way)
+                if step.nobody and self.host is None and self._on_no_host is not None:
+                    said, self._on_no_host = self._on_no_host, None
+                    threading.Thread(target=said, name="no host", daemon=True).start()
+                wait_s = step.wait_s
+                if self._bus is None:  # one may come: a login is in progress
+                    wait_s = min(wait_s or self._bus_wait_s, self._bus_wait_s)
+                with self._changed:
+                    self._changed.wait_for(lambda seen=watcher: self._ended or self._watcher != seen, wait_s)  # type: ignore[misc]
+                if self._bus is None and not self._ended:
+                    self._find_late_bus()
         finally:
             self._take(None)
             if self._sni is not None:
@@ -243,50 +259,30 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             self._ended = True
             self._changed.notify_all()
 
-    def _follow_hosts(self) -> None:
-        """Use the best host after every change, until the end."""
-        display = may_have_xembed(os.environ)
-        search = HostSearch(self._bus is not None, display, time.monotonic(), self._panel_wait_s)
-        while not self._ended:
-            watcher = self._watcher
-            step = search.step(watcher, time.monotonic())
-            self._take(step.way)
-            if step.nobody and self.host is None and self._on_no_host is not None:
-                said, self._on_no_host = self._on_no_host, None
-                threading.Thread(target=said, name="no host", daemon=True).start()
-            wait_s = step.wait_s
-            if self._bus is None:  # one may come: a login is in progress
-                wait_s = min(wait_s or self._bus_wait_s, self._bus_wait_s)
-            with self._changed:
-                self._changed.wait_for(lambda seen=watcher: self._ended or self._watcher != seen, wait_s)  # type: ignore[misc]
-            if self._bus is None and not self._ended:
-                self._find_late_bus()
-
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:
-            self._xembed = made = self._make_xembed()
-            if made is not None:  # set again: changes since its construction missed it
-                made.icon, made.title, made.visible = self._icon, self.title, self._visible
-        elif kind != "xembed" and self._xembed is not None:
-            docked, self._xembed = self._xembed, None
-            docked.stop()
-            self._docked_is(False)
-
-    def _make_xembed(self) -> Any:
-        """Return the icon for an XEmbed tray, which docks as soon as there is one; None if no display accepts us."""
-        try:
-            from trayapp.tray.linux import xembed  # opens the display
 
             def gone() -> None:
                 if self._bus is None:
                     self._end()  # nothing else reports the end of the session
 
-            made = xembed.DockedIcon(self.name, self._icon, self.title, self._activated, self._docked_is, gone)
-        except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
-            log.info("no X display: %s", repr(error))  # repr: a kept log record must not keep the attempt's sockets
-            return None
-        made.start()
-        return made
+            try:
+                from trayapp.tray.linux import xembed  # opens the display
+
+                made = xembed.DockedIcon(self.name, self._icon, self.title, self._activated, self._docked_is, gone)
+            except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
+                log.info(
+                    "No X display: %s", repr(error)
+                )  # repr: the error itself would keep the attempt's sockets open
+                return
+            made.start()  # it docks as soon as there is a tray
+            self._xembed = made
+            # Set again: changes since its construction missed it.
+            made.icon, made.title, made.visible = self._icon, self.title, self._visible
+        elif kind != "xembed" and self._xembed is not None:
+            docked, self._xembed = self._xembed, None
+            docked.stop()
+            self._docked_is(False)
 
 
 def _handle(handler: Callable[[], object]) -> None:

@@ -106,9 +106,13 @@ class Notifier:
         if self._bus is None:
             return False
         with self._one_at_a_time:
-            server = self._ask_server(self._bus)
-            if server is None:
-                return False
+            server = self._server
+            if server is None:  # D-Bus may first start it
+                can = self._bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
+                if can is None:
+                    return False
+                about = self._bus.ask(_call("GetServerInformation"), ANSWER_WAIT_S)
+                server = self._server = _Server(about[0] if about else "", frozenset(can[0]))
             offered = actions if on_action else ()
             body = self._body(key, title, text, offered, server, urgent, clickable)
             first = offered[0][0] if offered and clickable else ""
@@ -125,16 +129,6 @@ class Notifier:
             self._bus.call(_call("CloseNotification", "u", (shown.number,)))
 
     # -- asking the server -----------------------------------------------------------------------------------------
-
-    def _ask_server(self, bus: SessionBus) -> _Server | None:
-        """Return the server, asked once for its name and capabilities. D-Bus may first start it."""
-        if self._server is None:
-            can = bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
-            if can is None:
-                return None
-            about = bus.ask(_call("GetServerInformation"), ANSWER_WAIT_S)
-            self._server = _Server(about[0] if about else "", frozenset(can[0]))
-        return self._server
 
     def _body(
         self,

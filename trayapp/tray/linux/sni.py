@@ -103,7 +103,7 @@ class StatusNotifierIcon:
                 self._item.show(pixmaps=drawn)
 
     def title(self, text: str) -> None:
-        """Show another tooltip; its first line is the headline."""
+        """Set the tooltip. Its first line is the headline."""
         self._item.show(title=text)
 
     def attention(self, wanted: bool) -> None:

@@ -86,8 +86,8 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
         """Make these methods queue their calls for the display's thread.
 
-        pystray's own waits for that thread: forever, if it has ended. No other thread touches the display: once it is
-        gone, python-xlib blocks all others.
+        pystray's own version waits for that thread, and hangs if it has ended. No other thread uses the display: once
+        the display is gone, python-xlib blocks all other threads.
         """
         self._manager = self._display.intern_atom("MANAGER")
 
@@ -151,7 +151,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         return True
 
     def __del__(self) -> None:
-        """Do nothing: pystray's own waits for a thread."""
+        """Do nothing: pystray's own version waits for a thread."""
 
     def _stop(self) -> None:
         self._stopping = True
@@ -188,7 +188,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._dock_window()
 
     def _update_title(self) -> None:
-        # pystray's own fails on characters outside Latin-1.
+        # pystray's own version fails on characters outside Latin-1.
         utf8 = self._display.intern_atom("UTF8_STRING")
         self._window.change_property(self._display.intern_atom("_NET_WM_NAME"), utf8, 8, self.title.encode())
         self._window.set_wm_name(self.title.encode("ascii", "replace").decode())
@@ -241,7 +241,12 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         try:
             size = self._window.get_geometry()
             if self._deep:
-                self._draw_deep(size.width, size.height)
+                picture = self._on(Image.new("RGBA", (size.width, size.height)))
+                rows = self._display.display.info.max_request_length * 4 // (size.width * BYTES_A_PIXEL) - 1
+                for top in range(0, size.height, max(1, rows)):
+                    part = picture.crop((0, top, size.width, min(size.height, top + rows)))
+                    data = part.convert("RGBa").tobytes("raw", "BGRa")
+                    self._window.put_image(self._gc, 0, top, *part.size, Xlib.X.ZPixmap, DEEP, 0, data)
             else:
                 picture = self._on(self._background(size.width, size.height))
                 picture.tostring = picture.tobytes  # python-xlib still uses the old name
@@ -249,14 +254,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         except Xlib.error.BadDrawable:
             return  # hidden meanwhile
         self._display.flush()
-
-    def _draw_deep(self, width: int, height: int) -> None:
-        picture = self._on(Image.new("RGBA", (width, height)))
-        rows = self._display.display.info.max_request_length * 4 // (width * BYTES_A_PIXEL) - 1
-        for top in range(0, height, max(1, rows)):
-            part = picture.crop((0, top, width, min(height, top + rows)))
-            data = part.convert("RGBa").tobytes("raw", "BGRa")
-            self._window.put_image(self._gc, 0, top, *part.size, Xlib.X.ZPixmap, DEEP, 0, data)
 
     def _on(self, background: Any) -> Any:
         """Draw the icon in the middle of the background."""

@@ -16,7 +16,6 @@ from trayapp.tray.state.tray_state import (
     SEPARATOR,
     Action,
     Assessment,
-    ClientState,
     Entry,
     Item,
     Offered,
@@ -46,6 +45,7 @@ def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
     else:
         pause = Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
     restart = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
+    switch = Action(Verb.AUTOSTART_OFF if state.autostart else Verb.AUTOSTART_ON)
     # With the AI tools whose next call starts the gateway again: their shims keep running.
     ending = texts.quit_text(client_titles(state, known, "stdio"))
     return (
@@ -63,7 +63,9 @@ def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
         pause,
         Item("restart", restart, Action(Verb.RESTART), enabled=child in RESTARTABLE),
         Item("help", texts.HELP, children=HELP),
-        _autostart(state.autostart),
+        Item("autostart", texts.AUTOSTART, switch, state.autostart)
+        if state.autostart is not None
+        else Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False),
         SEPARATOR,
         Item("about", texts.ABOUT, Action(Verb.ABOUT)),
         Item("quit", texts.QUIT_ATTACHED if child is ChildState.ATTACHED else ending, Action(Verb.QUIT)),
@@ -113,8 +115,14 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     grants = [_sign_in_want("grant", server, texts.grant_to(server)) for server in known.permissions]
     wants += _first_few("grant", grants, texts.MORE_GRANTS)
     codes = {server.name: server.findings or () for server in known.servers}
-    alarming_first = sorted(known.approvals, key=lambda name: not codes.get(name))
-    approvals = [_approval(name, codes.get(name, ())) for name in alarming_first]
+    approvals = []
+    for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # the alarming ones first
+        key = f"want/approve/{keyed(name)}"
+        # The changes come first: an approval covers only what was shown.
+        show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
+        yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, name))
+        text = texts.wanted(texts.approve(name, codes.get(name, ())))
+        approvals.append(Item(key, text, children=(show, yes)))
     wants += _first_few("approve", approvals, texts.MORE_APPROVALS)
     wants += _first_few("failed", map(_failure, known.failed), texts.MORE_FAILURES)
     wants += _first_few("problem", map(_problem, known.problems), texts.MORE_PROBLEMS, "problem")
@@ -198,14 +206,6 @@ def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
 
 def _sign_in_want(kind: str, server: ServerStatus, words: str) -> Item:
     return Item(f"want/{kind}/{keyed(server.name)}", texts.wanted(words), Action(Verb.SIGN_IN, server.name))
-
-
-def _approval(server: str, codes: Sequence[str]) -> Item:
-    """Return an entry that shows the changes first: an approval covers only what was shown."""
-    key = f"want/approve/{keyed(server)}"
-    show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, server))
-    yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server))
-    return Item(key, texts.wanted(texts.approve(server, codes)), children=(show, yes))
 
 
 def _failure(server: ServerStatus) -> Item:
@@ -300,7 +300,13 @@ def _clients(state: TrayState) -> tuple[Entry, ...]:
     unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
     none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
-    entries: list[Entry] = [*map(_client, shown)] or [Item("clients/none", none, enabled=False)]
+    entries: list[Entry] = [] if shown else [Item("clients/none", none, enabled=False)]
+    for client in shown:
+        drift = client.drift if client.connected else None
+        renew = not client.connected or drift is not None
+        click = Action(Verb.CONNECT_CLIENT if renew else Verb.DISCONNECT_CLIENT, client.name)
+        text = texts.client(client.title or client.name, drift)
+        entries.append(Item(f"clients/of/{keyed(client.name)}", text, click, client.connected))
     entries.append(SEPARATOR)
     if servers := state.doubled:
         rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
@@ -308,17 +314,3 @@ def _clients(state: TrayState) -> tuple[Entry, ...]:
         below = (*_in_groups("doubled", rows), SEPARATOR, yes)
         entries.append(Item("doubled", texts.removal(len(servers)), children=below))
     return *entries, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
-
-
-def _client(client: ClientState) -> Item:
-    drift = client.drift if client.connected else None
-    renew = not client.connected or drift is not None
-    verb = Verb.CONNECT_CLIENT if renew else Verb.DISCONNECT_CLIENT
-    text = texts.client(client.title or client.name, drift)
-    return Item(f"clients/of/{keyed(client.name)}", text, Action(verb, client.name), client.connected)
-
-
-def _autostart(on: bool | None) -> Item:
-    if on is None:
-        return Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False)
-    return Item("autostart", texts.AUTOSTART, Action(Verb.AUTOSTART_OFF if on else Verb.AUTOSTART_ON), on)

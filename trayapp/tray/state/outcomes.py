@@ -199,7 +199,7 @@ def _instead(kind: NoticeKind, notice: Notice) -> Notice:
 
 
 def offer_text(servers: Sequence[Offered]) -> str:
-    """Return a text that lists the offered servers with what each starts."""
+    """Return a text that lists the offered servers and what each one starts."""
     rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
     after = "multi-mcp starts none of them before you import it: in the menu, or with: multi-mcp import"
     return "\n".join(["Servers that your AI tools have and multi-mcp does not:", "", *rows, "", after, ""])

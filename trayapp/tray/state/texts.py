@@ -376,7 +376,7 @@ def problem_lines(problem: Problem) -> list[str]:
     return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
-# Entries that lead to those that do not fit. The braces stand for their number.
+# Labels of the entries that lead to the rest. The braces stand for the number of entries in it.
 MORE_SIGN_INS = "! Sign in to {}"
 MORE_GRANTS = "! Grant {} more permissions"
 MORE_APPROVALS = "! Approve changed tools of {}"
@@ -511,8 +511,8 @@ DECLINE = "Decline"
 OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
 PROJECT = 40  # columns of a folder's path
-# What desktops show of a notification's text: the width of a line in half digits, and lines. The first is of GNOME
-# Shell, the second of Plasma. xfce4-notifyd shows six longer lines of a paragraph; dunst and LXQt show more.
+# Room for a notification's text, as (line width in half digits, lines), in GNOME Shell and in Plasma. xfce4-notifyd
+# shows six longer lines of a paragraph; dunst and LXQt show more.
 NOTICE_ROOM = ((90, 6), (60, 9))
 NOTICE_LINE = 38  # columns of a line that most desktops do not wrap
 NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show one line
@@ -557,7 +557,12 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [_middle(f"{name(ask.client)}{where}", who)]
     if ask.kind != "call":
-        return [*rows, *([_address(ask.url, longest)] if ask.url else []), *wrapped(ask.message, 4)]
+        if ask.url:  # the page's whole host is shown, whatever room that needs
+            scheme, mark, rest = plain(ask.url).partition("//")
+            host, slash, path = rest.partition("/")
+            first = f"{scheme}{mark}{host}{slash}"
+            rows.append(first + _middle(path, max(NAME, longest - width(first))))
+        return [*rows, *wrapped(ask.message, 4)]
     basis = ", as its server says" if ask.basis == "annotations" else ""
     number = f"; {count(len(ask.arguments), 'argument')}" if counted and ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
@@ -565,14 +570,6 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
         head = f"{fit(shown.name, NAME)} = "
         rows.append(head + _middle(plain(shown.value), longest - width(head), shown.length))
     return rows
-
-
-def _address(url: str, longest: int) -> str:
-    """Return a page's address with its whole host, whatever room that needs."""
-    scheme, mark, rest = plain(url).partition("//")
-    host, slash, path = rest.partition("/")
-    first = f"{scheme}{mark}{host}{slash}"
-    return first + _middle(path, max(NAME, longest - width(first)))
 
 
 def _middle(text: str, columns: int, length: int = 0) -> str:
