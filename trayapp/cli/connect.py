@@ -6,7 +6,7 @@ Never here: where each tool keeps its configuration (clients/table), how a file 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import click
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, at_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.servers_file import own_config, own_store
-from trayapp.cli.undo import restored_lines
 from trayapp.clients.connect import (
     MAIN,
     Change,
@@ -32,7 +31,7 @@ from trayapp.clients.connect import (
 )
 from trayapp.clients.context import ClientsContext, own_context, recorded_connection
 from trayapp.clients.files import backup_of
-from trayapp.clients.imports import put_back, recorded_moves
+from trayapp.clients.imports import RestoredFile, put_back, recorded_moves
 from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME, NAME
 from trayapp.config.problems import nearest
@@ -283,6 +282,18 @@ def _needs(change: Change) -> str:
     """Return what the user must do so that the tool sees its new entry; "" if nothing."""
     new = change.changes and change.wanted == "connected"
     return NEEDS[change.client.restart].format(title=change.client.title) if new else ""
+
+
+def restored_lines(done: list[RestoredFile], context: ClientsContext) -> Iterator[str]:
+    """Yield the outcome for each file that servers were moved out of."""
+    for each in done:
+        path = shown_path(each.move.file, context.machine.home)
+        if each.why_not:
+            backup = shown_path(each.move.backup, context.machine.home)
+            yield one_line(f"{path} did not get its servers back: {each.why_not} (backup: {backup})")
+        else:
+            how = "as it was before" if each.whole else "changes since then are kept"
+            yield one_line(f"{path} has its own servers again ({how})")
 
 
 def _state_json(state: ClientStatus) -> dict[str, Any]:

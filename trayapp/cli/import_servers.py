@@ -1,6 +1,6 @@
-"""`multi-mcp import`: show the servers in the files of AI tools, and take them over once the user agrees.
+"""`multi-mcp import`: show the servers in the files of AI tools, take them over once the user agrees, and undo it.
 
-Never here: reading those files (clients), how servers.yaml is edited.
+Never here: reading those files (clients), how servers.yaml is edited, how a file gets its servers back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,25 +19,29 @@ from typing import Any
 import click
 
 from trayapp.cli.add import project_file_is_trusted, runs_unconfined
+from trayapp.cli.connect import restored_lines
 from trayapp.cli.edit import tell_gateway
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.servers_file import own_store, own_trust
-from trayapp.cli.undo import undo_imports
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context
 from trayapp.clients.conversion import KEPT
 from trayapp.clients.entry import words_of
 from trayapp.clients.imports import (
+    ImportedServer,
     ImportOffer,
     Move,
     as_server,
     first_offers,
+    forget_imported,
     imported_record,
+    imported_servers,
     move_out,
     offers,
+    put_back,
     record_import,
     recorded_moves,
 )
@@ -49,11 +54,12 @@ from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
 from trayapp.config.yaml.splices import EditRefusedError
-from trayapp.model.errors import MultiMcpError, Problem, UsageError, problem_json
+from trayapp.model.errors import ExitCode, MultiMcpError, Problem, UsageError, problem_json
 from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
+from trayapp.model.servers import ServerConfig
 from trayapp.model.text import count, one_line
-from trayapp.service.secrets import secret_names
+from trayapp.service.secrets import delete_secret, secret_names
 
 
 @click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
@@ -461,3 +467,75 @@ def _mark(offer: ImportOffer) -> str:
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]
     return hashlib.sha256(json.dumps(shown, default=str, sort_keys=True).encode()).hexdigest()
+
+
+# --- undo
+
+
+def undo_imports(dry_run: bool, as_json: bool) -> int:
+    """Put moved servers back, and remove imported ones that have not changed since. Return the exit code."""
+    context = own_context()
+    taken, moves = imported_servers(context), recorded_moves(context)
+    if dry_run:
+        files, names = [str(move.file) for move in moves], [each.name for each in taken]
+        if as_json:
+            print_json({"restored": files, "removed": names})
+        else:
+            say(*(f"{one_line(file)} would get back its servers" for file in files))
+            say(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+        return ExitCode.OK
+    done = put_back(context)
+    failed = [each for each in done if each.why_not]
+    removed = [] if failed else [each for each in taken if _remove(each)]
+    if not failed:
+        forget_imported(context)
+    tell_gateway()
+    if as_json:
+        restored = [str(each.move.file) for each in done if not each.why_not]
+        lines = list(restored_lines(failed, context))
+        error = {"error": {"title": lines[0], "hint": "Correct that file first, then repeat it"}} if failed else {}
+        print_json({"restored": restored, "removed": [each.name for each in removed], **error})
+    else:
+        say(*restored_lines(done, context))
+        say(*(one_line(f"Removed {each.name} from {_shown(each.file)}") for each in removed))
+        for each in taken if not failed else []:
+            if each not in removed and _server(each) is not None:
+                note(one_line(f"{each.name} was changed since: it stays in {_shown(each.file)}"))
+        if failed and taken:
+            note("Nothing was removed here. Correct that file, then repeat: multi-mcp import --undo")
+        if not (done or taken):
+            say("No imports to undo")
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _shown(path: Path) -> str:
+    return shown_path(path, Machine().home)
+
+
+def _server(taken: ImportedServer) -> ServerConfig | None:
+    """Return the server as our file has it now; None if it is gone or the file cannot be read."""
+    with suppress(MultiMcpError):
+        store = own_store()
+        own = taken.file == store.path
+        config = parse(store.read().text, str(store.path)) if own else project_file.read_config(taken.file)
+        return config.servers.get(taken.name)
+    return None
+
+
+def _remove(taken: ImportedServer) -> bool:
+    """Remove a server, with its secrets, if it is as it was imported. Return False if it was changed or is gone."""
+    if not taken.is_untouched(_server(taken)):
+        return False
+    store = own_store()
+    try:
+        if taken.file == store.path:
+            store.remove_server(taken.name)
+        else:
+            project_file.remove_server(taken.file, taken.name, own_trust())
+    except MultiMcpError as error:
+        note(one_line(str(error)))
+        return False
+    for name in taken.secrets:
+        with suppress(MultiMcpError):
+            delete_secret(name)
+    return True

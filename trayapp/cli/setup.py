@@ -17,11 +17,10 @@ from typing import Any
 import click
 
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
-from trayapp.cli.import_servers import asked_numbers, import_verb
+from trayapp.cli.import_servers import asked_numbers, import_verb, undo_imports
 from trayapp.cli.options import FLOW, STARTS, ask, examples
 from trayapp.cli.output import Table, is_terminal, note, print_table, say, say_hints
 from trayapp.cli.status import failure
-from trayapp.cli.undo import undo_imports
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
 from trayapp.clients.files import backup_of
