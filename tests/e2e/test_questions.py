@@ -34,6 +34,7 @@ class Person:
     def __init__(self, name: str, client: Conversation, revision: str) -> None:
         self.name, self.client, self.modern = name, client, revision == MODERN
         self.asked = self.answered = 0
+        self.after = 0.0  # seconds that the tool works before it asks
         self.crossed: list[Any] = []
         self.failed: list[str] = []
         self.replies = math.inf  # further questions it leaves unanswered, until it is gone
@@ -82,7 +83,7 @@ class Person:
 
     async def be_asked(self, server: str) -> None:
         """Call the tool that asks; the answer that it got is this session's own."""
-        params = self.params(server, method="elicitation/create", params={"message": self.name})
+        params = self.params(server, method="elicitation/create", params={"message": self.name}, after=self.after)
         result = await self.client.request("tools/call", params)
         while result.get("resultType") == "input_required":
             if self.asked >= self.replies:
@@ -191,4 +192,21 @@ async def test_a_tool_that_asks_after_all_sessions_have_used_it_quietly_loses_no
         async with people(gateway, EVERY_WAY, 5) as everybody:
             for person in everybody:
                 await person.be_quiet("s")
+            await all_at_once(everybody, "s", 4)
+
+
+async def test_a_legacy_sse_server_that_works_before_it_asks_asks_each_session_its_own_questions(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    """After quiet use, at the same moment. Nothing but its transport tells it from other servers at an address."""
+    with served("sse older", tmp_path) as entry:
+        gateway.write({"s": {"url": entry["url"]}}, http={"port": 0})
+        gateway.start()
+        await gateway.known()
+        async with people(
+            gateway, [("shim", OLDER), ("sse", OLDER), ("shim", MODERN), ("http", OLDER)], 8
+        ) as everybody:
+            for person in everybody:
+                await person.be_quiet("s")
+                person.after = 0.5
             await all_at_once(everybody, "s", 4)

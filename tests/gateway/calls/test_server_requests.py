@@ -17,7 +17,7 @@ from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WI
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED
 from trayapp.model.plan import Config
-from trayapp.model.servers import ToolSwitch
+from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
@@ -465,6 +465,23 @@ async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tm
         two.ask_only(6, "tools/call", tool_call("a_ask", method="roots/list"))
         await made.clock.pass_(PROVE_S + HELD_S)
         assert asked_of(one) == asked_of(two) == []
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_each_session_that_can_answer_has_its_own_stream_of_a_legacy_sse_server(tmp_path: Path) -> None:
+    """From its first call on, as it would have directly: so both are asked at the same time."""
+    async with house(tmp_path) as made:
+        await made.known(ServerConfig("a", url="http://127.0.0.1:9/sse", type="sse"))
+        one, two, weak = await older(made, name="one"), await older(made, name="two"), await older(made, {})
+        for client in (one, two, weak):
+            await client.call("a_echo")
+        for client in (one, two):
+            client.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
+        for client in (one, two):
+            asked = await question(client, "roots/list")
+            client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
+            assert said(await client.answer(2)) == {"roots": [id(client)]}
+        assert [made.net[key].methods().count("tools/call") for key in ("a", "a#1", "a#2")] == [1, 2, 2]
 
 
 @pytest.mark.requirement("bridge-who")

@@ -10,6 +10,8 @@ A server has one connection for all sessions unless one of these rules splits it
   HTTP, sometimes the stream does). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a
   connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
   that can answer nothing share a connection that announces nothing.
+- Legacy SSE: a further connection costs no process. So each session that can answer has its own from its first call
+  on, as it would have directly, whether or not the server has asked.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
@@ -21,9 +23,11 @@ A server has one connection for all sessions unless one of these rules splits it
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
   are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
   overlap are counted. After that, all sessions may call it at the same time. So a server's first question
-  nearly always belongs to one session for certain. One case remains: a tool that works for longer before it asks, or
-  first asks after that many answers, while calls of other sessions are in progress. Its question is held
-  (calls/server_requests).
+  nearly always belongs to one session for certain. One case remains, over stdio and for single requests: a tool that
+  works for longer before it asks, or first asks after that many answers, while calls of other sessions are in progress.
+  Its question is held (calls/server_requests). To exclude this case, too, every tool of a stdio server that can ask
+  would have to run for one session at a time (which halves what five busy clients get), or every session would need a
+  process of its own.
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used. So does a session to which
   the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
@@ -87,6 +91,7 @@ class Sharing:
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
         self._asking: dict[str, set[Topic]] = {}  # by server: topics in progress when it asked
         self._failed: set[tuple[str, bool]] = set()  # servers with an era that is bridged
+        self._sse: set[str] = set()  # servers that speak legacy SSE
         self.changed = anyio.Event()
 
     # -- which connection ----------------------------------------------------------------------------------------
@@ -106,7 +111,9 @@ class Sharing:
         live = connection.live
         if self._binds_questions(connection, newer=newer):
             return key
-        if alone or name in session.apart or self._needs_own(session, live, name, topic):
+        if alone or name in session.apart or self._has_stream(session, first):
+            return self._alone(session, name)
+        if self._needs_own(session, live, name, topic):
             return self._alone(session, name)
         if self._lists_too_little(session, connection):
             return self._alone(session, name)
@@ -163,6 +170,11 @@ class Sharing:
         able = questions_of(session.capabilities)
         beyond = asks - set(QUESTIONS.values())  # an unannounced method may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
+
+    def _has_stream(self, session: KeyedSession, first: Connection) -> bool:
+        """Return True if the session gets a stream of its own from a legacy SSE server, since it can be asked."""
+        is_sse = first.server.type == "sse" or first.key in self._sse
+        return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
     def _alone(self, session: KeyedSession, name: str) -> str | None:
         if session.lasting:
@@ -225,6 +237,7 @@ class Sharing:
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return
+        (self._sse.add if live.transport.kind == "sse" else self._sse.discard)(name)
         traits = self._services.listings.traits(name)
         tried_older = self._capabilities.tried_older(connection.key)
         if live.peer.modern:
@@ -274,6 +287,7 @@ class Sharing:
         """Forget what was learned about all other servers."""
         self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
         self._asking = {name: asking for name, asking in self._asking.items() if name in servers}
+        self._sse &= servers.keys()
         self._failed = {failed for failed in self._failed if failed[0] in servers}
 
     def tell(self) -> None:
