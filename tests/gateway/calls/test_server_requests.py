@@ -410,7 +410,7 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
     heard = made.net["a"].methods().count("held")
     client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
     await made.net["a"].heard_of("held", heard + 1)
-    await made.clock.pass_(QUIET_S)
+    await made.clock.pass_(PROVE_S)
 
 
 async def known_to_hold(made: House) -> None:
@@ -498,7 +498,7 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
         one.ask_only(1, "tools/call", tool_call("a_hold", key="one"))
         await made.net["a"].heard_of("held", 2)
         if began == "a while ago":
-            await made.clock.pass_(QUIET_S)
+            await made.clock.pass_(PROVE_S)
         two.ask_only(1, "tools/call", tool_call("a_hold", key="two"))
         one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))  # of the same session: it does not wait
         await made.net["a"].heard_of("held", 3)
@@ -516,8 +516,30 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
             await settle()
             assert held() == 3  # its other call is still in progress
             await made.clock.pass_(QUIET_S)
+            assert held() == 3  # and has taken longer than the tool ever has
+            await made.clock.pass_(PROVE_S)
             assert held() == 4
             assert made.net["a#1"].opened == 0
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_tool_that_is_known_to_take_long_without_asking_holds_up_other_sessions_for_a_quarter_of_a_second(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        one.ask_only(1, "tools/call", tool_call("a_hold", key="long"))
+        await made.net["a"].heard_of("held")
+        await made.clock.pass_(PROVE_S)
+        await made.net["a"].let_go("long")
+        await one.answer(1)
+        for number, client in enumerate((one, two)):
+            client.ask_only(2, "tools/call", tool_call("a_hold", key=str(number)))
+            await settle()
+        assert made.net["a"].methods().count("held") == 2
+        await made.clock.pass_(QUIET_S)
+        assert made.net["a"].methods().count("held") == 3
 
 
 @pytest.mark.requirement("bridge-who")
@@ -554,7 +576,7 @@ async def test_a_tool_that_has_been_quiet_often_enough_starts_for_all_sessions_a
             two.call_only("a_echo", "now")
             await settle()
             assert bool(two.answers("now")) == trusted
-            await made.clock.pass_(QUIET_S)
+            await made.clock.pass_(PROVE_S)
             await two.answer("now")
             for number in range(0 if trusted else TRUSTED):
                 await one.call("a_echo", number)
@@ -666,7 +688,7 @@ async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_quest
             await client.call("a_work", quiet=True)
         for client in clients:
             client.ask_only(2, "tools/call", tool_call("a_work"))
-            await made.clock.pass_(QUIET_S)
+            await made.clock.pass_(PROVE_S)
         assert made.net["a"].methods().count("tools/call") == 4
         gate.set()
         await settle()

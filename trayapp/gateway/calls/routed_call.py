@@ -99,7 +99,7 @@ class RoutedCall:
         self.parked = False
         self.moved = False  # sent again on another connection
         self.log_level: str | None = None  # asked for by the client in this request
-        self.proof: Callable[[], None] | None = None  # called when the server has answered
+        self.proof: Callable[[float], None] | None = None  # called with the seconds after which the server answered
         self.finish = finish  # makes the client's answer from the backend's
         self.through_tool = through_tool  # the client called the one tool, not the called tool itself
         self._allowed = ""  # hash of the definition for which the user has allowed this call
@@ -171,7 +171,7 @@ class RoutedCall:
                 return
             reply = self._explain_loss(reply)
         if self.proof is not None and (reply.frame or "result" in reply.message):
-            self.proof()
+            self.proof((self.connection.last_used or 0.0) - self.sent_at)
         why, finished = "", True
         try:
             # In the form of the client's protocol revision.

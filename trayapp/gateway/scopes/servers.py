@@ -15,7 +15,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
 from trayapp.gateway.scopes.projects import Projects, ProjectSession
-from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, Sharing, Topic
+from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services, first_of
 from trayapp.model.errors import ServerError
@@ -150,15 +150,16 @@ class Servers:
                     if left > 0 and connection is self.connection_for(session, first, topic, alone=alone):
                         await self._wait(left, connection)
                 continue
-            proving = sharing.wait_s(session, connection, topic) == PROVE_S
+            wait = sharing.wait(session, connection, topic)
+            proving = wait is not None and wait.proves
             if not proving or not session.lasting or connection.key in session.called_servers:
                 return connection  # elsewhere it would not find the state that this client's earlier calls have left
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
         """Return how much longer a request waits at most that came at `began`, by the clock."""
-        wait_s = self.sharing.wait_s(session, connection, topic)
-        return min(wait_s, began + max(wait_s, QUIET_S) - self._services.clock.now())
+        wait = self.sharing.wait(session, connection, topic)
+        return min(wait.left_s, began + wait.most_s - self._services.clock.now()) if wait is not None else 0.0
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""

@@ -22,12 +22,12 @@ A server has one connection for all sessions unless one of these rules splits it
   as an open page or a changed folder, and a call that works directly would fail.
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
   are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
-  overlap are counted. After that, all sessions may call it at the same time. So a server's first question
-  nearly always belongs to one session for certain. One case remains, over stdio and for single requests: a tool that
-  works for longer before it asks, or first asks after that many answers, while calls of other sessions are in progress.
-  Its question is held (calls/server_requests). To exclude this case, too, every tool of a stdio server that can ask
-  would have to run for one session at a time (which halves what five busy clients get), or every session would need a
-  process of its own.
+  overlap are counted. After that, all sessions may call it at the same time. A call that takes longer than its tool has
+  ever taken may be about to ask: it holds up other sessions' calls for `PROVE_S`. So a server's first question nearly
+  always belongs to one session for certain. One case remains, over stdio and for single requests: a tool that works for
+  longer than that before it asks, or first asks after that many answers, while calls of other sessions are in progress.
+  Its question is held (calls/server_requests). To exclude that, too, tools that can ask would have to run for one
+  session at a time (five busy clients then get half as many calls a second), or each session would need a process.
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used. So does a session to which
   the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
@@ -40,7 +40,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -63,22 +63,34 @@ Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it
 
 
 class QuietTopic:
-    """Number of answers to requests of one topic, all without a question.
+    """Answers to requests of one topic, all without a question, and the longest time that one took.
 
     Of a tool's calls, only those that could overlap are counted.
     """
 
-    __slots__ = ("answers",)
+    __slots__ = ("answers", "longest_s")
 
-    def __init__(self, answers: int) -> None:
+    def __init__(self, answers: int, longest_s: float = 0.0) -> None:
         self.answers = answers
+        self.longest_s = longest_s
 
-    def count(self) -> None:
-        """Count an answer."""
+    def note(self, seconds: float) -> None:
+        """Count an answer that took so long."""
         self.answers += 1
+        self.longest_s = max(self.longest_s, seconds)
 
 
 ALWAYS_QUIET = QuietTopic(TRUSTED)  # where a question names its call
+
+
+class Wait(NamedTuple):
+    """Wait of a request for calls in progress: `left_s` from now, but `most_s` in all. `proves`: its topic and one of
+    theirs have never been answered.
+    """
+
+    left_s: float
+    most_s: float
+    proves: bool = False
 
 
 class Sharing:
@@ -191,37 +203,43 @@ class Sharing:
 
     # -- who may join --------------------------------------------------------------------------------------------
 
-    def wait_s(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> float:
-        """Return how long a request waits at most for calls in progress on that connection. 0: send it now, because
-        it makes it no less certain which session a question belongs to.
+    def wait(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> Wait | None:
+        """Return how long a request waits for calls in progress on that connection. None: send it now, because it makes
+        it no less certain which session a question belongs to.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
-            return 0.0
+            return None
         quiet = self._quiet.get(self._keys.shared_key(connection.key), {})
         own = quiet.get(topic)
         if (own is not None and own.answers >= TRUSTED) or self._keys.purpose(connection.key).alone:
-            return 0.0
+            return None
         me: Any = session
-        others: dict[Any, float] = {}  # sessions that a question may belong to -> when the last of their calls was sent
+        now = self._services.clock.now()
+        others: set[Any] = set()  # sessions that a question may belong to
+        left_s = most_s = 0.0
         proven = True  # all their tools have answered without a question
         for call in connection.open_calls:
             if not isinstance(call, RoutedCall):
                 continue
             if call.session is me:
                 if own is not None:
-                    return 0.0
+                    return None
                 continue
             known = quiet.get(topic_of(call.request))
             if known is None or known.answers < TRUSTED:
-                others[call.session] = call.sent_at
+                others.add(call.session)
                 proven = proven and known is not None
+                age_s = now - call.sent_at
+                is_odd = age_s >= QUIET_S and (known is None or age_s > known.longest_s)  # it may be about to ask
+                window_s = PROVE_S if is_odd else QUIET_S
+                left_s, most_s = max(left_s, window_s - age_s), max(most_s, window_s)
         told = questions_of(live.sent_capabilities)
         if not others or not any(told & questions_of(one.client.capabilities) for one in (me, *others)):
-            return 0.0
+            return None
         if own is None and not proven:
-            return PROVE_S
-        return max(0.0, max(others.values()) + QUIET_S - self._services.clock.now())
+            return Wait(PROVE_S, PROVE_S, proves=True)
+        return Wait(left_s, most_s) if left_s > 0 else None
 
     def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
         """Return the record of a topic that sessions like this one share that connection for; None if it may ask."""
@@ -261,14 +279,16 @@ class Sharing:
         self.tell()
         return True
 
-    def note_answer(self, connection: Connection, request: Request) -> None:
-        """Record that a request was answered without a question. It counts only if the server has never asked."""
+    def note_answer(self, connection: Connection, request: Request, seconds: float) -> None:
+        """Record that a request was answered after so long without a question. It counts only if the server has never
+        asked.
+        """
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)
         if known is not None:
-            known.count()
+            known.note(seconds)
         elif not self._services.listings.traits(name).asks:
-            self._quiet.setdefault(name, {})[topic] = QuietTopic(1)
+            self._quiet.setdefault(name, {})[topic] = QuietTopic(1, seconds)
             self.tell()
 
     def note_failure(self, key: str) -> bool:

@@ -298,7 +298,7 @@ class ClientRequests:
             return False
         connection, quiet, tool = route.connection, route.quiet, route.tool
         uncertain = quiet.answers < TRUSTED and bool(connection.open_calls)
-        if uncertain and self._dependencies.servers.sharing.wait_s(session, connection, (request.method, tool)):
+        if uncertain and self._dependencies.servers.sharing.wait(session, connection, (request.method, tool)):
             return False
         if fit is None:
             request = Request(request.id, request.method, {**request.params, "name": tool})
@@ -307,7 +307,7 @@ class ClientRequests:
         finish = route.finish if fit is None else chained(route.finish, fit)
         call = RoutedCall(session, request, connection, finish, through_tool=fit is not None)
         if uncertain:
-            call.proof = quiet.count
+            call.proof = quiet.note
         call.send(route.timeout_s, gated=route.gated)
         return True
 

@@ -235,7 +235,7 @@ class Session:
         """
         servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
-        return found if found is not None and found.is_up and not servers.sharing.wait_s(self, found, topic) else None
+        return found if found is not None and found.is_up and not servers.sharing.wait(self, found, topic) else None
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one of the session's own.
