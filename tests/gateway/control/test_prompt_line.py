@@ -33,6 +33,7 @@ def declared(*names: str) -> list[dict[str, Any]]:
         ("-", "it's fine", ["it's", "fine"], {}),
         ("-", "a= =b", ["=b"], {"a": ""}),
         ("-", "1=2", ["1=2"], {}),
+        ("-", "名前=東京 größe=2", [], {"名前": "東京", "größe": "2"}),
         ("-", 'the "end', ["the", '"end'], {}),
         ("-", r'"say \"hi\"" x', ['say "hi"', "x"], {}),
         ("-", r'D:\b path="C:\my dir\"', ["D:\\b"], {"path": "C:\\my dir\\"}),

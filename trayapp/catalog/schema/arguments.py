@@ -42,10 +42,10 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     Models put text where an array or object belongs: such a text is parsed where the schema allows no string. Raises
     InvalidArgumentsError for anything else.
     """
-    if isinstance(args, str):
-        args = _parsed(args) if args.strip() else {}
-    if args is None:
+    if args is None or (isinstance(args, str) and not args.strip()):
         return {}
+    if isinstance(args, str):
+        args = _parsed(args)
     if not isinstance(args, dict):
         raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Pass the parameters by name")
     return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}

@@ -367,7 +367,7 @@ async def _answered(connection: Connection, method: str, params: dict[str, Any],
 _INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
 _WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
 _QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")
-_NAMED = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d][\w.-]*)=(.*)", re.DOTALL)
 
 
 def split_line(line: str) -> tuple[list[str], dict[str, str]]:
