@@ -18,6 +18,7 @@ from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
 from trayapp.catalog.search.query import DELETE, READ, WRITE, UserSynonyms, action_of_tool, read_query, without_literals
 from trayapp.catalog.search.vocabulary import ServerNames, Vocabulary
 from trayapp.catalog.search.words import split, stem
+from trayapp.model.errors import ExitCode
 
 CATALOGUE = [
     ("github", "search_repositories", "Find repositories on GitHub using a topic, a name or free words"),
@@ -148,7 +149,7 @@ def test_typing_errors_are_forgiven(words: str, name: str) -> None:
 def test_a_search_for_nothing_is_an_error(words: str) -> None:
     with pytest.raises(EmptyQueryError) as caught:
         catalogue().search(words)
-    assert caught.value.code == "empty_query"
+    assert (caught.value.code, caught.value.exit_code) == ("empty_query", ExitCode.USAGE)
 
 
 @pytest.mark.requirement("search-cases")
@@ -192,7 +193,7 @@ def test_a_pattern_finds_names_and_first_lines(pattern: str, names: list[str]) -
 def test_search_45_a_pattern_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(InvalidPatternError) as caught:
         catalogue().search("[", regex=True)
-    assert caught.value.code == "invalid_pattern"
+    assert (caught.value.code, caught.value.exit_code) == ("invalid_pattern", ExitCode.USAGE)
 
 
 @pytest.mark.requirement("search-cases")

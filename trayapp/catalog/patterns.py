@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterable
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import ExitCode, MultiMcpError
 
 LONGEST = 500  # characters of a pattern
 LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles are far shorter
@@ -25,6 +25,7 @@ class InvalidPatternError(MultiMcpError):
     """A regular expression that is invalid, or that has parts which cannot be matched in bounded time."""
 
     code = "invalid_pattern"
+    exit_code = ExitCode.USAGE
 
     def __init__(self, pattern: str, why: str) -> None:
         super().__init__(

@@ -48,6 +48,7 @@ async def test_servers_and_tools_are_those_of_the_command_line(tmp_path: Path) -
         (b"[]", 422),
         (b'{"command": "x"}', 422),
         (b'{"name": "", "command": "x"}', 422),
+        (b'{"name": "bad name", "command": "x"}', 422),
         (b'{"name": "n"}', 422),
         (b'{"name": "n", "command": 5}', 422),
         (b'{"name": "n", "command": "x", "url": "https://y.test"}', 422),

@@ -18,7 +18,7 @@ from trayapp.catalog.search.ranking import only_own, score
 from trayapp.catalog.search.store import Store
 from trayapp.catalog.search.vocabulary import ServerNames
 from trayapp.catalog.search.words import split
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import ExitCode, MultiMcpError
 
 STEP = 25  # tools that are indexed at a time: about 5 ms
 LIMIT = 8  # hits if the caller gives no limit
@@ -35,6 +35,7 @@ class EmptyQueryError(MultiMcpError):
     """Raised for a search without words and without a server."""
 
     code = "empty_query"
+    exit_code = ExitCode.USAGE
 
     def __init__(self) -> None:
         super().__init__("The search is empty", "Say in a few words what the tool should do")

@@ -130,10 +130,12 @@ class Manage:
 def _entry(body: Any) -> tuple[str, dict[str, Any]]:
     """Return the name and the entry of a new server. Raises ManageRefusalError.
 
-    Addresses are checked by the rules of `multi-mcp add`, with variables expanded to their defaults.
+    Names and addresses are checked by the rules of `multi-mcp add`, with variables expanded to their defaults.
     """
     if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not body["name"].strip():
         raise ManageRefusalError(422, "The body must be an object with a name")
+    if len(body["name"].split()) != 1:
+        raise ManageRefusalError(422, "A server's name cannot contain spaces")
     name, entry = body["name"], {key: value for key, value in body.items() if key != "name"}
     try:
         config = parse(dumps({"servers": {name: entry}}).decode(), "the request")
