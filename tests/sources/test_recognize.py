@@ -122,6 +122,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx foo-mcp --generate-key",
         "uvx --from foo-mcp foo-mcp-generate-session", "npx foo-mcp session", "npx foo-mcp benchmark .",
         "uvx foo-mcp --transport http --http-url http://localhost:8080", "uvx foo-mcp --health",
+        "npx foo-mcp --list-accounts", "npx foo-mcp inspect server.ts", "npx @acme/dxt pack",
         "ENABLE_STREAMABLE_HTTP_TRANSPORT=1 npx foo-mcp",
         "docker run -i --rm -e STREAMABLE_HTTP=true acme/foo-mcp",
         '{"mcpServers": {"a": {"command": "a", "env": ["A=1"]}}}',

@@ -81,7 +81,7 @@ _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
     "status", "deploy", "publish", "create", "test", "session", "whoami", "export", "import", "sync",
-    "reset", "benchmark",
+    "reset", "benchmark", "pack", "inspect",
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
@@ -90,7 +90,7 @@ _SETUP_TASK = re.compile(
 _SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
 _SETUP_OPTION = re.compile(
-    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|list-tools|health(?:-?check)?"
+    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|list-[a-z-]+|health(?:-?check)?"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
 # Some have a server, too: `npx prisma mcp`, `npx eslint --mcp`.

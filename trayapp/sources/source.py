@@ -31,6 +31,7 @@ _PLACEHOLDER = re.compile(
     | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
+    | (?:db|database|schema|user)[_-]name
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:[a-z]{1,12}[_-]){0,3}(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
@@ -73,7 +74,7 @@ _EXAMPLE = re.compile(
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)你的|您的|路径|密钥|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
+    "(?i)你的|您的|路径|密钥|填写|可选|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
 )
