@@ -314,10 +314,18 @@ def _write_tools(
         return
     own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
     for name, switch in changed.items():
-        if name in own:
-            _set_tool(editor, own[name], switch)
-        else:
+        if name not in own:
             entries[name] = _entry(switch)  # merged by <<: an own entry overrides it
+            continue
+        tool, node = own[name], own[name].value
+        if isinstance(node, MappingNode) and node.pairs:
+            inner = {pair.path[-1]: pair for pair in editor.slots(node, tool.path)}
+            _set_key(editor, tool, inner.get("enabled"), "enabled", switch.enabled)
+            _set_key(editor, tool, inner.get("stale"), "stale", switch.stale)
+        elif isinstance(node, Scalar) and not is_null(node) and not switch.stale:
+            editor.assign(tool, switch.enabled)
+        else:
+            editor.assign(tool, _entry(switch))
     if entries:
         editor.insert(slot, entries)
 
@@ -353,18 +361,6 @@ def _is_switch_alone(editor: Editor, tool: Slot) -> bool:
 
 def _entry(switch: ToolSwitch) -> dict[str, bool]:
     return {"enabled": switch.enabled} | ({"stale": True} if switch.stale else {})
-
-
-def _set_tool(editor: Editor, slot: Slot, switch: ToolSwitch) -> None:
-    node = slot.value
-    if isinstance(node, MappingNode) and node.pairs:
-        inner = {pair.path[-1]: pair for pair in editor.slots(node, slot.path)}
-        _set_key(editor, slot, inner.get("enabled"), "enabled", switch.enabled)
-        _set_key(editor, slot, inner.get("stale"), "stale", switch.stale)
-    elif isinstance(node, Scalar) and not is_null(node) and not switch.stale:
-        editor.assign(slot, switch.enabled)
-    else:
-        editor.assign(slot, _entry(switch))
 
 
 def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:

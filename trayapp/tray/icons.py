@@ -55,7 +55,7 @@ def app_icon(size: int) -> Image.Image:
 
 
 def offset(size: int) -> int:
-    """Return how far from the left a file holds the picture of one of SIZES."""
+    """Return the x position of the picture of that size, one of SIZES, in its file."""
     return sum(SIZES[: SIZES.index(size)])
 
 

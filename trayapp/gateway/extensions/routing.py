@@ -156,7 +156,7 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
 
 
 def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
-    """Return the finish that restores the clients' name of an event in an answer to events/poll."""
+    """Return the finish that restores the name that clients know in an answer to events/poll."""
 
     def finish(reply: Reply) -> Reply:
         result = reply.message.get("result")

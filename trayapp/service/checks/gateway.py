@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,12 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
         owner = path.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
-    left = [pid for path in registries for pid in _left(path)]
+    left: list[int] = []  # the next start of the gateway also finds their descendants
+    for path in registries:
+        with suppress(OSError):
+            rows = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            started = [int(first) for row in rows if (first := row.split("\t")[0]).isdecimal()]
+            left += [pid for pid in started if _is_alive(pid, path)]
     if left:
         pids = " ".join(map(str, left))
         what = f"A gateway that ended left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
@@ -214,19 +220,6 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
     state = f"changed, or {looks} suspicious, and {wait} for approval"
     what = f"{len(waiting)} {tools} of {name} {state}: {', '.join(waiting[:5])}"
     return CheckResult("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
-
-
-def _left(registry: Path) -> list[int]:
-    """Return the processes in a registry's first column that still run.
-
-    The next start of the gateway finds their descendants.
-    """
-    try:
-        rows = registry.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    pids = [int(first) for row in rows if (first := row.split("\t")[0]).isdecimal()]
-    return [pid for pid in pids if _is_alive(pid, registry)]
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:

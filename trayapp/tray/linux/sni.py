@@ -94,7 +94,7 @@ class StatusNotifierIcon:
             self._register()
 
     def picture(self, artwork: Artwork) -> None:
-        """Show another picture. Of two concurrent calls, the later one wins."""
+        """Set the picture. Of two concurrent calls, the later one wins."""
         ticket = next(self._tickets)
         drawn = tuple(pixmaps(artwork))
         with self._lock:

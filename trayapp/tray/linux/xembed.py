@@ -167,22 +167,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._deep = False
         return window
 
-    def _create_deep_window(self, visual: int) -> Any:
-        """Create a window with alpha, for trays that blend icons with their background."""
-        root = self._display.screen().root
-        window = root.create_window(
-            *(-1, -1, 1, 1, 0, DEEP),
-            visual=visual,
-            colormap=root.create_colormap(visual, Xlib.X.AllocNone),
-            background_pixel=0,
-            border_pixel=0,  # required: the default is the parent's, which has another depth
-            event_mask=EVENTS,
-        )
-        window.set_wm_class(f"{self.name}SystemTrayIcon", self.name)
-        window.change_property(self._xembed_info, self._xembed_info, 32, [self._XEMBED_VERSION, self._XEMBED_MAPPED])
-        self._deep = True
-        return window
-
     def _show(self) -> None:
         self._update_title()
         self._dock_window()
@@ -207,7 +191,18 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         manager = self._get_systray_manager()
         if manager is not None and not self._deep and (visual := self._deep_visual(manager)):
             self._window.destroy()
-            self._window = self._create_deep_window(visual)
+            root = self._display.screen().root
+            self._window = root.create_window(  # with alpha: these trays blend icons with their background
+                *(-1, -1, 1, 1, 0, DEEP),
+                visual=visual,
+                colormap=root.create_colormap(visual, Xlib.X.AllocNone),
+                background_pixel=0,
+                border_pixel=0,  # required: the default is the parent's, which has another depth
+                event_mask=EVENTS,
+            )
+            self._deep, mapped = True, [self._XEMBED_VERSION, self._XEMBED_MAPPED]
+            self._window.set_wm_class(f"{self.name}SystemTrayIcon", self.name)
+            self._window.change_property(self._xembed_info, self._xembed_info, 32, mapped)
             self._gc = self._window.create_gc()
             self._update_title()
         super()._dock_window()

@@ -81,8 +81,8 @@ class NoticeMemory:
     - `tools`: the total and stale tool counts of each server, as last reported.
     - `child`: the process state at the last call.
     - `crashed_at`: when the last crash was seen.
-    - `is_down`: True from a crash until the gateway runs again, when the crash is reported, or is no longer wanted.
-      Crashes in a row count as one.
+    - `is_down`: True from a crash until the gateway runs again (only then is the crash reported) or is no longer
+      wanted. Crashes in a row count as one.
     """
 
     told: frozenset[Cause] = frozenset()
