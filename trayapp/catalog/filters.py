@@ -51,7 +51,9 @@ def passes(
         )
         if include_any and not include:
             return False
-    names = _names(server, tool)
+    # The server's own name for the tool and each exposed spelling
+    spellings = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
+    names = {_fold(name) for name in spellings}
     return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
 
 
@@ -102,12 +104,6 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
         gone=tuple(name for name, switch in known.items() if name not in listed and not switch.stale),
         back=tuple(name for name, switch in known.items() if name in listed and switch.stale),
     )
-
-
-def _names(server: str, tool: str) -> set[str]:
-    """Return the names that a pattern may match: the server's own name for the tool and each exposed spelling."""
-    names = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
-    return {_fold(name) for name in names}
 
 
 def _any_matches(patterns: tuple[str, ...], names: set[str]) -> bool:

@@ -40,7 +40,13 @@ class GivenNames:
         A file that cannot be used counts as empty: names are then assigned again.
         """
         try:
-            self._by_mode = _parsed(loads(read_file(self._path)))
+            raw: Any = loads(read_file(self._path))
+            if raw["version"] != VERSION:
+                raise ValueError(f"version {raw['version']}")
+            self._by_mode = {
+                str(mode): {str(name): [(str(one), str(tool)) for one, tool in keys] for name, keys in names.items()}
+                for mode, names in raw["names"].items()
+            }
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -92,13 +98,3 @@ class GivenNames:
 
     def _names(self, mode: PrefixMode) -> Names:
         return self._by_mode.setdefault(mode, {})
-
-
-def _parsed(raw: Any) -> dict[str, Names]:
-    """Parse it. Raises ValueError, KeyError, TypeError or AttributeError for anything that `save` did not write."""
-    if raw["version"] != VERSION:
-        raise ValueError(f"version {raw['version']}")
-    return {
-        str(mode): {str(name): [(str(server), str(tool)) for server, tool in keys] for name, keys in names.items()}
-        for mode, names in raw["names"].items()
-    }

@@ -116,7 +116,9 @@ class ResourceMap:
     """URIs (and URI templates) of all servers, in both directions. Keys are (server, original)."""
 
     def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
-        self._skills = _owners_of_authorities(skills)
+        self._skills: dict[str, set[str]] = {}  # by scheme and authority: all URIs below one authority form a tree
+        for server, uri in skills:
+            self._skills.setdefault(_authority(uri), set()).add(server)
         self._resources = {
             (server, uri): _root(server) + uri if exposed == uri and self._is_shared(server, uri) else exposed
             for (server, uri), exposed in _exposed_uris(resources).items()
@@ -226,14 +228,6 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
 
 def _form(uri: str) -> str:
     return _VARIABLE.sub("{}", uri)  # templates that differ only in the names of their variables clash
-
-
-def _owners_of_authorities(skills: Iterable[Key]) -> dict[str, set[str]]:
-    """Return the servers of the skills by scheme and authority: all URIs below one authority form a tree."""
-    owners: dict[str, set[str]] = {}
-    for server, uri in skills:
-        owners.setdefault(_authority(uri), set()).add(server)
-    return owners
 
 
 def _authority(uri: str) -> str:

@@ -200,15 +200,13 @@ def from_json(raw: Any) -> tuple[Variant, ...]:
 
 def with_known(known: Offer, found: Offer) -> Offer:
     """Return `found`; lists that could not be read completely also get the other known items."""
-    kept: dict[str, Any] = {
-        name: _with_known(getattr(known, name), getattr(found, name), ITEM_KEYS[name]) for name in found.failed
-    }
+    kept = dict[str, Any]()
+    for name in found.failed:
+        member, items = ITEM_KEYS[name], getattr(found, name)
+        seen = {key for item in items if isinstance(key := item.get(member), str)}
+        others = ((item.get(member), item) for item in getattr(known, name))
+        kept[name] = (*items, *(item for key, item in others if isinstance(key, str) and key not in seen))
     return replace(found, **kept) if kept else found
-
-
-def _with_known(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
-    names = {name for item in found if isinstance(name := item.get(member), str)}
-    return (*found, *(item for item in known if isinstance(name := item.get(member), str) and name not in names))
 
 
 def in_known_order(known: Offer, found: Offer) -> Offer:

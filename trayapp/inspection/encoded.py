@@ -72,20 +72,16 @@ _URL = late(r"https?://\S+")
 
 def decoded_in(text: str) -> Iterator[str]:
     """Yield the readable words in the encoded runs of a text; of each run, words that were encoded twice come first."""
-    plain = _URL.sub(" ", text[:READ_MOST])
-    for kind, decode in _possible_kinds(plain):
-        for found in islice(kind.finditer(plain), RUNS_MOST):
+    for words in _decoded_once(_URL.sub(" ", text[:READ_MOST])):
+        yield from _decoded_once(words)
+        yield words
+
+
+def _decoded_once(text: str) -> Iterator[str]:
+    for kind, decode in _possible_kinds(text):
+        for found in islice(kind.finditer(text), RUNS_MOST):
             if (words := _readable(decode(found[0]))) is not None:
-                yield from _once_more(words)
                 yield words
-
-
-def _once_more(words: str) -> Iterator[str]:
-    """Yield the readable words in the encoded runs of decoded text."""
-    for kind, decode in _possible_kinds(words) if len(words) >= RUN_SHORTEST else ():
-        for found in islice(kind.finditer(words), RUNS_MOST):
-            if (inner := _readable(decode(found[0]))) is not None:
-                yield inner
 
 
 # Words of orders to ignore or to conceal, and their forms in rot13 and backwards

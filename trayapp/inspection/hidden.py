@@ -134,7 +134,9 @@ def hidden_in(text: str) -> Iterator[Hidden]:
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
     if (text.isascii() and text.isprintable()) or not _has_suspects(text.encode("utf-8", "replace")):
         return
-    yield from _tags(text)
+    if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):
+        words = "".join(chr(ord(letter) - 0xE0000) for letter in tags)
+        yield Hidden("hidden.tags", True, f"It says in invisible tag characters: {words}")
     yield from _turned(text)
     yield from _invisible(text)
     if private := [run for run in _PRIVATE.findall(text) if run != _APPLE]:
@@ -148,13 +150,6 @@ def hidden_in(text: str) -> Iterator[Hidden]:
         yield Hidden("hidden.ansi", True, "It has an escape sequence for terminals")
     elif found := _CONTROLS.search(text):
         yield Hidden("hidden.control", True, f"It has the control character U+{ord(found[0]):04X}")
-
-
-def _tags(text: str) -> Iterator[Hidden]:
-    said = "".join(_TAGS.findall(_FLAG.sub("", text)))
-    if said:
-        words = "".join(chr(ord(letter) - 0xE0000) for letter in said)
-        yield Hidden("hidden.tags", True, f"It says in invisible tag characters: {words}")
 
 
 def _turned(text: str) -> Iterator[Hidden]:

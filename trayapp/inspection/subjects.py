@@ -84,20 +84,16 @@ def skills_of(offer: Offer) -> dict[str, Item]:
 
 def apart_of(offer: Offer) -> dict[str, Item]:
     """Return the instructions and the entries of all other lists, in the form of a tool's definition."""
-    found = dict(_listed(offer))
+    found = dict[str, Item]()
+    for kind in KINDS:
+        for item in getattr(offer, kind):
+            if (name := subject_name(kind, item)) is not None:
+                more = {"inputSchema": item["arguments"]} if "arguments" in item else {}
+                told = {key: item[key] for key in TOLD if key in item}
+                found[name] = {"name": str(item.get("name") or name), **told, **more}
     if offer.instructions:
         found[INSTRUCTIONS] = {"name": INSTRUCTIONS, "description": offer.instructions}
     return found
-
-
-def _listed(offer: Offer) -> Iterator[tuple[str, Item]]:
-    for kind in KINDS:
-        for item in getattr(offer, kind):
-            name = subject_name(kind, item)
-            if name is not None:
-                more = {"inputSchema": item["arguments"]} if "arguments" in item else {}
-                told = {key: item[key] for key in TOLD if key in item}
-                yield name, {"name": str(item.get("name") or name), **told, **more}
 
 
 def findings_of(name: str, item: Item) -> tuple[Finding, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -75,15 +76,12 @@ class Form:
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
     """Return a form's values, parsed where they are JSON. Where a schema wants text, the gateway takes the text."""
-    return {name: _value_of(text) for name, text in typed.items()}
-
-
-def _value_of(text: str) -> Any:
-    try:
-        value = loads(text.encode())
-    except JsonError:
-        return text
-    return text if isinstance(value, str) else value  # keep quotes that the user typed
+    values: dict[str, Any] = dict(typed)
+    for name, text in typed.items():
+        with suppress(JsonError):
+            if not isinstance(value := loads(text.encode()), str):  # keep quotes that the user typed
+                values[name] = value
+    return values
 
 
 Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]

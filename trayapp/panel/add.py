@@ -68,15 +68,12 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     if done.get("error"):
         return ActionResult(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
     tools = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
-    return ActionResult(f"Added {name}{tools}", server=name, clients=await _unconnected(host))
-
-
-async def _unconnected(host: PanelHost) -> tuple[dict[str, Any], ...]:
-    """Return the AI tools that are found here if none of them is connected yet."""
-    done = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], host.environ, LOOK_S))
-    rows = done.get("clients", []) if isinstance(done, dict) else []
-    used = any(one["state"] in ("connected", "drifted") for one in rows)
-    return () if used else tuple(one for one in rows if one["state"] != "unreadable")
+    found = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], host.environ, LOOK_S))
+    clients = found.get("clients", []) if isinstance(found, dict) else []
+    if any(one["state"] in ("connected", "drifted") for one in clients):
+        clients = []  # the user knows how to connect them
+    readable = tuple(one for one in clients if one["state"] != "unreadable")
+    return ActionResult(f"Added {name}{tools}", server=name, clients=readable)
 
 
 async def _run_add(host: PanelHost, form: dict[str, Any], *more: str) -> Any:

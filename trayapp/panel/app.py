@@ -87,7 +87,11 @@ class Panel:
     async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
         path, method = scope["path"].removeprefix(ROOT).strip("/"), scope["method"]
         if path.startswith("static/") and method in ("GET", "HEAD"):
-            await self._send_static(path.removeprefix("static/"), scope["query_string"], reply)
+            if (file := FILES.get(path.removeprefix("static/"))) is None:
+                await reply.send(b"Not Found", 404, "text/plain")
+            else:
+                is_newest = file.address.endswith(f"?{scope['query_string'].decode('latin-1')}")
+                await reply.send(file.content, 200, file.kind, [FOR_EVER if is_newest else FRESH])
             return
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         if path == "enter":
@@ -161,14 +165,6 @@ class Panel:
         await reply.html(
             render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")] if said.changed else []
         )
-
-    async def _send_static(self, name: str, query: bytes, reply: PanelResponse) -> None:
-        file = FILES.get(name)
-        if file is None:
-            await reply.send(b"Not Found", 404, "text/plain")
-        else:
-            is_newest = file.address.endswith(f"?{query.decode('latin-1')}")
-            await reply.send(file.content, 200, file.kind, [FOR_EVER if is_newest else FRESH])
 
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Tell the page when to reload, until the client disconnects. `query`: `seen`, the news that the page contains,

@@ -63,7 +63,11 @@ class PanelAccess:
         self._file = file
         self._now = now
         self._codes: dict[str, float] = {}
-        self._cookies: dict[str, None] = dict.fromkeys(self._read())
+        try:
+            kept = file.read_text(encoding="ascii").split()[-COOKIES_MOST:]
+        except (OSError, ValueError):
+            kept = []
+        self._cookies: dict[str, None] = dict.fromkeys(kept)
 
     def code(self) -> str:
         """Return a code that `redeem` accepts once, within CODE_S."""
@@ -106,12 +110,6 @@ class PanelAccess:
         self._cookies.clear()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
-
-    def _read(self) -> list[str]:
-        try:
-            return self._file.read_text(encoding="ascii").split()[-COOKIES_MOST:]
-        except (OSError, ValueError):
-            return []
 
 
 def _hash(secret: str) -> str:

@@ -45,7 +45,10 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}
     if isinstance(args, str):
-        args = _parsed(args)
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError) as error:
+            raise InvalidArgumentsError(f"args is not JSON: {error}", "Pass an object or its JSON text") from None
     if not isinstance(args, dict):
         raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Pass the parameters by name")
     return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}
@@ -68,13 +71,6 @@ def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
     """Return every problem of `args`, in one sentence each that names the parameter; empty if they may be sent."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
     return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgumentsError(f"args is not JSON: {error}", "Pass an object or its JSON text") from None
 
 
 def _property(schema: Any, name: str) -> Any:

@@ -90,18 +90,15 @@ class Mender:
         return value
 
     def _inner(self, value: Any, depth: int) -> Any:
+        if isinstance(value, bool):
+            return {} if value else {"not": {}}  # as MCP wants for parameters
         if not isinstance(value, dict):
-            return self._plain(value)
+            self._note("a part was not a schema")
+            return {}
         if depth + 1 >= DEPTH_MOST:
             self._note(f"nested deeper than {DEPTH_MOST} levels")
             return {}
         return self.mended(value, depth + 1)
-
-    def _plain(self, value: Any) -> Schema:
-        """Return `true` and `false` as objects, as MCP wants for parameters; any other non-object as no constraint."""
-        if not isinstance(value, bool):
-            self._note("a part was not a schema")
-        return {"not": {}} if value is False else {}
 
     def _referring(self, schema: Schema) -> Schema:
         reference = schema.get("$ref")

@@ -42,8 +42,10 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
     schema of other values than objects is left out: no revision before 2026-07-28 has those (SEP-2106).
     """
     served = {key: value for key, value in item.items() if _fits(key, value)}
-    if "annotations" in served:
-        served["annotations"] = _hints_true_or_false(served["annotations"])
+    if given := served.get("annotations"):
+        wrong = [key for key in _HINTS if key in given and not isinstance(given[key], bool)]
+        wrong += ["title"] if "title" in given and not isinstance(given["title"], str) else []
+        served["annotations"] = {key: value for key, value in given.items() if key not in wrong} if wrong else given
     if "outputSchema" in served:
         output = repair(served["outputSchema"])
         if isinstance(output, RepairedTool) and not allows_others(served["outputSchema"]):
@@ -196,18 +198,13 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
     if any(others):
         found.pop("additionalProperties", None)  # it would refuse what the other parts allow
         found.pop("unevaluatedProperties", None)
-    found["properties"] = _properties(parts, how)
-    return found | ({"required": list(dict.fromkeys(required))} if required else {})
-
-
-def _properties(parts: list[Schema], how: str) -> Schema:
-    """Return each parameter with the constraints of all parts."""
-    said: dict[str, list[Any]] = {}
+    said: dict[str, list[Any]] = {}  # by parameter: the constraints of all parts
     for part in parts:
         for name, schema in part.get("properties", {}).items():
             known = said.setdefault(name, [])
             known += [schema] if schema not in known else []
-    return {name: known[0] if len(known) == 1 else {how: known} for name, known in said.items()}
+    found["properties"] = {name: known[0] if len(known) == 1 else {how: known} for name, known in said.items()}
+    return found | ({"required": list(dict.fromkeys(required))} if required else {})
 
 
 def _fits(key: str, value: Any) -> bool:
@@ -219,9 +216,3 @@ def _fits(key: str, value: Any) -> bool:
     if key == "execution":
         return isinstance(value, Mapping) and value.get("taskSupport", "optional") in _TASKS
     return are_icons(value) if key == "icons" else value is not None or key != "outputSchema"
-
-
-def _hints_true_or_false(annotations: Mapping[str, Any]) -> Mapping[str, Any]:
-    wrong = [key for key in _HINTS if key in annotations and not isinstance(annotations[key], bool)]
-    wrong += ["title"] if "title" in annotations and not isinstance(annotations["title"], str) else []
-    return {key: value for key, value in annotations.items() if key not in wrong} if wrong else annotations

@@ -138,13 +138,17 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     terms: dict[str, Term] = {}
     guesses = GUESSED_MOST
     for word in chosen:
-        term = _term(word, by_users, is_verb=word in verbs)
-        if not any(stemmed in vocabulary for stemmed in term.stems) and guesses:
+        stemmed = stem(word)
+        given = by_users.get(stemmed, set())
+        worths = dict.fromkeys(synonyms(stemmed, is_verb=word in verbs), SYNONYM_WORTH)
+        worths |= dict.fromkeys(given, USERS_WORTH) | {stemmed: 1.0}
+        term = Term(word, worths, frozenset({stemmed, *given}))
+        if not any(one in vocabulary for one in term.stems) and guesses:
             guesses -= 1
             guessed = vocabulary.halves(word) or vocabulary.near(word)
             term.stems.update(dict.fromkeys(guessed, GUESS_WORTH))
             term.own |= set(guessed)
-        terms.setdefault(stem(word), term)
+        terms.setdefault(stemmed, term)
     for word in (left + right for left, right in pairwise(written)):
         if len(word) >= JOINED_SHORTEST and word in vocabulary:  # documents write `mind map` as mindmap
             terms.setdefault(word, Term(word, {word: 1.0}, frozenset({word}), extra=True))
@@ -165,13 +169,6 @@ def clauses_of(query: str) -> list[list[str]]:
 
 def _split(query: str) -> list[list[str]]:
     return [split(clause) for clause in _CLAUSE_END.split(query)]
-
-
-def _term(word: str, by_users: Mapping[str, set[str]], *, is_verb: bool) -> Term:
-    stemmed = stem(word)
-    given = by_users.get(stemmed, set())
-    worths = dict.fromkeys(synonyms(stemmed, is_verb=is_verb), SYNONYM_WORTH) | dict.fromkeys(given, USERS_WORTH)
-    return Term(word, worths | {stemmed: 1.0}, frozenset({stemmed, *given}))
 
 
 def _phrase(text: str) -> tuple[str, ...]:

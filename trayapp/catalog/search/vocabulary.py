@@ -78,15 +78,12 @@ class Vocabulary:
 
     def near(self, word: str) -> list[str]:
         """Return the stems that an unknown `word` may mean: longer words that start with it, words one typo away."""
-        found = [*self._misspelt(word), *self._begun(word)]
+        begun = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
+                 for known in words if known.startswith(word))  # fmt: skip
+        found = self._misspelt(word)
+        if len(word) >= PREFIX_SHORTEST:
+            found += sorted(begun, key=lambda known: (len(known), known))
         return list(dict.fromkeys(stemmed for known in found if (stemmed := stem(known)) in self))[:NEAR_MOST]
-
-    def _begun(self, word: str) -> list[str]:
-        if len(word) < PREFIX_SHORTEST:
-            return []
-        longer = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
-                  for known in words if known.startswith(word))  # fmt: skip
-        return sorted(longer, key=lambda known: (len(known), known))
 
     def _misspelt(self, word: str) -> list[str]:
         if len(word) < EDIT_SHORTEST or not word.isalpha():

@@ -83,7 +83,12 @@ def split(text: str) -> list[str]:
     """
     if text.isascii():
         return [word[:LONGEST].lower() for word in _WORD.findall(text)]
-    return list(_split(_plain(text)))
+    parts = unicodedata.normalize("NFKD", text).translate(_LETTERS)  # wide letters become ASCII, `ß` becomes `ss`
+    plain = unicodedata.normalize("NFC", "".join(c for c in parts if not "\u0300" <= c <= "\u036f"))  # `é`: `e`
+    found = list[str]()
+    for word in _WORD.findall(plain):
+        found += [word.lower()[:LONGEST]] if word.isascii() else _pieces(word.lower())
+    return found
 
 
 def joined(text: str) -> list[str]:
@@ -94,20 +99,6 @@ def joined(text: str) -> list[str]:
 def meaningful(words: list[str]) -> list[str]:
     """Return `words` without stop words, or all of them if there are no others."""
     return [word for word in words if word not in STOP_WORDS] or words
-
-
-def _split(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text):
-        if word.isascii():
-            yield word.lower()[:LONGEST]
-        else:
-            yield from _pieces(word.lower())
-
-
-def _plain(text: str) -> str:
-    """Return a text in plain form, without accents: wide letters become ASCII, `é` becomes `e`, `ß` becomes `ss`."""
-    parts = unicodedata.normalize("NFKD", text).translate(_LETTERS)
-    return unicodedata.normalize("NFC", "".join(c for c in parts if not "\u0300" <= c <= "\u036f"))
 
 
 def _pieces(word: str) -> Iterator[str]:
