@@ -203,7 +203,7 @@ class _Said:
         return isinstance(low, str) and low in self._line and low in self._sentences
 
     def orders(self, code: str) -> bool:
-        """Return True if the rule with this code finds an order in the text, as far as its limit reaches."""
+        """Return True if the rule with this code finds an order in the part of the text that its limit covers."""
         from trayapp.inspection import hints
 
         left, bit, seen = LOOKED_PLAIN, hints.bit_of(code), set[str]()
