@@ -20,12 +20,12 @@ OUTCOMES = {"github": {**NOTHING, "added": ["a", "b"], "gone": ["c"]}, "files": 
 def test_refresh_tells_what_changed_for_each_server(home: Path) -> None:
     with FakeGateway(home, {REFRESH: {"servers": OUTCOMES}}) as gateway:
         done = run_cli(home, "refresh")
-    assert done.stdout == "github: 2 new tools (a, b), 1 gone tool (c)\nfiles: no change\n"
+    assert done.stdout == "github: 2 tools added (a, b), 1 tool removed (c)\nfiles: no change\n"
     assert (done.returncode, gateway.requests) == (0, [(REFRESH, {"server": None})])
 
 
 def test_many_names_are_counted_and_not_all_told() -> None:
-    assert change_text({**NOTHING, "back": list("abcdefg")}) == "7 back tools (a, b, c, d, e and 2 more)"
+    assert change_text({**NOTHING, "back": list("abcdefg")}) == "7 tools back (a, b, c, d, e and 2 more)"
 
 
 @pytest.mark.parametrize("verb", ["refresh", "reconnect"])

@@ -111,7 +111,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx foo-mcp serve --port 8080", "npx foo-mcp --setup-claude", "cargo run -- --validate-config",
         "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor",
         "HTTP_STREAMABLE_SERVER=true npx foo-mcp", "https://vscode.dev/redirect",
-        "npx wrangler secret put A",
+        "npx wrangler secret put A", "uv run pytest -m foo_mcp", "python -m build", '{"command": ["ls", "-l"]}',
+        '{"command": "ls -l", "cwd": "/x", "timeout": 5}',
         "npx add-skill https://github.com/acme/foo", "import { A } from 'a';\nconst b = { c: 1 };",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         "servers:\n  web:\n    command: npm run dev\n    port: 3000", "npx tsx scripts/seed.ts 500",
@@ -303,6 +304,33 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      '"runtimeArguments": [{"type": "positional", "value": "-e"}, {"type": "positional", "value": "A"}],'
      '"environmentVariables": [{"name": "A", "isRequired": true}]}]}', "acme",
      {"command": "docker", "args": ["run", "-i", "--rm", "-e", "A", "acme/a:1"], "env": {"A": ""}}, ["env.A"]),
+    ('{"a": {"url": "https://hub.acme.io/[TOKEN]/mcp"}}', "a", {"url": "https://hub.acme.io/[TOKEN]/mcp"}, ["url"]),
+    ('{"a": {"command": "node", "args": ["/your/machine/path/to/a.js", "arg1", "[the zone, e.g. eu-1]"],'
+     ' "env": {"MODE": "value", "DB": "dbs://connection-string", "DB_USERNAME": "adminuser",'
+     ' "KEY": "$A_KEY", "AT": "$$__A_URL__$$"}}}', "a",
+     {"command": "node", "args": ["/your/machine/path/to/a.js", "arg1", "[the zone, e.g. eu-1]"],
+      "env": {"MODE": "value", "DB": "dbs://connection-string", "DB_USERNAME": "adminuser",
+              "KEY": "${A_KEY}", "AT": "$$__A_URL__$$"}},
+     ["args.0", "args.1", "args.2", "env.AT", "env.DB", "env.DB_USERNAME", "env.MODE"]),
+    ("npx foo-mcp /Users/ann/docs --cache=/home/bob/x /home/me/notes C:\\Users\\eve\\y /Users/Shared/z", "foo",
+     {"command": "npx", "args": ["foo-mcp", "/Users/ann/docs", "--cache=/home/bob/x", "/home/me/notes",
+                                 "C:\\Users\\eve\\y", "/Users/Shared/z"]}, ["args.1", "args.2", "args.4"]),
+    ("docker run -i --rm -v /home/ann/docs:/home/app/docs -e A=/home/app/x acme/foo-mcp /home/app/docs", "foo",
+     {"command": "docker", "args": ["run", "-i", "--rm", "-v", "/home/ann/docs:/home/app/docs", "-e", "A=/home/app/x",
+                                    "acme/foo-mcp", "/home/app/docs"]}, ["args.4"]),
+    ('{"a": {"command": "/home/ann/bin/a-mcp", "cwd": "${workspace}", "env": {"A_ROOT": "/Users/ann/a"}}}', "a",
+     {"command": "/home/ann/bin/a-mcp", "cwd": "${workspace}", "env": {"A_ROOT": "/Users/ann/a"}},
+     ["command", "cwd", "env.A_ROOT"]),
+    ('{"name": "io.github.me/acme", "packages": [{"registryType": "npm", "identifier": "acme", "version": "1",'
+     '"environmentVariables": [{"name": "A", "value": "C:/Users/YourName/x"}]}]}', "acme",
+     {"command": "npx", "args": ["-y", "acme@1"], "env": {"A": "C:/Users/YourName/x"}}, ["env.A"]),
+    ('{"a": {"url": "https://a.test/mcp", "auth": {"type": "bearer", "token": "${A_TOKEN}"}}}', "a",
+     {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer ${A_TOKEN}"}}, []),
+    ("claude mcp add -t http a https://a.test/mcp\nclaude -p 'List my notes'", "a", {"url": "https://a.test/mcp"}, []),
+    ("Add it: [Kiro](https://kiro.dev/launch/mcp/add?name=acme.notes&config=%7B%22command%22%3A%22uvx%22%2C%22args%22"
+     "%3A%5B%22notes-mcp%22%5D%7D) or [VS Code](vscode:mcp/install?%7B%22name%22%3A%22Acme%20Notes%22%2C%22command%22"
+     "%3A%22uvx%22%2C%22args%22%3A%5B%22notes-mcp%22%5D%7D)", "acme.notes",
+     {"command": "uvx", "args": ["notes-mcp"]}, []),
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ Outcome = dict[str, Any]  # of one server; its members: wire/control
 
 NAMES_SHOWN = 5
 ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each one starts with its next call"
-CHANGES = (("added", "new"), ("gone", "gone"), ("back", "back"))
+CHANGES = (("added", "added"), ("gone", "removed"), ("back", "back"))
 
 
 @click.command("refresh", epilog=examples("multi-mcp refresh github"))
@@ -72,13 +72,13 @@ def print_outcomes(
 
 
 def change_text(outcome: Outcome) -> str:
-    """Return what changed, such as `2 new tools (a, b), 1 gone tool (c)`, and how many tools wait for approval."""
+    """Return what changed, such as `2 tools added (a, b), 1 tool removed (c)`, and how many tools wait for approval."""
     parts: list[str] = []
     for key, word in CHANGES:
         if names := outcome[key]:
             more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
             shown = ", ".join(map(one_line, names[:NAMES_SHOWN]))
-            parts.append(f"{count(len(names), f'{word} tool')} ({shown}{more})")
+            parts.append(f"{count(len(names), 'tool')} {word} ({shown}{more})")
     wait = len(outcome.get("waiting", ()))
     after = f"; {count(wait, 'tool')} to approve, see: multi-mcp approve" if wait else ""
     return (", ".join(parts) or ("no tool added or removed" if wait else "no change")) + after

@@ -241,7 +241,9 @@ class _EntryReader:
         options = self._take("requestOptions", "requestInit")
         headers = self._pairs(*_HEADERS) or dict((options or {}).get("headers") or {})
         headers |= {name: f"$env:{variable}" for name, variable in self._pairs("env_http_headers").items()}
-        if held := self._take("authorization_token"):  # Anthropic's API
+        auth = self._raw.get("auth")
+        own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
+        if held := self._take("authorization_token") or own:  # the first is of Anthropic's API
             headers.setdefault("Authorization", f"Bearer {held}")
         if headers:
             entry["headers"] = self._texts(headers)

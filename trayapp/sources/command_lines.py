@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from trayapp.config.read.command import split_command
@@ -19,22 +19,21 @@ from trayapp.model.redact import redacted
 from trayapp.sources.documents import read_document, without_cmd
 from trayapp.sources.source import (
     BRIDGES,
+    RUNNERS,
     Entry,
     Source,
     UnclearSourceError,
     launch_of,
     name_for,
     package_of,
+    program_of,
+    script_of,
     wanted,
     with_passed,
     with_words_apart,
     without_env,
 )  # fmt: skip
 
-RUNNERS = frozenset((
-    "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
-    "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
-))  # fmt: skip
 SHELLS = frozenset(
     ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env")
 )
@@ -53,6 +52,7 @@ _SETTING = re.compile(
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
+    r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
@@ -97,6 +97,11 @@ _SETUP_OPTION = re.compile(
 _TOOLS = frozenset((
     "wrangler", "vitest", "jest", "playwright", "tsc", "eslint", "prettier", "changeset", "prisma", "vercel", "netlify",
     "supabase", "skills", "turbo", "nx", "vite",
+))  # fmt: skip
+# They check, build or install code, never serve it: `uv run pytest`, `python -m build`.
+_CHECKERS = frozenset((
+    "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
+    "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
 ))  # fmt: skip
 # A script beside a server's code: of its tests, builds and measurements.
 _DEVELOPERS = re.compile(
@@ -145,7 +150,7 @@ def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
     starting = [line for line in lines if _is_adder(line)] or [
         line
         for line, program in zip(lines, programs, strict=True)
-        if _program(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
+        if program_of(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
     ]
     if len(starting) != 1:
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
@@ -174,7 +179,7 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 def _is_adder(line: str) -> bool:
     """Return True for a line of a client that adds servers, whatever client it is."""
     words = _without_package(line.split())
-    return _program(words[0]) in _ADDERS or _adds(words)
+    return program_of(words[0]) in _ADDERS or _adds(words)
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
@@ -237,7 +242,7 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
     words = _without_package(words)
-    adder = _ADDERS.get(_program(words[0])) or (_client(f"{words[0]} mcp add") if _adds(words) else None)
+    adder = _ADDERS.get(program_of(words[0])) or (_client(f"{words[0]} mcp add") if _adds(words) else None)
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
             return found
@@ -249,7 +254,7 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
 
 def _without_package(words: Sequence[str]) -> list[str]:
     """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`."""
-    package = package_of(list(words)) if _program(words[0]) in ("npx", "bunx", "pnpx") else ""
+    package = package_of(list(words)) if program_of(words[0]) in ("npx", "bunx", "pnpx") else ""
     client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
     behind = list(words[words.index(package) + 1 :]) if client and package in words else []
     return [client, *behind] if client and behind[:1] == ["mcp"] else list(words)
@@ -300,7 +305,7 @@ def is_command_line(text: str) -> bool:
         word = text.split()[0] if text.split() else ""
         if assigned and not word:
             return False
-    program = _program(word)
+    program = program_of(word)
     if _NAMED_MCP.fullmatch(text.strip()) or ("mcp" in program and text != given):
         return True
     return program in RUNNERS | SHELLS | _FETCHES or program in _ADDERS or word.startswith(("/", "~/", "./", "../"))
@@ -308,11 +313,7 @@ def is_command_line(text: str) -> bool:
 
 def holds_command(text: str) -> bool:
     """Return True if a line of a text begins with a program that starts servers."""
-    return any(_program(line.split(None, 1)[0]) in RUNNERS for line in text.splitlines() if line.strip())
-
-
-def _program(word: str) -> str:
-    return PurePosixPath(word.replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
+    return any(program_of(line.split(None, 1)[0]) in RUNNERS for line in text.splitlines() if line.strip())
 
 
 def _words(line: str) -> list[str]:
@@ -346,7 +347,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
         words = words[1:]
     if not words:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
-    program = _program(words[0])
+    program = program_of(words[0])
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
     if program in RUNNERS and len(words) == 1:
@@ -379,8 +380,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
     if program in ("uvx", "npx") and (package == "." or package.startswith(("./", "../"))):
         raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
-    if package in _TOOLS and not any("mcp" in word.lower() for word in words):
-        raise UnclearSourceError(f"{package} is a developer's tool, not a server", "Paste the command of the server")
+    mentions = any("mcp" in word.lower() for word in words)
+    tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
+    if tool:
+        raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
     if words[words.index(package) - 1] in ("--from", "-p", "--package") if behind else False:
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
@@ -467,7 +470,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
-        by_comma = kind in _BY_COMMA or _program(command) in RUNNERS
+        by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
         is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else a path may have blanks
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         line = line if command else list(rest)
@@ -588,7 +591,7 @@ def _is_address(word: str) -> bool:
 def _is_quoted_command(word: str) -> bool:
     """Return True for `"npx -y pkg"` in one word; a path with blanks is none."""
     first, blank, _ = word.partition(" ")
-    return bool(blank) and _program(first) in RUNNERS
+    return bool(blank) and program_of(first) in RUNNERS
 
 
 def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | None]:

@@ -15,9 +15,11 @@ from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.source import (
+    RUNNERS,
     Source,
     UnclearSourceError,
     name_for,
+    program_of,
     wanted,
     with_passed,
     with_words_apart,
@@ -67,6 +69,7 @@ _NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values
 # What a word processor or a web page made of quotes and blanks.
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
 _UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
+_SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
@@ -109,6 +112,9 @@ def _source(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
     entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
+    for place in ("env", "headers"):
+        if place in entry:
+            entry[place] = {key: _with_variable(value) for key, value in entry[place].items()}
     left_out = made.left_out
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is no stdio server"
@@ -121,6 +127,11 @@ def _source(
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     return Source(name or name_for(entry), entry, kind, wants, left_out)
+
+
+def _with_variable(value: Any) -> Any:
+    """Return `${NAME}` for `$NAME`, which authors write where a client or a shell fills it in."""
+    return _SHELL_VARIABLE.sub(r"\1${\2}", value) if isinstance(value, str) else value
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
@@ -264,3 +275,13 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # what a client runs at an event
     return _is_server(document) and not hook and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
+
+
+def is_tool_argument(document: Mapping[str, Any]) -> bool:
+    """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's."""
+    command = document.get("command", document.get("cmd"))
+    words = command if isinstance(command, list) else str(command or "").split()
+    if command is None or "name" in document or not {str(key) for key in document} <= _LAUNCH | _BESIDE:
+        return False
+    program = program_of(str(next(iter(words), "")))
+    return program not in RUNNERS and re.search("(?i)mcp|serve", str(words)) is None

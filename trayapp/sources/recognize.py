@@ -27,7 +27,7 @@ from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
 from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line
-from trayapp.sources.documents import read_document
+from trayapp.sources.documents import is_tool_argument, read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import (
     LARGEST,
@@ -38,6 +38,7 @@ from trayapp.sources.source import (
     launch_of,
     name_for,
     wanted,
+    with_homes_of_others,
     with_words_apart,
 )  # fmt: skip
 
@@ -100,23 +101,28 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
         if not found:
             raise error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
-    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
+    return [
+        replace(one, name=name, wants=with_homes_of_others(one, home)) for one, name in zip(found, names, strict=True)
+    ]
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets inside a text for people; none if it has no snippet.
 
     All snippets have to start the same. The one with the most variables is taken. Raises UnclearSourceError if two
-    differ, or if one that adds a server cannot be read.
+    differ, or if one that adds a server, or the only one, cannot be read.
     """
     read: list[list[Source]] = []
-    for part in islice(_parts(text), PARTS_MOST):
+    parts = list(islice(_parts(text), PARTS_MOST))
+    for part in parts:
         try:
             read.append(_recognized(part, home, windows=windows))
         except UnclearSourceError:
-            if _ADDING.search(part):
-                return []
-    if any(_launches(one) != _launches(read[0]) for one in read):
+            if _ADDING.search(part) or len(parts) == 1:
+                raise
+    links = all(map(is_link, parts))  # of several clients, each with its own label
+    launches = [[one if links else (name, one) for name, one in _launches(found)] for found in read]
+    if any(one != launches[0] for one in launches):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
     return max(read, key=lambda found: sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), default=[])
@@ -180,6 +186,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
                 document = jsonc.read(text, "the text")
             if is_server_json(document):
                 return read_server_json(document)
+            if is_tool_argument(document):
+                raise UnclearSourceError("This command does not look like a server's", "multi-mcp add NAME -- COMMAND")
             if "manifest_version" in document or "dxt_version" in document:
                 raise UnclearSourceError("This is the manifest of a bundle", "Add the .mcpb file itself")
         return read_document(text, "a snippet", home, windows=windows)

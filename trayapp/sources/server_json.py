@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.config.urls import unsafe_url
-from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable, name_of_package, package_of
+from trayapp.sources.source import (
+    Entry,
+    Keys,
+    Source,
+    UnclearSourceError,
+    Variable,
+    name_of_package,
+    package_of,
+    placeholder_in,
+)  # fmt: skip
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
@@ -214,7 +223,8 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
     if isinstance(inner, Mapping):
         return _filled_in(text, inner)
     marked = _VARIABLE.search(text)
-    return _Filled(text, ((marked[0], name, one),)) if marked else _Filled(text)
+    mark = marked[0] if marked else placeholder_in(text)
+    return _Filled(text, ((mark, name, one),)) if mark else _Filled(text)
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:

@@ -25,12 +25,14 @@ LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
+    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\]
+    | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
-    | __[A-Z_]{3,40}__ | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted
+    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
-    | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here | [a-z]+[_-]value
+    | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
+    | (?:[a-z]+[_-])?value\d? | arg\d
     | (?:db|database|schema|user)[_-]name
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
@@ -43,7 +45,7 @@ _PLACEHOLDER = re.compile(
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\$\{(?:workspaceFolder|workspaceRoot|PWD)\}"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\[[A-Z]{3,20}\]|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
@@ -62,7 +64,7 @@ _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint)(?=[:/]|$)"
+    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string)(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
@@ -83,7 +85,7 @@ _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]*(?:(?:absolute|abs|full)[/\\_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
+    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|location/of|where/(?:you|it|the))[/\\].*"
     r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
@@ -304,6 +306,43 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     )
 
 
+# A folder below a person's home, as an author has it in an example. The last ones are no persons.
+_HOME = re.compile(
+    r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
+    r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\][^:,]*)?"
+)
+_MOUNTS = frozenset(("-v", "--volume", "--mount"))
+
+
+def _parts_of(path: str) -> list[str]:
+    return re.split(r"[/\\]+", path.lower())
+
+
+def with_homes_of_others(source: Source, home: Path) -> tuple[Variable, ...]:
+    """Return what a source asks for, with each path below another person's home: it is not on this machine."""
+    entry = source.entry
+    words = [str(word) for word in entry.get("args") or []]
+    is_container = program_of(str(entry.get("command") or "")) in ("docker", "podman")  # its paths are its own
+    places: list[tuple[Keys, str]] = [
+        (("args", at), word)
+        for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
+        if not is_container or before in _MOUNTS or word.startswith("--mount=")
+    ]
+    if not is_container:
+        places += [(("env", str(name)), str(text)) for name, text in (entry.get("env") or {}).items()]
+        places += [((key,), str(entry[key])) for key in ("command", "cwd") if key in entry]
+    taken = {one.keys for one in source.wants}
+    found: list[Variable] = []
+    for keys, text in places:
+        path = _HOME.search(text)
+        if path is not None and keys not in taken and _parts_of(path[0])[: len(home.parts)] != _parts_of(str(home)):
+            name = path[0] if keys[0] == "args" else str(keys[-1])
+            found.append(Variable(name, keys, path[0], "a path of another machine"))
+    if not found:
+        return source.wants
+    return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
+
+
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
 
 
@@ -314,6 +353,8 @@ def _names_itself(name: str, text: str) -> bool:
     if secret and (_NOUN.fullmatch(text) or ("://" not in text and _SAMPLE.search(text))):
         return True
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
+        return True
+    if re.search("USER(?:NAME)?$", upper) and re.fullmatch(_SOMEBODY, text, re.IGNORECASE):
         return True
     words = _WORDS.fullmatch(text)
     return (words is not None and upper.endswith(words[1].upper())) or (
@@ -353,7 +394,7 @@ def placeholders_in(text: str) -> list[str]:
         found.append(mark)
         if not mark or mark == text or mark[0] not in "<{[$%":
             break  # other forms fill a whole text, or stand in it once
-        text = text.replace(mark, "value")
+        text = text.replace(mark, "plain")
     return found
 
 
@@ -427,7 +468,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
         package = words[words.index("run") + 1]
     elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
         package = next(filter(None, map(_own_part, words[1:])), "")
-    return name_of_package(package or _script_of(words) or program)
+    return name_of_package(package or script_of(words) or program)
 
 
 BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start nothing, they reach an address
@@ -468,7 +509,7 @@ def _own_part(word: str) -> str:
     return own[-1] if own else ""
 
 
-def _script_of(words: Sequence[str]) -> str:
+def script_of(words: Sequence[str]) -> str:
     """Return what `uv run` or `python -m` runs, "" for another program."""
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
     if program == "uv" and "run" in rest:
@@ -506,11 +547,23 @@ _WITH_VALUE = {
 }  # fmt: skip
 
 
+# Programs that start servers, from a package or a file.
+RUNNERS = frozenset((
+    "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
+    "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
+))  # fmt: skip
+
+
+def program_of(word: str) -> str:
+    """Return `npx` for `C:\\node\\npx.cmd`."""
+    return PurePosixPath(word.replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
+
+
 def package_of(words: list[str]) -> str:
     """Return the package or image that a command line runs, or "" if it cannot be determined."""
     if not words:
         return ""
-    program = PurePosixPath(words[0].replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
+    program = program_of(words[0])
     rest = words[1:]
     if program in ("pnpm", "yarn", "bun", "npm") and rest[:1] and rest[0] in ("dlx", "x", "exec"):
         program, rest = "npx", rest[1:]
