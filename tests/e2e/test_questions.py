@@ -181,17 +181,23 @@ async def test_each_of_many_sessions_of_both_eras_is_asked_its_own_questions(
         assert gateway.server_names() == ["s"]
 
 
-@pytest.mark.parametrize("kind", ["stdio older", "http older"])
-async def test_a_tool_that_asks_after_all_sessions_have_used_it_quietly_loses_no_call(
-    gateway: Gateway, tmp_path: Path, kind: str
+@pytest.mark.parametrize(
+    ("kind", "works_s", "known"),
+    [("stdio older", 0, True), ("http older", 0, True), ("stdio older", 2, True), ("stdio older", 2, False)],
+)
+async def test_a_tool_that_sessions_have_used_quietly_or_that_works_for_seconds_first_asks_each_session_its_own(
+    gateway: Gateway, tmp_path: Path, kind: str, works_s: float, known: bool
 ) -> None:
+    """`known`: all sessions have used it quietly."""
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()
         await gateway.known()
         async with people(gateway, EVERY_WAY, 5) as everybody:
             for person in everybody:
-                await person.be_quiet("s")
+                person.after = works_s
+                if known:
+                    await person.be_quiet("s")
             await all_at_once(everybody, "s", 4)
 
 

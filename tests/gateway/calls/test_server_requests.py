@@ -15,7 +15,7 @@ from tests.gateway.world import Client, House, house, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S, STUCK_S, UNSTUCK_S
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED
+from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED, WORKS_S
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import Profile, Settings
@@ -410,7 +410,7 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
     heard = made.net["a"].methods().count("held")
     client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
     await made.net["a"].heard_of("held", heard + 1)
-    await made.clock.pass_(PROVE_S)
+    await made.clock.pass_(WORKS_S)
 
 
 async def known_to_hold(made: House) -> None:
@@ -450,20 +450,21 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
-    """A slow tool of another session costs it a moment, not the state of its process; a question is not guessed."""
+    """A slow tool of another session costs it seconds, not the state of its process; a question is not guessed."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
         await two.call("a_echo")
-        await holding(made, one)
+        one.call_only("a_hold", 1, key="one")
+        await made.net["a"].heard_of("held")
         two.call_only("a_hold", 5, key="two")
-        await settle()
+        await made.clock.pass_(WORKS_S - QUIET_S)
         assert made.net["a"].methods().count("held") == 1
-        await made.clock.pass_(PROVE_S)
+        await made.clock.pass_(QUIET_S)
         await made.net["a"].heard_of("held", 2)
         assert "a#1" not in {key for key, fake in made.net.servers.items() if fake.opened}
         two.ask_only(6, "tools/call", tool_call("a_ask", method="roots/list"))
-        await made.clock.pass_(PROVE_S + HELD_S)
+        await made.clock.pass_(WORKS_S + HELD_S)
         assert asked_of(one) == asked_of(two) == []
 
 
@@ -498,7 +499,7 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
         one.ask_only(1, "tools/call", tool_call("a_hold", key="one"))
         await made.net["a"].heard_of("held", 2)
         if began == "a while ago":
-            await made.clock.pass_(PROVE_S)
+            await made.clock.pass_(WORKS_S)
         two.ask_only(1, "tools/call", tool_call("a_hold", key="two"))
         one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))  # of the same session: it does not wait
         await made.net["a"].heard_of("held", 3)
@@ -517,7 +518,7 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
             assert held() == 3  # its other call is still in progress
             await made.clock.pass_(QUIET_S)
             assert held() == 3  # and has taken longer than the tool ever has
-            await made.clock.pass_(PROVE_S)
+            await made.clock.pass_(WORKS_S)
             assert held() == 4
             assert made.net["a#1"].opened == 0
 
@@ -576,7 +577,7 @@ async def test_a_tool_that_has_been_quiet_often_enough_starts_for_all_sessions_a
             two.call_only("a_echo", "now")
             await settle()
             assert bool(two.answers("now")) == trusted
-            await made.clock.pass_(PROVE_S)
+            await made.clock.pass_(WORKS_S)
             await two.answer("now")
             for number in range(0 if trusted else TRUSTED):
                 await one.call("a_echo", number)
@@ -688,7 +689,7 @@ async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_quest
             await client.call("a_work", quiet=True)
         for client in clients:
             client.ask_only(2, "tools/call", tool_call("a_work"))
-            await made.clock.pass_(PROVE_S)
+            await made.clock.pass_(WORKS_S)
         assert made.net["a"].methods().count("tools/call") == 4
         gate.set()
         await settle()

@@ -132,8 +132,7 @@ class Servers:
 
         Send it without awaiting anything else. Raises ServerError.
         """
-        clock, sharing = self._services.clock, self.sharing
-        began, alone = clock.now(), False
+        began, alone, sharing = self._services.clock.now(), False, self.sharing
         while True:
             connection = self.connection_for(session, first, topic, alone=alone)
             if connection is None:
@@ -151,15 +150,17 @@ class Servers:
                         await self._wait(left, connection)
                 continue
             wait = sharing.wait(session, connection, topic)
-            proving = wait is not None and wait.proves
-            if not proving or not session.lasting or connection.key in session.called_servers:
-                return connection  # elsewhere it would not find the state that this client's earlier calls have left
+            if wait is None or not wait.proves or not _may_leave(session, connection):
+                return connection
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
         """Return how much longer a request waits at most that came at `began`, by the clock."""
-        wait = self.sharing.wait(session, connection, topic)
-        return min(wait.left_s, began + wait.most_s - self._services.clock.now()) if wait is not None else 0.0
+        wait, waited_s = self.sharing.wait(session, connection, topic), self._services.clock.now() - began
+        if wait is None:
+            return 0.0
+        leaves = wait.proves and _may_leave(session, connection)
+        return PROVE_S - waited_s if leaves else min(wait.left_s, wait.most_s - waited_s)
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
@@ -215,6 +216,11 @@ class Servers:
 
     def _every_view(self) -> list[View]:
         return [self.view, *self._views.values()]
+
+
+def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
+    """Return True if no earlier call of its client has left state on that connection."""
+    return session.lasting and connection.key not in session.called_servers
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:

@@ -16,18 +16,20 @@ A server has one connection for all sessions unless one of these rules splits it
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
 - Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
-  at a time: another session's call waits `PROVE_S`. Then a session that has not used the server yet gets its own
-  connection, and keeps it, because its calls leave state there. A session that has used the shared connection joins
-  it, and so does a single request. A process of its own would not have the state of the client's earlier calls, such
-  as an open page or a changed folder, and a call that works directly would fail.
+  at a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
+  connection, and keeps it, because its calls leave state there. A session that has used the shared connection stays,
+  and so does a single request. A process of its own would not have the state of the client's earlier calls, such as an
+  open page or a changed folder, and a call that works directly would fail. So these wait until the other call has
+  asked, has ended, or is `WORKS_S` old.
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
   are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
   overlap are counted. After that, all sessions may call it at the same time. A call that takes longer than its tool has
-  ever taken may be about to ask: it holds up other sessions' calls for `PROVE_S`. So a server's first question nearly
-  always belongs to one session for certain. One case remains, over stdio and for single requests: a tool that works for
-  longer than that before it asks, or first asks after that many answers, while calls of other sessions are in progress.
-  Its question is held (calls/server_requests). To exclude that, too, tools that can ask would have to run for one
-  session at a time (five busy clients then get half as many calls a second), or each session would need a process.
+  ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old. Among many calls few take
+  longer than all before them. So a server's first question nearly always belongs to one session for certain. One case
+  remains, over stdio and for single requests: a tool that works for longer than that before it asks, or first asks
+  after that many answers, while calls of other sessions are in progress. Its question is held (calls/server_requests).
+  To exclude that, too, tools that can ask would have to run for one session at a time (five busy clients then get half
+  as many calls a second), or each session would need a process.
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used. So does a session to which
   the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
@@ -57,6 +59,7 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
+WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for longer before its server's first question
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
@@ -85,7 +88,7 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # where a question names its call
 
 class Wait(NamedTuple):
     """Wait of a request for calls in progress: `left_s` from now, but `most_s` in all. `proves`: its topic and one of
-    theirs have never been answered.
+    theirs have never been answered, so it may be sent elsewhere instead.
     """
 
     left_s: float
@@ -231,15 +234,14 @@ class Sharing:
                 others.add(call.session)
                 proven = proven and known is not None
                 age_s = now - call.sent_at
-                is_odd = age_s >= QUIET_S and (known is None or age_s > known.longest_s)  # it may be about to ask
-                window_s = PROVE_S if is_odd else QUIET_S
+                may_ask = known is None or (age_s >= QUIET_S and age_s > known.longest_s)
+                window_s = WORKS_S if may_ask else QUIET_S
                 left_s, most_s = max(left_s, window_s - age_s), max(most_s, window_s)
         told = questions_of(live.sent_capabilities)
         if not others or not any(told & questions_of(one.client.capabilities) for one in (me, *others)):
             return None
-        if own is None and not proven:
-            return Wait(PROVE_S, PROVE_S, proves=True)
-        return Wait(left_s, most_s) if left_s > 0 else None
+        proves = own is None and not proven
+        return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
         """Return the record of a topic that sessions like this one share that connection for; None if it may ask."""
