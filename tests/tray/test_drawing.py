@@ -147,13 +147,12 @@ def test_only_what_differs_is_touched() -> None:
     assert drawn.icon.take().keys() == {"attention", "icon", "title", "menu"}
     assert not drawn.painter.render(a_view())
     assert drawn.icon.take() == {}
-    drawn.painter.render(a_view(tooltip="other"))
+    assert drawn.painter.render(a_view(tooltip="other"))
     assert drawn.icon.take() == {"title": "other"}
-    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN))
+    assert drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN))
     assert drawn.icon.take() == {"icon": "picture of down", "attention": True}
-    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN, menu=()))
+    assert drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN, menu=()))
     assert drawn.icon.take().keys() == {"menu"}
-    assert drawn.painter.redraws == 4
 
 
 def test_panels_are_asked_to_show_the_icon_when_the_user_is_wanted() -> None:

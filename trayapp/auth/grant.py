@@ -145,21 +145,17 @@ def from_text(text: str | None, url: str) -> Grant | None:
         values["issued_at"] = moment(values.get("issued_at")) or 0.0
         client = OAuthClient(**values.pop("client"))
         grant = Grant(client=client, **values)
-        return grant if grant.url == canonical(url) and _is_sound(grant) else None
+        # The record may be damaged, or from an older version.
+        texts = (grant.refresh_token, grant.scope, client.secret, client.method)
+        is_sound = (
+            isinstance(grant.access_token, str)
+            and isinstance(client.id, str)
+            and all(text is None or isinstance(text, str) for text in texts)
+            and all(one is None or isinstance(one, dict) for one in (grant.issuer, grant.resource))
+        )
+        return grant if grant.url == canonical(url) and is_sound else None
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
-
-
-def _is_sound(grant: Grant) -> bool:
-    """Return True if every field has the right type. The record may be damaged, or from an older version."""
-    texts = (grant.refresh_token, grant.scope, grant.client.secret, grant.client.method)
-    objects = (grant.issuer, grant.resource)
-    return (
-        isinstance(grant.access_token, str)
-        and isinstance(grant.client.id, str)
-        and all(text is None or isinstance(text, str) for text in texts)
-        and all(one is None or isinstance(one, dict) for one in objects)
-    )
 
 
 def lifetime(value: Any) -> float | None:

@@ -349,22 +349,13 @@ async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tup
     await answer.aclose()
     refusal = answer if answer.status_code in (401, 403) else httpx2.Response(401, request=probe)
     fields = {"resource_metadata": extract_field_from_www_auth(refusal, "resource_metadata")}
-    fields["scope"] = _scopes(request, extract_field_from_www_auth(refusal, "scope"))
+    fields["scope"] = " ".join(request.scopes) or extract_field_from_www_auth(refusal, "scope")
+    if request.wanted:  # step-up: a refused request's scopes are added to those already granted
+        granted = request.before.scope if request.before is not None else None
+        fields["scope"] = union_scopes(union_scopes(granted, fields["scope"]), request.wanted)
     challenge = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value and '"' not in value)
     headers = {"www-authenticate": f"Bearer {challenge}"} if challenge else {}
     return probe, httpx2.Response(401, headers=headers, request=probe)
-
-
-def _scopes(request: SignInRequest, challenged: str | None) -> str | None:
-    """Return the scopes to request. Configured ones replace the server's.
-
-    Scopes of a refused request are added to those already granted (step-up).
-    """
-    base = " ".join(request.scopes) or challenged
-    if not request.wanted:
-        return base
-    granted = request.before.scope if request.before is not None else None
-    return union_scopes(union_scopes(granted, base), request.wanted)
 
 
 def _end(token: OAuthToken, now: float) -> float | None:

@@ -118,20 +118,15 @@ class SealedFile:
                 words = self._passphrase.encode("utf-8", "surrogatepass")
                 costs = {"n": SCRYPT_N, "r": SCRYPT_R, "p": SCRYPT_P, "maxmem": SCRYPT_MEMORY}
                 key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **costs)
-            else:
-                key = self._kept(salt)
+            else:  # the keyring has it, from the first write on
+                if (kept := self._key_entry()) is None:
+                    if self._path.exists():
+                        raise self._refused("has lost its key, which was in the keyring")
+                    kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+                    self._key_entry(kept)
+                key = hashlib.sha256(base64.b64decode(kept) + salt).digest()
             self._keys = {salt: key}
         return AESGCM(self._keys[salt]), InvalidTag
-
-    def _kept(self, salt: bytes) -> bytes:
-        """Return the key from the keyring. It is created at the first write."""
-        kept = self._key_entry()
-        if kept is None:
-            if self._path.exists():
-                raise self._refused("has lost its key, which was in the keyring")
-            kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-            self._key_entry(kept)
-        return hashlib.sha256(base64.b64decode(kept) + salt).digest()
 
     def _key_entry(self, new: str | None = None) -> str | None:
         """Return the keyring's entry of the key, or None. `new`: store this one. Raises KeyringUnavailableError."""

@@ -50,7 +50,13 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         asked = args[0]
         if asked not in VERBS and asked not in HIDDEN and not asked.startswith("-"):
-            raise UsageError(f"{PROGRAM} has no verb {asked}", f"{_did_you_mean(asked)}See: {PROGRAM} --help")
+            from difflib import get_close_matches
+
+            near = [OTHER_WORDS[asked]] if asked in OTHER_WORDS else []
+            near = near or [verb for verb in VERBS if len(asked) > 1 and verb.startswith(asked)]
+            near = near or get_close_matches(asked, VERBS, n=1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise UsageError(f"{PROGRAM} has no verb {asked}", f"{hint}See: {PROGRAM} --help")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -65,15 +71,6 @@ OTHER_WORDS = {
     "login": "auth", "logout": "auth", "signin": "auth", "account": "auth", "accounts": "auth", "tools": "list",
     "ls": "list", "search": "find", "install": "add", "uninstall": "remove", "rm": "remove", "upgrade": "update",
 }  # fmt: skip
-
-
-def _did_you_mean(asked: str) -> str:
-    from difflib import get_close_matches
-
-    if asked in OTHER_WORDS:
-        return f"Did you mean {OTHER_WORDS[asked]}? "
-    near = [verb for verb in VERBS if len(asked) > 1 and verb.startswith(asked)] or get_close_matches(asked, VERBS, n=1)
-    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _say_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:

@@ -279,7 +279,13 @@ class ShimClient:
         deadline.start()
         try:
             self._send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}})
-            message = self._answer(method)
+            assert self.process.stdout is not None
+            for line in self.process.stdout:
+                message: dict[str, Any] = json.loads(line)
+                if message.get("id") == self._last_id and "method" not in message:  # the others are notifications
+                    break
+            else:
+                raise DemoFailed(f"{method} got no answer")
         finally:
             deadline.cancel()
         if "error" in message:
@@ -306,15 +312,6 @@ class ShimClient:
             self.process.stdin.flush()
         except OSError:
             raise DemoFailed("The shim ended before its client did") from None
-
-    def _answer(self, method: str) -> dict[str, Any]:
-        """Return the answer with the last id, skipping notifications."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            message: dict[str, Any] = json.loads(line)
-            if message.get("id") == self._last_id and "method" not in message:
-                return message
-        raise DemoFailed(f"{method} got no answer")
 
 
 def processes_of(home: Path) -> Iterator[psutil.Process]:

@@ -9,9 +9,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -172,22 +170,16 @@ def _undo(click_context: click.Context, dry_run: bool) -> int:
         click_context.invoke(disconnect_verb, everyone=True, dry_run=dry_run),
         undo_imports(dry_run, as_json=False),
     ]
-    if not dry_run:
-        _tell_left(backups, context.machine.home)
+    if not dry_run:  # print what stays: backups of files that changed since, multi-mcp's own files, the gateway
+        paths, home = find_paths(os.environ), context.machine.home
+        own = (paths.config_file.parent, paths.cache_dir, paths.log_dir, paths.state_dir)
+        outer = [path for path in dict.fromkeys(own) if path.exists() and not set(path.parents) & set(own)]
+        rows = [f"{shown_path(path, home)} (multi-mcp's own)" for path in outer]
+        left = [shown_path(path, home) for path in backups if path.exists()]
+        rows += [f"{path} (a backup, as this file has changed since)" for path in left]
+        with suppress(NoGatewayError), ControlClient(run_dir(os.environ), STEP_S):
+            rows.append("the gateway, which still runs; to stop it: multi-mcp stop")
+        if rows:
+            say_hints("Left in place:", *(f"  {one_line(row)}" for row in rows))
     say_hints("To remove multi-mcp itself, see: multi-mcp help install")
     return ExitCode.FAILED if any(codes) else ExitCode.OK
-
-
-def _tell_left(backups: Sequence[Path], home: Path) -> None:
-    """Print what an undo leaves: backups of files that changed since, multi-mcp's own files, and the gateway."""
-    paths = find_paths(os.environ)
-    own = (paths.config_file.parent, paths.cache_dir, paths.log_dir, paths.state_dir)
-    outer = [path for path in dict.fromkeys(own) if path.exists() and not set(path.parents) & set(own)]
-    rows = [f"{shown_path(path, home)} (multi-mcp's own)" for path in outer]
-    rows += [
-        f"{shown_path(path, home)} (a backup, as this file has changed since)" for path in backups if path.exists()
-    ]
-    with suppress(NoGatewayError), ControlClient(run_dir(os.environ), STEP_S):
-        rows.append("the gateway, which still runs; to stop it: multi-mcp stop")
-    if rows:
-        say_hints("Left in place:", *(f"  {one_line(row)}" for row in rows))

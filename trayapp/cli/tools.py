@@ -116,31 +116,26 @@ def search_verb(
     if batch is not None:
         if words:
             raise UsageError("WORDS and --batch cannot be combined", "Pass only one of them")
-        for rows in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
-            print_json(rows, compact=True)
+        for found in ask(SEARCH, {**asked, "batch": lines_of(batch)}, timeout=DISCOVERY_TIMEOUT_S)["results"]:
+            print_json(found, compact=True)
         return
     lacking = list[str]()
     found = ask(SEARCH, {**asked, "words": " ".join(words)}, DISCOVERY_TIMEOUT_S, lacking.append)
     if as_json:
         print_json(found["results"][0])
+    elif not found["hits"]:
+        say_hints(f"No tool matches {' '.join(words)!r}", "See all of them: multi-mcp list")
     else:
-        _print_hits(found["hits"], found["missed"], " ".join(words))
+        rows: list[tuple[str, str]] = []
+        for hit in found["hits"]:
+            away = [f"[{hit['away']}]"] if hit["away"] else []
+            also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
+            rows.append((one_line(hit["name"]), one_line(" ".join([*away, hit["description"], *also]))))
+        print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
+        if found["missed"]:
+            say(one_line(f"No tool matches: {', '.join(found['missed'])}"))
+        say_hints(f"More about one: multi-mcp describe {rows[0][0]}")
     note_lacking(lacking, as_json=as_json)
-
-
-def _print_hits(hits: list[dict[str, Any]], missed: list[str], words: str) -> None:
-    if not hits:
-        say_hints(f"No tool matches {words!r}", "See all of them: multi-mcp list")
-        return
-    rows: list[tuple[str, str]] = []
-    for hit in hits:
-        away = [f"[{hit['away']}]"] if hit["away"] else []
-        also = [f"The same: {', '.join(hit['also'])}"] if "also" in hit else []
-        rows.append((one_line(hit["name"]), one_line(" ".join([*away, hit["description"], *also]))))
-    print_table(Table(("TOOL", "WHAT IT DOES"), rows, wraps=True))
-    if missed:
-        say(one_line(f"No tool matches: {', '.join(missed)}"))
-    say_hints(f"More about one: multi-mcp describe {one_line(hits[0]['name'])}")
 
 
 def lines_of(file: str) -> list[str]:

@@ -209,7 +209,12 @@ class Shim:
             self._heard, self._asked_at, self._mute = True, 0.0, 0
         if self._from_gateway and self._large and self._passed_on(data):
             return
-        lines = self._without_our_own(whole_lines(self._from_gateway, data))
+        lines = whole_lines(self._from_gateway, data)
+        if lines.endswith(STOPPING):  # for the shim alone, as the answers to its own requests
+            self._stopped = True
+            lines = lines[: -len(STOPPING)]
+        if self._ledger is not None and self._ledger.own_ids:
+            lines = self._ledger.drop_own_answers(lines)
         if not lines:
             return
         if len(lines) > PIPE_HOLDS and not self._large:  # widen the client's pipe for answers larger than it is
@@ -238,15 +243,6 @@ class Shim:
         self._swollen = self._swollen or size >= SWELLS_FROM
         self._from_gateway.clear()
         return True
-
-    def _without_our_own(self, lines: bytes) -> bytes:
-        """Return the lines for the client: without the gateway's stop notice and the answers to the shim's requests."""
-        if lines.endswith(STOPPING):
-            self._stopped = True
-            lines = lines[: -len(STOPPING)]
-        if self._ledger is not None and self._ledger.own_ids:
-            lines = self._ledger.drop_own_answers(lines)
-        return lines
 
     def _note(self, from_client: bool, lines: bytes) -> None:
         if len(lines) >= SWELLS_FROM:

@@ -34,14 +34,12 @@ class Painter:
         self._click = click
         self._label = label
         self.shown: TrayView | None = None
-        self.redraws = 0
 
     def render(self, view: TrayView) -> bool:
         """Show a view. Return True if anything changed."""
         before, self.shown = self.shown, view
         if before == view:
             return False
-        self.redraws += 1
         if before is None or before.icon is not view.icon:
             self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons store it as a plain attribute
             self._icon.icon = self._picture(view.icon)

@@ -130,10 +130,18 @@ class ControlClient:
             raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
         for message in self._messages():
             if message.get("id") == self._last_id:
-                return _value(message)
+                break
             if heard is not None and message.get("method") == NOTE:
                 heard(str(message["params"]["text"]))
-        raise NoGatewayError("The gateway ended before it answered")
+        else:
+            raise NoGatewayError("The gateway ended before it answered")
+        if "error" not in message:
+            return message.get("result")
+        refused = RpcError.received(message["error"])
+        data = refused.data if isinstance(refused.data, dict) else {}
+        title, exit_code = refused.message or "The gateway reported an error without a message", data.get("exit_code")
+        exit_code = exit_code if type(exit_code) is int else 1
+        raise ControlError(title, str(data.get("hint", "")), str(data.get("code", "failed")), exit_code)
 
     def watch(
         self, wait: Callable[[int], None] = lambda source: None, *, asks: bool = True
@@ -153,7 +161,14 @@ class ControlClient:
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
             while self._frames:
-                yield _message(self._frames.pop(0))
+                frame = self._frames.pop(0)
+                try:
+                    message = loads(frame) if isinstance(frame, bytes) else None
+                except JsonError:
+                    message = None
+                if not isinstance(message, dict):
+                    raise NoGatewayError("The program that listens there is not a gateway")
+                yield message
             self._wait(self._socket.fileno())
             try:
                 data = self._socket.recv(RECEIVE_BYTES)
@@ -239,25 +254,3 @@ def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
         sock.close()
         raise NoGatewayError from None
     return sock
-
-
-def _message(frame: bytes | OversizedFrame) -> dict[str, Any]:
-    try:
-        message = loads(frame) if isinstance(frame, bytes) else None
-    except JsonError:
-        message = None
-    if not isinstance(message, dict):
-        raise NoGatewayError("The program that listens there is not a gateway")
-    return message
-
-
-def _value(message: dict[str, Any]) -> Any:
-    if "error" not in message:
-        return message.get("result")
-    error = RpcError.received(message["error"])
-    data = error.data if isinstance(error.data, dict) else {}
-    title = error.message or "The gateway reported an error without a message"
-    exit_code = data.get("exit_code")
-    raise ControlError(
-        title, str(data.get("hint", "")), str(data.get("code", "failed")), exit_code if type(exit_code) is int else 1
-    )

@@ -129,6 +129,10 @@ NotifyIntercept = Callable[[str, Params], bool]
 RequestIntercept = Callable[[Request], bool | None]
 
 
+async def ignore_notification(context: RequestContext, method: str, params: Params) -> None:
+    """Ignore a notification, where none is expected or an intercept takes them all."""
+
+
 class MessageHandler:
     """The inbound side of one dispatcher. Handlers run in `tasks`, the task group of its `run`."""
 
@@ -387,7 +391,9 @@ class FrameDispatcher:
         try:
             if isinstance(frame, OversizedFrame):
                 self._refuse(frame.head, frame.tail, INVALID_REQUEST, frame.why)
-            elif len(frame) <= SMALL_FRAME_BYTES or not self._passed_unread(frame):
+            elif len(frame) > SMALL_FRAME_BYTES and (place := _answer_place(frame)) is not None:
+                self.answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
+            else:
                 message = loads(frame)
                 if type(message) is dict:
                     self._sort(message, frame)
@@ -403,14 +409,6 @@ class FrameDispatcher:
             log.exception("Unexpected error in a message")
             if not isinstance(frame, OversizedFrame):  # its waiting side gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
-
-    def _passed_unread(self, frame: bytes) -> bool:
-        """Pass on a large answer as received. Return False if the frame must be parsed."""
-        place = find_answer_id(frame) if _may_pass_unread(frame) else None
-        if place is None:
-            return False
-        self.answer(loads(frame[place[0] : place[1]]), Reply(frame, *place))
-        return True
 
     def _sort(self, message: Any, frame: bytes) -> None:
         """Handle one message. `frame`: the frame it was read from, empty if that was a batch."""
@@ -490,21 +488,21 @@ class FrameDispatcher:
             self._handling.notification(method, params)
 
 
-def _may_pass_unread(frame: bytes) -> bool:
-    """Return True if a large answer can be passed on as it is: complete, and not nested too deep for parsers.
+def _answer_place(frame: bytes) -> tuple[int, int] | None:
+    """Return the place of the id in a large answer that can be passed on as received; None if it must be parsed.
 
-    A frame with more brackets than MAX_DEPTH has to be parsed. Counting up to MAX_DEPTH costs at most a tenth of a
-    parse.
+    It can if it is complete and not nested too deep for parsers: if it has no more brackets than MAX_DEPTH. Counting
+    those costs at most a tenth of a parse.
     """
     if not frame.endswith((b"}", b"}\r")):
-        return False
+        return None
     left = MAX_DEPTH
     for bracket in (b"[", b"{"):
         at = frame.find(bracket)  # twenty times faster than counting all of them
         while at >= 0 and left:
             left -= 1
             at = frame.find(bracket, at + 1)
-    return left > 0
+    return find_answer_id(frame) if left > 0 else None
 
 
 def _log_junk(frame: bytes) -> None:

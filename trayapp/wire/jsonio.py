@@ -102,24 +102,21 @@ def _deep_json(value: Any) -> str:
         piece = todo.pop()
         if isinstance(piece, _WrittenJson):
             parts.append(piece)
+            continue
+        inner: list[Any] = []  # the JSON text and the inner values of a value, in their order
+        if isinstance(piece, dict):
+            ends = "{}"
+            inner += [part for name, item in piece.items() for part in (_WrittenJson(f",{_json(name)}:"), item)]
+        elif isinstance(piece, list | tuple):
+            ends = "[]"
+            inner += [part for item in piece for part in (_WrittenJson(","), item)]
         else:
-            todo += reversed(_pieces(piece))
+            parts.append(_json(piece))
+            continue
+        if inner:
+            inner[0] = _WrittenJson(inner[0][1:])
+        todo += reversed([_WrittenJson(ends[0]), *inner, _WrittenJson(ends[1])])
     return "".join(parts)
-
-
-def _pieces(value: Any) -> list[Any]:
-    """Return a value as JSON text and inner values, in their order."""
-    if isinstance(value, dict):
-        ends = "{}"
-        inner = [piece for name, item in value.items() for piece in (_WrittenJson(f",{_json(name)}:"), item)]
-    elif isinstance(value, list | tuple):
-        ends = "[]"
-        inner = [piece for item in value for piece in (_WrittenJson(","), item)]
-    else:
-        return [_WrittenJson(_json(value))]
-    if inner:
-        inner[0] = _WrittenJson(inner[0][1:])
-    return [_WrittenJson(ends[0]), *inner, _WrittenJson(ends[1])]
 
 
 # --- repair of answers that some parsers reject

@@ -25,8 +25,14 @@ class FileLock:
     def take(self) -> int | None:
         """Take the lock and return None, or return its holder's process id (0: unknown). Raises StorageError."""
         private_folder(self._path.parent)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         while True:
-            descriptor = self._open()
+            try:
+                descriptor = os.open(self._path, flags, 0o600)
+            except OSError as error:
+                is_link = error.errno == errno.ELOOP
+                hint = "Remove the link" if is_link else "Check the owner and permissions of its folder"
+                raise StorageError(f"Cannot open {self._path}: {error.strerror}", hint) from None
             if not _lock_now(descriptor):
                 holder = _holder(descriptor)
                 os.close(descriptor)
@@ -76,14 +82,6 @@ class FileLock:
             return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except OSError:
             return False
-
-    def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-        try:
-            return os.open(self._path, flags, 0o600)
-        except OSError as error:
-            hint = "Remove the link" if error.errno == errno.ELOOP else "Check the owner and permissions of its folder"
-            raise StorageError(f"Cannot open {self._path}: {error.strerror}", hint) from None
 
 
 class GatewayLock(FileLock):

@@ -254,7 +254,11 @@ class _SettingReader:
                 wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults apply"
             )
             return {}
-        nested = {"http": self._http, "history": self._history, "profiles": self._profiles}
+        nested: dict[str, fields.Reader] = {
+            "http": lambda node: self._group(HttpSettings, "http", node, HTTP_KEYS),
+            "history": lambda node: self._group(HistorySettings, "history", node, HISTORY_KEYS),
+            "profiles": self._profiles,
+        }
         tables = {"settings": READERS | nested, "http": _HTTP_READERS, "history": _HISTORY_READERS}
         table = tables.get(inside, _PROFILE_READERS)
 
@@ -267,15 +271,13 @@ class _SettingReader:
         found = read_keys(said, known, reader_of, self._wrong, unknown)
         return {name: value for name, (_, value) in found.items()}
 
-    def _http(self, node: Node) -> HttpSettings:
+    def _group(
+        self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, known: frozenset[str]
+    ) -> HttpSettings | HistorySettings:
+        """Return the settings of a nested mapping; `true` and `false` are short for its `enabled`."""
         if isinstance(node, Scalar) and kind(node) == "bool":
-            return HttpSettings(enabled=fields.switch(node))
-        return HttpSettings(**self.read("http", node, HTTP_KEYS))
-
-    def _history(self, node: Node) -> HistorySettings:
-        if isinstance(node, Scalar) and kind(node) == "bool":
-            return HistorySettings(enabled=fields.switch(node))
-        return HistorySettings(**self.read("history", node, HISTORY_KEYS))
+            return group(enabled=fields.switch(node))
+        return group(**self.read(inside, node, known))
 
     def _profiles(self, node: Node) -> dict[str, Profile]:
         """Return the profiles without those with an unreadable limit: they would show everything."""

@@ -173,10 +173,17 @@ def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
         slots = editor.slots(items[index], (*path[:1], path[1]))
         wanted = put(outline(items[index]), path[2:], outline_of(value))
         slot = _find(slots, path[2])
-        if slot is None:
-            _insert_key(editor, items[index], {path[2]: value})
-        else:
+        inside = follow(items[index])
+        assert isinstance(inside, Mapping)  # it has a name
+        if slot is not None:
             editor.assign(slot, value)
+        elif inside.flow:
+            at = editor.layout.content_end(inside.pairs[-1][1])
+            editor.note(at, at, ", " + rendering.flow({path[2]: value})[1:-1])
+        else:
+            at = editor.layout.after(inside.pairs[-1][1], inside.column)
+            new = rendering.block({path[2]: value}, column=inside.column)
+            editor.note(at, at, "".join(editor.layout.newline(at) + line for line in new))
         _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
 
 
@@ -227,18 +234,6 @@ def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, An
         lines = rendering.list_item(item, column=column, content=content)
         editor.note(at, at, "".join(newline + line for line in lines))
     _expect_items(editor, holder, [*map(outline, items), outline_of(item)])
-
-
-def _insert_key(editor: _Editor, item: Node, new: dict[str, Any]) -> None:
-    inside = follow(item)
-    assert isinstance(inside, Mapping)  # it has a name
-    if inside.flow:
-        at = editor.layout.content_end(inside.pairs[-1][1])
-        editor.note(at, at, ", " + rendering.flow(new)[1:-1])
-        return
-    at = editor.layout.after(inside.pairs[-1][1], inside.column)
-    newline = editor.layout.newline(at)
-    editor.note(at, at, "".join(newline + line for line in rendering.block(new, column=inside.column)))
 
 
 def _dash(editor: _Editor, item: Node) -> int:

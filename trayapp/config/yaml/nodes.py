@@ -168,7 +168,11 @@ def pairs(mapping: Mapping) -> list[Pair]:
     merged: list[Pair] = []
     for key, value in mapping.pairs:
         if is_merge_key(key):
-            merged += _merged_pairs(follow(value))
+            node = follow(value)
+            for source in [follow(item) for item in node.items] if isinstance(node, Sequence) else [node]:
+                if not isinstance(source, Mapping):
+                    raise InvalidValueError(node, "merges (<<) something that is not a mapping")
+                merged += [Pair(pair.key, pair.name, pair.value, merged=True) for pair in pairs(source)]
             continue
         name = key_text(key)
         if name in own:
@@ -179,16 +183,6 @@ def pairs(mapping: Mapping) -> list[Pair]:
     for pair in merged:
         own.setdefault(pair.name, pair)
     return list(own.values())
-
-
-def _merged_pairs(node: Node) -> list[Pair]:
-    sources = [follow(item) for item in node.items] if isinstance(node, Sequence) else [node]
-    found: list[Pair] = []
-    for source in sources:
-        if not isinstance(source, Mapping):
-            raise InvalidValueError(node, "merges (<<) something that is not a mapping")
-        found += [Pair(pair.key, pair.name, pair.value, merged=True) for pair in pairs(source)]
-    return found
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
@@ -262,7 +256,7 @@ class _Composer:
                 node = sequence = Sequence(*self._place(event), 1, [], bool(event.flow_style))
                 while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
                     sequence.items.append(self._grow(sequence, inner, depth + 1))
-            node.end = self._end(inner)
+            node.end = int(inner.end_mark.index) + self._shift
         if event.anchor is not None and not isinstance(node, Alias):
             self._anchors[event.anchor] = node
         return node

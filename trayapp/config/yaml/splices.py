@@ -174,8 +174,13 @@ class Editor:
             following = beside[index + 1][0].start
             is_blank = not self.text[comma + 1 : following].strip()  # else a comment: it stays
             self._note(slot.key.start, following if is_blank else comma + 1, "")
-        elif index > 0:
-            self._cut_last_of_flow(self._flow_value_end(*beside[index - 1]), slot.key.start, end)
+        elif index > 0:  # the last one, with the comma before it; a comment between them stays
+            before = self._flow_value_end(*beside[index - 1])
+            comma = self.layout.comma(before, slot.key.start)
+            if self.text[before : slot.key.start].strip(" \t\r\n,") and comma is not None:
+                self._note(comma, comma + 1, "")
+                before = slot.key.start
+            self._note(before, end, "")
         else:
             self._note(slot.key.start, end if comma is None else comma + 1, "")
         self._expected = drop(self._expected, slot.path)
@@ -307,15 +312,6 @@ class Editor:
     def _flow_value_end(self, key: Node, value: Node) -> int:
         """Return the end of a pair in braces. An empty value's end mark depends on the loader, so it is not used."""
         return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
-
-    def _cut_last_of_flow(self, before: int, start: int, end: int) -> None:
-        """Remove the last pair with the comma before it. A comment between them stays."""
-        comma = self.layout.comma(before, start)
-        if self.text[before:start].strip(" \t\r\n,") and comma is not None:
-            self._note(comma, comma + 1, "")
-            self._note(start, end, "")
-        else:
-            self._note(before, end, "")
 
 
 def may_become_lines(node: Mapping, text: str) -> bool:

@@ -121,14 +121,6 @@ class CatalogRequests:
         finally:
             self._gateway.projects.leave(visitor)
 
-    def _note_broken(self, server: str | None) -> None:
-        """Note the problems in servers.yaml that keep servers out."""
-        for problem in self._gateway.problems:
-            if problem.fatal and server in (None, problem.server):
-                where = f"{problem.file}:{problem.line}" if problem.line else problem.file
-                whose = f"{problem.server}: cannot be used: " if problem.server else ""
-                self._note(f"{whose}{shown(problem.message)} ({where})")
-
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
         """Note which servers' tools are unknown, and why."""
         being_asked = view.being_asked()
@@ -139,7 +131,11 @@ class CatalogRequests:
     async def _list(self, asked: Asked) -> Any:
         async with self._session_view(asked) as seen_by:
             server = self._server(seen_by, asked)
-            self._note_broken(server)
+            for problem in self._gateway.problems:
+                if problem.fatal and server in (None, problem.server):  # it keeps a server out
+                    where = f"{problem.file}:{problem.line}" if problem.line else problem.file
+                    whose = f"{problem.server}: cannot be used: " if problem.server else ""
+                    self._note(f"{whose}{shown(problem.message)} ({where})")
             missing, unread = seen_by.missing(), list[str]()
             for name in seen_by.exposure.servers:
                 offer = seen_by.view.offer(name)

@@ -26,8 +26,8 @@ from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
-from trayapp.wire.frames import FrameDispatcher, RequestContext
-from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.frames import FrameDispatcher, ignore_notification
+from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Control:
         """Serve until the other end is gone."""
         async with anyio.create_task_group() as self._tasks:
             await self.dispatcher.run(
-                lambda context, method, params: self.answer(method, dict(params or {})), self._on_notification
+                lambda context, method, params: self.answer(method, dict(params or {})), ignore_notification
             )
             self._tasks.cancel_scope.cancel()
 
@@ -109,9 +109,6 @@ class Control:
             rpc = to_rpc(explained(error, self._gateway.problems))
             raise RpcError(rpc.code, shown(error.title), rpc.data) from None
         return result
-
-    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
-        """Ignore the notification: the control protocol has none from clients."""
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
         return snapshot_of(self._gateway).to_json()

@@ -228,7 +228,13 @@ class Approvals:
                 self.unread()
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
-        self._log_held(server, verdicts)
+        for name, verdict in verdicts.items():
+            held, logged = verdict.held, self._logged.get((server, name), [])
+            if held is not None and held.hash not in logged and len(logged) < LOGGED_MOST:
+                self._logged[(server, name)] = [*logged, held.hash]
+                what = "changed" if held.old is not None else "is suspicious"
+                codes = ", ".join(found.code for found in held.findings) or "no findings"
+                log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
         return verdicts
 
     def split(self, server: str, offer: Offer | None, known_to_older: Mapping[str, Set[str]]) -> None:
@@ -372,8 +378,16 @@ class Approvals:
         held, flagged = list[PendingApproval](), list[PendingApproval]()
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():
-                if verdict.held is not None:
-                    held.append(_held_row(of, name, verdict.held))
+                if (one := verdict.held) is not None:
+                    why, changed = _describe_findings(one.findings), one.old is not None
+                    if changed:
+                        why = "its definition changed" + (f"; {why}" if one.findings else "")
+                    lines = tuple(difference(one.old, one.new) if one.old is not None else whole(one.new))
+                    held.append(
+                        PendingApproval(
+                            of, name, one.hash, why, changed, one.served, one.as_now, True, one.findings, lines
+                        )
+                    )
                 if (pin := verdict.flagged) is not None:
                     why, lines = _describe_findings(pin.findings), tuple(whole(verdict.item))
                     flagged.append(
@@ -420,28 +434,6 @@ class Approvals:
         """Forget the verdicts on all other servers. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
-
-    def _log_held(self, server: str, verdicts: dict[str, Verdict]) -> None:
-        """Log each held-back definition once."""
-        for name, verdict in verdicts.items():
-            held, logged = verdict.held, self._logged.get((server, name), [])
-            if held is None or held.hash in logged or len(logged) >= LOGGED_MOST:
-                continue
-            self._logged[(server, name)] = [*logged, held.hash]
-            what = "changed" if held.old is not None else "is suspicious"
-            codes = ", ".join(found.code for found in held.findings) or "no findings"
-            log.warning("%s/%s %s (%s) and waits for approval", server, name, what, codes)
-
-
-def _held_row(server: str, name: str, held: HeldDefinition) -> PendingApproval:
-    changed = held.old is not None
-    reason = _describe_findings(held.findings)
-    if changed:
-        reason = "its definition changed" + (f"; {reason}" if held.findings else "")
-    lines = difference(held.old, held.new) if held.old is not None else whole(held.new)
-    return PendingApproval(
-        server, name, held.hash, reason, changed, held.served, held.as_now, True, held.findings, tuple(lines)
-    )
 
 
 def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settings) -> Verdict:

@@ -246,17 +246,12 @@ class Exposure:
         try:
             return self.find(asked, server)
         except ToolNotFoundError as error:
-            key = self.find_read(asked, server)
-            if key is None:
-                raise self._suggest(error, asked, server) from None
-            return key
-
-    def _suggest(self, error: ToolNotFoundError, asked: str, server: str | None) -> ToolNotFoundError:
-        """Return the error with resources among its suggestions; unchanged if the tool exists but is hidden."""
-        if error.hint != ToolNotFoundError(asked, error.suggestions).hint or not self.reads:
-            return error
-        names = [self.name_of(key) for key in self.callable_keys if server in (None, key[0])]
-        return ToolNotFoundError(asked, nearest(asked, names))
+            if (key := self.find_read(asked, server)) is not None:
+                return key
+            if error.hint != ToolNotFoundError(asked, error.suggestions).hint or not self.reads:
+                raise  # the tool exists but is hidden, or there are no resources to suggest
+            names = [self.name_of(key) for key in self.callable_keys if server in (None, key[0])]
+            raise ToolNotFoundError(asked, nearest(asked, names)) from None
 
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 

@@ -126,16 +126,16 @@ def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list
         if len(found) == most:
             break
         if word not in passed:
-            terms = (pair for pair, count in pairs.items() if word in pair and _is_term(pair, count, having))
-            term = max((pair for pair in terms if passed.isdisjoint(pair)), key=pairs.__getitem__, default=(word,))
+            terms = [
+                pair
+                for pair, times in pairs.items()
+                if word in pair and times > 1 and pair[0] != pair[1] and passed.isdisjoint(pair)
+                if times >= TOGETHER * max(having[part] for part in pair)
+            ]
+            term = max(terms, key=pairs.__getitem__, default=(word,))
             found.append(" ".join(spellings[part] for part in term))
             passed.update(term)
     return found
-
-
-def _is_term(pair: tuple[str, str], count: int, having: Counter[str]) -> bool:
-    first, second = pair
-    return count > 1 and first != second and count >= TOGETHER * max(having[first], having[second])
 
 
 def _stems(text: object, spellings: dict[str, str]) -> list[str]:

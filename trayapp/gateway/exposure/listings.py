@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,16 +118,16 @@ class ListingWriter:
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
 
-    def _save(self, entry: CacheEntry) -> None:
-        save(self._folder, with_sound(entry))
-
     def _write_all(self, jobs: list[Job]) -> None:
         latest = {job.entry.server: job for job in jobs}
         switches = {job.entry.server: job.switches for job in jobs if job.switches is not None}
         if switches:
             _try_write("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
         for job in latest.values():
-            _try_write(f"Cannot cache the lists of {job.entry.server}", partial(self._save, job.entry))
+            _try_write(
+                f"Cannot cache the lists of {job.entry.server}",
+                lambda entry=job.entry: save(self._folder, with_sound(entry)),  # type: ignore[misc]
+            )
         _try_write("Cannot save approvals and names", self._more)
 
 

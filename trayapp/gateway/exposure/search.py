@@ -114,7 +114,12 @@ class ToolSearch:
             self._synonyms = catalog.config.settings.synonyms
             for server in self._index.take_synonyms(self._synonyms):
                 self._made.pop(server, None)
-        names = self._names(catalog)
+        names: dict[str, dict[Key, str]] = {server: {} for server in catalog.offers}
+        for key in catalog.tools:
+            if key not in catalog.hidden:
+                names[key[0]][key] = catalog.names.by_key[key]
+        for key, name in catalog.read_tools.exposed.by_key.items():
+            names[key[0]][key] = name
         for server in self._index.servers - names.keys():
             self._index.remove(server)
             self._made.pop(server, None)
@@ -129,17 +134,6 @@ class ToolSearch:
                         return
                 self._made[server] = offer, named, title
         self._catalog = catalog
-
-    @staticmethod
-    def _names(catalog: Catalog) -> dict[str, dict[Key, str]]:
-        """Return the exposed names of all callable entries by server."""
-        names: dict[str, dict[Key, str]] = {server: {} for server in catalog.offers}
-        for key in catalog.tools:
-            if key not in catalog.hidden:
-                names[key[0]][key] = catalog.names.by_key[key]
-        for key, name in catalog.read_tools.exposed.by_key.items():
-            names[key[0]][key] = name
-        return names
 
 
 def _allowed_keys(exposure: Exposure) -> Container[Key] | None:

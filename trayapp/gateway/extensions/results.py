@@ -49,22 +49,18 @@ class ServerResult:
         """Return a result in the form that clients can use; the same object if nothing has to change."""
         uris = self._seen.catalog.uris
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
-        found = self._with_handles(found) if self.tasks else found
+        if self.tasks:
+            found = self.task(found)
+            if isinstance(task := found.get("task"), dict) and (own := self.task(task)) is not task:
+                found = {**found, "task": own}
+            meta = found.get("_meta")
+            related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
+            if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
+                related = {**related, "taskId": prefixed(self._server, own_id)}
+                found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
         inside = found.get("result")  # of a completed task
         if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
             found = {**found, "result": own}
-        return found
-
-    def _with_handles(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a task, a result with a task in it, or one that belongs to a task, with the client's handle of it."""
-        found = self.task(result)
-        if isinstance(task := found.get("task"), dict) and (own := self.task(task)) is not task:
-            found = {**found, "task": own}
-        meta = found.get("_meta")
-        related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
-        if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
-            related = {**related, "taskId": prefixed(self._server, own_id)}
-            found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
         return found
 
     def task(self, task: dict[str, Any]) -> dict[str, Any]:

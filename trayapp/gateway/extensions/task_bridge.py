@@ -68,7 +68,6 @@ class TaskBridge:
         self._connection = connection
         self._finish = finish
         self._always = always
-        self._again = False  # the call was sent again, as a client with tasks sends it
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
@@ -81,7 +80,6 @@ class TaskBridge:
             return None
         may_have_tasks = self._always or not self._session.client.modern
         if isinstance(error, dict) and may_have_tasks and demands_tasks(error):
-            self._again = True
             self._session.start(self._request.id, self._call_again)
             return None
         return self._finish(reply)
@@ -221,7 +219,12 @@ async def completed_request(connection: Connection, method: str, params: dict[st
     try:
         return await connection.request(method, params)
     except RpcError as error:
-        if method != "tools/call" or not _demanded_task(connection, error):
+        live = connection.live
+        if live is None or live.peer.modern:
+            demanded = demands_tasks({"code": error.code, "data": error.data})
+        else:
+            demanded = error.code == METHOD_NOT_FOUND and announces(live.peer.capabilities, TASKS)
+        if method != "tools/call" or not demanded:
             raise
     live = await connection.ensure()
     connection.in_flight += 1  # it must not be closed as idle
@@ -247,14 +250,6 @@ async def completed_request(connection: Connection, method: str, params: dict[st
         raise
     finally:
         connection.in_flight -= 1
-
-
-def _demanded_task(connection: Connection, error: RpcError) -> bool:
-    """Return True if the server refused a call because it was sent without a task."""
-    live = connection.live
-    if live is None or live.peer.modern:
-        return demands_tasks({"code": error.code, "data": error.data})
-    return error.code == METHOD_NOT_FOUND and announces(live.peer.capabilities, TASKS)
 
 
 def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,19 @@ class McpTool:
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
-            self._carry_out(request, read_request(request.params.get("arguments")))
+            asked = read_request(request.params.get("arguments"))
+            if asked.mode == "tool":
+                self._call(request, asked)
+            elif asked.mode == "connect":
+                self._start(request.id, partial(self._connect, request.id, asked))
+            elif self._discovery.must_be_met(asked):
+                self._start(request.id, partial(self._meet, request.id, asked))
+            elif asked.mode != "search":
+                self._answer_text(request.id, self._text(asked))
+            elif (found := self._discovery.search_at_once(asked)) is not None:
+                self._answer_text(request.id, found)
+            else:
+                self._start(request.id, partial(self._search, request.id, asked))
         except MultiMcpError as error:
             arguments = request.params.get("arguments")
             if isinstance(arguments, dict) and arguments.get("tool"):  # the other modes are not calls
@@ -92,22 +104,6 @@ class McpTool:
                 owner = str(arguments.get("server") or "")
                 self._session.history.note(refused_call(perf_counter(), self._session, owner, called, error))
             self._refuse(request.id, error)
-
-    def _carry_out(self, request: Request, asked: ToolRequest) -> None:
-        if asked.mode == "tool":
-            self._call(request, asked)
-        elif asked.mode == "connect":
-            self._start(request.id, partial(self._connect, request.id, asked))
-        elif self._discovery.must_be_met(asked):
-            self._start(request.id, partial(self._meet, request.id, asked))
-        elif asked.mode == "search":
-            found = self._discovery.search_at_once(asked)
-            if found is not None:
-                self._answer_text(request.id, found)
-            else:
-                self._start(request.id, partial(self._search, request.id, asked))
-        else:
-            self._answer_text(request.id, self._text(asked))
 
     def _text(self, asked: ToolRequest) -> str:
         match asked.mode:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trayapp.gateway.client import OnNotification, OnRequest
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher, RequestContext, ignore_notification
 from trayapp.wire.framing import Pieces
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RequestId, RpcError
 
@@ -25,7 +25,7 @@ class FramePeer:
             return True
 
         self.dispatcher.request_intercept = on_request
-        await self.dispatcher.run(_refuse_request, _ignore_notification, notification)
+        await self.dispatcher.run(_refuse_request, ignore_notification, notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
         self.dispatcher.send_notification(method, params)
@@ -37,7 +37,3 @@ class FramePeer:
 async def _refuse_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
     """Refuse the request. Never called: the intercept takes every request."""
     raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
-
-
-async def _ignore_notification(context: RequestContext, method: str, params: Params) -> None:
-    """Ignore the notification. Never called: the intercept takes every notification."""

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from trayapp.tray.linux.bus import Answer, Method, SessionBus
 
 MENU = "com.canonical.dbusmenu"
-ALL_LEVELS = -1
 VERSION = 3  # of the protocol, as in libdbusmenu
 REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
 
@@ -196,7 +195,7 @@ class MenuService:
 
 
 def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
-    """Return an (ia{sv}av), with each child boxed in a variant. `depth`: the levels of children, or ALL_LEVELS."""
+    """Return an (ia{sv}av), with each child boxed in a variant. `depth`: the levels of children; -1: all."""
     below = node.children if depth else ()
     return (
         node.number,

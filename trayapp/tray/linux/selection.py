@@ -9,7 +9,6 @@ import logging
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import Xlib.display
 import Xlib.error
@@ -57,25 +56,21 @@ class _Owner:
     def serve(self) -> None:
         """Answer paste requests until another program owns the selection or the display is gone."""
         with suppress(*X_ERRORS):  # the display may go away at any moment
-            while True:
-                event = self._display.next_event()
-                if event.type == Xlib.X.SelectionClear:
-                    break
-                if event.type == Xlib.X.SelectionRequest:
-                    self._answer(event)
+            while (event := self._display.next_event()).type != Xlib.X.SelectionClear:
+                if event.type != Xlib.X.SelectionRequest:
+                    continue
+                client, target = event.requestor, event.target
+                place = event.property or target  # obsolete clients (before ICCCM) name no property
+                if target == self._targets:
+                    client.change_property(place, Xlib.Xatom.ATOM, 32, [self._targets, *self._texts])
+                elif target in self._texts:
+                    client.change_property(place, target, 8, self._data)
+                else:
+                    place = Xlib.X.NONE
+                told = Xlib.protocol.event.SelectionNotify(
+                    time=event.time, requestor=client, selection=event.selection, target=target, property=place
+                )
+                client.send_event(told)
+                self._display.flush()
         with suppress(*X_ERRORS):
             self._display.close()
-
-    def _answer(self, event: Any) -> None:
-        place = event.property or event.target  # obsolete clients (before ICCCM) name no property
-        if event.target == self._targets:
-            event.requestor.change_property(place, Xlib.Xatom.ATOM, 32, [self._targets, *self._texts])
-        elif event.target in self._texts:
-            event.requestor.change_property(place, event.target, 8, self._data)
-        else:
-            place = Xlib.X.NONE
-        told = Xlib.protocol.event.SelectionNotify(
-            time=event.time, requestor=event.requestor, selection=event.selection, target=event.target, property=place
-        )
-        event.requestor.send_event(told)
-        self._display.flush()

@@ -126,29 +126,28 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
             self._on_gone()
 
     def _mainloop(self) -> None:
+        """Run jobs and handle events until stop() was called and the icon is gone."""
         while True:
             self._display.flush()
             # Check this last before waiting: flushing may read events, too, and the socket will not report those again.
             if not self._jobs and not self._display.pending_events():
                 if self._woken in select.select([self._display, self._woken], [], [])[0]:
                     os.read(self._woken, WAKES)
-            elif self._jobs:
+                continue
+            if self._jobs:
                 self._jobs.popleft()()
-            elif not self._handle(self._display.next_event()):
+                continue
+            event = self._display.next_event()
+            if event.type != Xlib.X.DestroyNotify or event.window.id != self._window.id:
+                self._message_handlers.get(event.type, lambda event: None)(event)
+            elif self._stopping:
                 return
-
-    def _handle(self, event: Any) -> bool:
-        """Handle an event. Return False if stop() was called and the icon is gone."""
-        if event.type == Xlib.X.DestroyNotify and event.window.id == self._window.id:
-            if not self._stopping:  # a tray that was killed took our window with it
+            else:  # a tray that was killed took our window with it
                 self._systray_manager = None
                 self._window = self._create_window()
                 self._gc = self._window.create_gc()
                 if self._visible:
                     self._show()
-            return not self._stopping
-        self._message_handlers.get(event.type, lambda event: None)(event)
-        return True
 
     def __del__(self) -> None:
         """Do nothing: pystray's own version waits for a thread."""
