@@ -36,7 +36,7 @@ class Script:
         result: dict[str, Any] = line
         return result
 
-    async def notify(self, method: str, params: Params, opts: Any = None) -> None:
+    async def notify(self, method: str, params: Params) -> None:
         self.heard.append(method)
 
     def relay(self, method: str, params: Params, call: Call) -> int:

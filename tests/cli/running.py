@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +25,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link, listen
-from trayapp.wire.frames import FrameDispatcher, Outbound, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, RpcError
 from trayapp.wire.rundir import run_dir
@@ -158,19 +158,19 @@ class FakeGateway:
 
     async def _hold(self, dispatcher: FrameDispatcher, link: Link) -> None:
         try:
-            await dispatcher.run(self._on_request, self._on_notification)
+            await dispatcher.run(partial(self._on_request, dispatcher), lambda method, params: None)
         finally:
             link.close()
 
-    async def _on_request(self, context: RequestContext, method: str, params: Params) -> Any:
+    async def _on_request(self, dispatcher: FrameDispatcher, method: str, params: Params) -> Any:
         self.requests.append((method, dict(params or {})))
         if method == control.WATCH:
-            self._tasks.start_soon(self._send_snapshots, context.outbound)
+            self._tasks.start_soon(self._send_snapshots, dispatcher)
             return {}
         if method not in self._answers:
             raise RpcError(METHOD_NOT_FOUND, f"the test gave no answer to {method}")
         for line in self._notes:
-            context.outbound.send_notification(control.NOTE, {"text": line})
+            dispatcher.send_notification(control.NOTE, {"text": line})
         answer = self._answers[method]
         answer = answer(dict(params or {})) if callable(answer) else answer
         if isinstance(answer, MultiMcpError):
@@ -178,9 +178,6 @@ class FakeGateway:
             raise RpcError(rpc.code, answer.title, rpc.data)
         return answer
 
-    async def _send_snapshots(self, outbound: Outbound) -> None:
+    async def _send_snapshots(self, dispatcher: FrameDispatcher) -> None:
         for snapshot in self._snapshots:
-            outbound.send_notification(control.SNAPSHOT, snapshot)
-
-    async def _on_notification(self, context: RequestContext, method: str, params: Params) -> None:
-        """None is expected."""
+            dispatcher.send_notification(control.SNAPSHOT, snapshot)

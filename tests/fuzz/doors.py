@@ -20,7 +20,7 @@ from trayapp.clients.family import Family
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import MultiMcpError
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.framing import FrameSplitter, find_answer_id
 from trayapp.wire.greeting import endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
@@ -50,11 +50,11 @@ async def _spoken(data: bytes) -> None:
     dispatcher = FrameDispatcher(out.append, on_junk=junk.append)
     pinged: list[str] = []
 
-    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+    async def on_request(method: str, params: Params) -> dict[str, Any]:
         pinged.append(method)
         return {}
 
-    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+    def on_notify(method: str, params: Params) -> None:
         pass
 
     async with anyio.create_task_group() as tasks:

@@ -31,7 +31,7 @@ from trayapp.shim.main import parse
 from trayapp.shim.relay import EARLY_MOST, greeting, quoted
 from trayapp.wire.control import SETTLE, SNAPSHOT, STOP, ControlClient
 from trayapp.wire.endpoint import Link, listen
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import GREETING, Hello
 from trayapp.wire.messages import Params
 from trayapp.wire.rundir import run_dir, socket_path
@@ -90,10 +90,10 @@ async def gateway(run: str) -> AsyncIterator[list[Hello]]:
     """Answer every request with its method. Yield the first lines that arrived."""
     hellos: list[Hello] = []
 
-    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+    async def on_request(method: str, params: Params) -> dict[str, Any]:
         return {"method": method}
 
-    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+    def on_notify(method: str, params: Params) -> None:
         pass
 
     with anyio.fail_after(LIMIT_S):

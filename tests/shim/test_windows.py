@@ -17,7 +17,7 @@ from trayapp.shim.ledger import NOT_REPEATED, UNRESPONSIVE
 from trayapp.wire.endpoint import Link, Listener, listen, private_folder
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
-from trayapp.wire.messages import Reply, Request
+from trayapp.wire.messages import Params, Reply, Request
 from trayapp.wire.rundir import STOPPING
 
 pytestmark = pytest.mark.anyio
@@ -74,11 +74,11 @@ class EchoGateway:
                 dispatcher.respond(request_id, Reply.of_result({"method": method, "gateway": self._number}))
             return True
 
-        async def unheard(*_: Any) -> Any:
+        async def unheard(method: str, params: Params) -> dict[str, Any]:
             return {}
 
         dispatcher.request_intercept = answer
-        self._tasks.start_soon(dispatcher.run, unheard, unheard)
+        self._tasks.start_soon(dispatcher.run, unheard, lambda method, params: None)
         return dispatcher
 
 

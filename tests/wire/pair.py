@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import METHOD_NOT_FOUND, Params, Reply, RpcError
 
-Handler = Callable[[RequestContext, Params], Awaitable[Any]]
+Handler = Callable[[Params], Awaitable[Any]]
 TURNS = 20  # of the event loop: more than any chain of tasks here takes
 
 
@@ -37,13 +37,13 @@ class Peer:
     async def run(self) -> None:
         await self.dispatcher.run(self.on_request, self.on_notify)
 
-    async def on_request(self, context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+    async def on_request(self, method: str, params: Params) -> dict[str, Any]:
         if method not in self.handlers:
             raise RpcError(METHOD_NOT_FOUND, f"no {method} here")
-        result: dict[str, Any] = await self.handlers[method](context, params)
+        result: dict[str, Any] = await self.handlers[method](params)
         return result
 
-    async def on_notify(self, context: RequestContext, method: str, params: Params) -> None:
+    def on_notify(self, method: str, params: Params) -> None:
         self.notified.append((method, params))
 
     @property
@@ -82,7 +82,7 @@ class Waiting:
         return error
 
 
-async def echo(context: RequestContext, params: Params) -> Any:
+async def echo(params: Params) -> Any:
     return {"echo": dict(params or {})}
 
 

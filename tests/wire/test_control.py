@@ -18,7 +18,7 @@ import pytest
 from trayapp.model.errors import NoGatewayError
 from trayapp.wire.control import SNAPSHOT, WATCH, ControlClient, ControlError, connect
 from trayapp.wire.endpoint import Link, listen, write_endpoint
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Endpoint, Hello
 from trayapp.wire.messages import Params, RpcError
 from trayapp.wire.rundir import socket_folder
@@ -31,15 +31,15 @@ unix_only = pytest.mark.skipif(sys.platform == "win32", reason="a Unix socket's 
 pytestmark = pytest.mark.anyio
 
 
-async def answers(context: RequestContext, method: str, params: Params) -> Any:
+async def answers(dispatcher: FrameDispatcher, method: str, params: Params) -> Any:
     """Return what the gateways here say."""
     if method == "fails":
         raise RpcError(-32000, "It failed", (params or {}).get("data"))
     if method == WATCH:
         for number in range(3):
-            context.outbound.send_notification("noise", {})
+            dispatcher.send_notification("noise", {})
             asyncio.get_running_loop().call_soon(
-                context.outbound.send_notification, SNAPSHOT, {"revision": number, "text": "x" * 300_000}
+                dispatcher.send_notification, SNAPSHOT, {"revision": number, "text": "x" * 300_000}
             )
         return {}
     return {"method": method, "params": params}
@@ -51,13 +51,13 @@ async def gateway(run: str, tcp: bool) -> AsyncIterator[None]:
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
 
-            async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+            def on_notify(method: str, params: Params) -> None:
                 pass
 
             def accept(hello: Hello, link: Link) -> FrameDispatcher:
                 assert hello.kind == "control"
                 dispatcher = FrameDispatcher(link.write)
-                tasks.start_soon(dispatcher.run, answers, on_notify)
+                tasks.start_soon(dispatcher.run, partial(answers, dispatcher), on_notify)
                 return dispatcher
 
             listener = await listen(run, accept, "1", tcp=tcp)

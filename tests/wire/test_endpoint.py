@@ -19,7 +19,7 @@ import pytest
 from tests.wire.processes import line_of, start
 from trayapp.model.errors import StorageError
 from trayapp.wire.endpoint import GREETING_LIMIT, PLACES_MOST, Link, Listener, PendingConnections, listen, peer_is_us
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello, endpoint_file, greeting, read_endpoint
 from trayapp.wire.messages import Params
 from trayapp.wire.rundir import SOCKET_PATH_LIMIT, socket_folder, socket_path
@@ -50,10 +50,10 @@ class House:
         return dispatcher
 
     async def _serve(self, dispatcher: FrameDispatcher, hello: Hello) -> None:
-        async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        async def on_request(method: str, params: Params) -> dict[str, Any]:
             return {"kind": hello.kind}
 
-        async def on_notify(context: RequestContext, method: str, params: Params) -> None:
+        def on_notify(method: str, params: Params) -> None:
             pass
 
         await dispatcher.run(on_request, on_notify)

@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from tests.wire.pair import Waiting, alone, joined, turns
-from trayapp.wire.frames import RequestContext
 from trayapp.wire.messages import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
+    PROGRESS,
     Params,
     RpcError,
 )
@@ -32,7 +32,7 @@ async def test_requests_under_way_at_once_get_each_its_own_answer() -> None:
     async with joined() as (left, right):
         opened = [anyio.Event() for _ in range(20)]
 
-        async def slow(context: RequestContext, params: Params) -> Any:
+        async def slow(params: Params) -> Any:
             number = (params or {})["n"]
             if number:
                 await opened[number - 1].wait()  # sent last to first, answered first to last
@@ -55,12 +55,11 @@ async def test_requests_under_way_at_once_get_each_its_own_answer() -> None:
 async def test_a_handler_may_ask_back_while_it_works() -> None:
     async with joined() as (left, right):
 
-        async def asks(context: RequestContext, params: Params) -> Any:
-            assert context.can_send_request
-            return {"heard": await context.send_raw_request("echo", {"from": context.request_id})}
+        async def asks(params: Params) -> Any:
+            return {"heard": await right.dispatcher.send_raw_request("echo", {"from": "right"})}
 
         right.handlers["asks"] = asks
-        assert await left.dispatcher.send_raw_request("asks", {}) == {"heard": {"echo": {"from": 1}}}
+        assert await left.dispatcher.send_raw_request("asks", {}) == {"heard": {"echo": {"from": "right"}}}
 
 
 async def test_an_error_answer_arrives_whole_with_fields_that_nobody_knows() -> None:
@@ -168,11 +167,12 @@ async def test_fields_that_nobody_knows_pass_in_requests_and_answers() -> None:
 async def test_progress_comes_under_the_callers_own_token(token: Any) -> None:
     async with joined() as (left, right):
 
-        async def works(context: RequestContext, params: Params) -> Any:
+        async def works(params: Params) -> Any:
             assert params is not None
             assert params["_meta"]["other"] == 1
-            await context.progress(1, 2.5, "half")
-            await context.progress(2)
+            own = {"progressToken": params["_meta"]["progressToken"]}
+            right.dispatcher.send_notification(PROGRESS, {**own, "progress": 1, "total": 2.5, "message": "half"})
+            right.dispatcher.send_notification(PROGRESS, {**own, "progress": 2})
             return {}
 
         right.handlers["works"] = works
@@ -208,15 +208,3 @@ async def test_progress_for_nobody_is_a_notification_like_others(token: Any) -> 
         await turns()
         assert call.heard == []
         assert peer.notified == [("notifications/progress", params)]
-
-
-async def test_progress_without_a_token_is_not_sent() -> None:
-    async with joined() as (left, right):
-
-        async def works(context: RequestContext, params: Params) -> Any:
-            await context.progress(1)
-            return {}
-
-        right.handlers["works"] = works
-        await left.dispatcher.send_raw_request("works", {})
-        assert [message for message in right.messages if "method" in message] == []

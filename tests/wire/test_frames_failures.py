@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from tests.wire.pair import Peer, Waiting, alone, joined, turns
-from trayapp.wire.frames import RequestContext
 from trayapp.wire.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -28,7 +27,7 @@ class Secret(Exception):
 async def test_a_failing_handler_is_an_internal_error_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     async with joined() as (left, right):
 
-        async def fails(context: RequestContext, params: Params) -> Any:
+        async def fails(params: Params) -> Any:
             raise Secret("password 1234")
 
         right.handlers["fails"] = fails
@@ -44,7 +43,7 @@ async def test_a_failing_handler_is_an_internal_error_without_its_words(caplog: 
 async def test_a_result_that_json_cannot_hold_is_an_internal_error(result: Any) -> None:
     async with joined() as (left, right):
 
-        async def odd(context: RequestContext, params: Params) -> Any:
+        async def odd(params: Params) -> Any:
             return result
 
         right.handlers["odd"] = odd
@@ -85,34 +84,20 @@ async def test_a_failing_intercept_is_an_internal_error_of_that_request_alone() 
         assert b"1234" not in b"".join(peer.writes)
 
 
-async def test_a_notification_intercept_takes_what_it_wants_in_order_and_may_fail() -> None:
-    peer = Peer()
-    seen: list[str] = []
-
-    def intercept(method: str, params: Params) -> bool:
-        seen.append(method)
-        if method == "broken":
-            raise Secret("no")
-        return method == "mine"
-
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(peer.dispatcher.run, peer.on_request, peer.on_notify, intercept)
-        peer.feed({"method": "mine"}, {"method": "broken"}, {"method": "theirs"})
-        assert seen == ["mine", "broken", "theirs"]
-        await turns()
-        assert [method for method, _ in peer.notified] == ["broken", "theirs"]
-        peer.dispatcher.close()
-
-
 async def test_a_failing_notification_handler_harms_nobody() -> None:
     peer = Peer()
 
-    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
-        raise Secret("no")
+    seen: list[str] = []
+
+    def on_notify(method: str, params: Params) -> None:
+        seen.append(method)
+        if method == "broken":
+            raise Secret("no")
 
     async with anyio.create_task_group() as tasks:
         await tasks.start(peer.dispatcher.run, peer.on_request, on_notify)
-        peer.feed({"method": "note"}, {"id": 1, "method": "echo"})
+        peer.feed({"method": "first"}, {"method": "broken"}, {"method": "last"}, {"id": 1, "method": "echo"})
+        assert seen == ["first", "broken", "last"]  # at once, in their order
         await turns()
         assert peer.messages[0]["id"] == 1
         peer.dispatcher.close()

@@ -1,4 +1,4 @@
-"""FrameDispatcher: JSON-RPC over newline-delimited frames, following the SDK's Dispatcher Protocol.
+"""FrameDispatcher: JSON-RPC over newline-delimited frames.
 
 It can await a result, or relay it: pass an answer on as received, unparsed when large (DESIGN, decision 1).
 Each request of the peer is handled in a task, cancelled when the peer cancels it. Exceptions of handlers stop at one
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, TypedDict
 
 import anyio
 import anyio.abc
@@ -59,147 +59,64 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"
 
 
 class CallOptions(TypedDict, total=False):
-    """The keys of the SDK's CallOptions that apply to frames. Others are ignored, as its contract allows."""
+    """Options of one request. `cancel_on_abandon`: tell the peer if nobody waits for the answer any more."""
 
     timeout: float
     cancel_on_abandon: bool
 
 
-class Outbound(Protocol):
-    """The path back to a message's sender: the SDK's Outbound, plus frames sent without a task."""
-
-    async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """Send a request and return its result. Raises RpcError."""
-
-    async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """Send a notification. It is dropped when closed."""
-
-    def send_notification(self, method: str, params: Params) -> None:
-        """Send a notification without waiting. It is dropped when closed."""
-
-    def respond_frame(self, frame: bytes) -> None:
-        """Send a complete frame. It is dropped when closed."""
-
-
-class FrameTransport(NamedTuple):
-    """The SDK's TransportContext, for frames."""
-
-    kind: str = "frames"
-    can_send_request: bool = True
-    headers: None = None
-
-
-class RequestContext:
-    """The context of one inbound message: the SDK's DispatchContext."""
-
-    __slots__ = ("cancel_requested", "outbound", "progress_token", "request_id", "scope")
-    transport = FrameTransport()
-    message_metadata: None = None
-    can_send_request = True
-
-    def __init__(
-        self, outbound: Outbound, request_id: RequestId | None, progress_token: RequestId | None = None
-    ) -> None:
-        self.outbound = outbound
-        self.request_id = request_id
-        self.progress_token = progress_token
-        self.cancel_requested = anyio.Event()
-        self.scope = anyio.CancelScope()
-
-    async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """Send a request to the peer and return its result. Raises RpcError."""
-        return await self.outbound.send_raw_request(method, params, opts)
-
-    async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
-        """Send a notification to the peer."""
-        await self.outbound.notify(method, params, opts)
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress if the peer gave a token. Do nothing otherwise."""
-        if self.progress_token is None:
-            return
-        fields = {"progress": progress, "total": total, "message": message}
-        known = {name: value for name, value in fields.items() if value is not None}
-        self.outbound.send_notification(PROGRESS, {"progressToken": self.progress_token, **known})
-
-
-OnRequest = Callable[[RequestContext, str, Params], Awaitable[dict[str, Any]]]
-OnNotify = Callable[[RequestContext, str, Params], Awaitable[None]]
-NotifyIntercept = Callable[[str, Params], bool]
+OnRequest = Callable[[str, Params], Awaitable[dict[str, Any]]]
+OnNotification = Callable[[str, Params], object]
 RequestIntercept = Callable[[Request], bool | None]
 
 
-async def ignore_notification(context: RequestContext, method: str, params: Params) -> None:
-    """Ignore a notification, where none is expected or an intercept takes them all."""
-
-
 class MessageHandler:
-    """The inbound side of one dispatcher. Handlers run in `tasks`, the task group of its `run`."""
+    """The inbound side of one dispatcher. Requests are handled in `tasks`, the task group of its `run`."""
 
     def __init__(
-        self,
-        outbound: Outbound,
-        tasks: TaskGroup,
-        on_request: OnRequest,
-        on_notify: OnNotify,
-        intercept: NotifyIntercept | None,
+        self, send: Callable[[bytes], None], tasks: TaskGroup, on_request: OnRequest, on_notification: OnNotification
     ) -> None:
-        self._outbound = outbound
+        self._send = send
         self._tasks = tasks
         self._on_request = on_request
-        self._on_notify = on_notify
-        self._intercept = intercept
-        self._inbound: dict[RequestId, RequestContext] = {}
+        self._on_notification = on_notification
+        self._inbound: dict[RequestId, anyio.CancelScope] = {}
 
     def request(self, request_id: RequestId, method: str, params: Params) -> None:
         """Handle a request that was not intercepted."""
-        context = RequestContext(self._outbound, request_id, progress_token(params))
-        self._inbound[request_id] = context
-        self._tasks.start_soon(self._handle, context, method, params)
+        scope = self._inbound[request_id] = anyio.CancelScope()
+        self._tasks.start_soon(self._handle, scope, request_id, method, params)
 
     def notification(self, method: str, params: Params) -> None:
-        """Handle a notification other than progress of an outbound request."""
+        """Handle a notification other than progress of an outbound request. A boundary: its failure stops here."""
         if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
-            context = self._inbound.get(request_id)
-            if context is not None:
-                context.cancel_requested.set()
-                context.scope.cancel()
+            scope = self._inbound.get(request_id)
+            if scope is not None:
+                scope.cancel()
         try:
-            taken = self._intercept is not None and self._intercept(method, params)
-        except Exception:  # the same boundary as _handle_notification
+            self._on_notification(method, params)
+        except Exception:
             log.exception("Unexpected error in %s", method)
-            taken = False
-        if not taken:
-            self._tasks.start_soon(self._handle_notification, method, params)
 
-    async def _handle(self, context: RequestContext, method: str, params: Params) -> None:
-        """Handle one inbound request from the start of its task to its answer."""
-        assert context.request_id is not None
-        frame: bytes | None = None
-        with context.scope:
-            frame = await self._handled(context, dumps(context.request_id), method, params)
-        if self._inbound.get(context.request_id) is context:
-            del self._inbound[context.request_id]
-        if frame is not None and not context.cancel_requested.is_set():
-            self._outbound.respond_frame(frame)
+    async def _handle(self, scope: anyio.CancelScope, request_id: RequestId, method: str, params: Params) -> None:
+        """Handle one inbound request from the start of its task to its answer.
 
-    async def _handled(self, context: RequestContext, id_json: bytes, method: str, params: Params) -> bytes:
-        """Return the frame of the answer. This is the boundary where exceptions become JSON-RPC errors."""
-        try:
+        This is the boundary where exceptions become JSON-RPC errors.
+        """
+        id_json, frame = dumps(request_id), b""
+        with scope:
             try:
-                return Reply.of_result(await self._on_request(context, method, params)).with_id(id_json)
-            except RpcError as error:
-                return Reply.of_error(error).with_id(id_json)
-        except Exception:
-            log.exception("Unexpected error in %s", method)
-            return Reply.of_error(INTERNAL).with_id(id_json)
-
-    async def _handle_notification(self, method: str, params: Params) -> None:
-        """Handle one inbound notification. This is the boundary that keeps its failure from the others."""
-        try:
-            await self._on_notify(RequestContext(self._outbound, None), method, params)
-        except Exception:
-            log.exception("Unexpected error in %s", method)
+                try:
+                    frame = Reply.of_result(await self._on_request(method, params)).with_id(id_json)
+                except RpcError as error:
+                    frame = Reply.of_error(error).with_id(id_json)
+            except Exception:
+                log.exception("Unexpected error in %s", method)
+                frame = Reply.of_error(INTERNAL).with_id(id_json)
+        if self._inbound.get(request_id) is scope:
+            del self._inbound[request_id]
+        if frame and not scope.cancel_called:
+            self._send(frame)
 
 
 class PendingCall:
@@ -310,7 +227,7 @@ class FrameDispatcher:
             raise
         return reply.result()
 
-    async def notify(self, method: str, params: Params, opts: CallOptions | None = None) -> None:
+    async def notify(self, method: str, params: Params) -> None:
         """Send a notification. It is dropped when closed."""
         self.send_notification(method, params)
 
@@ -367,15 +284,17 @@ class FrameDispatcher:
     async def run(
         self,
         on_request: OnRequest,
-        on_notify: OnNotify,
-        on_notify_intercept: NotifyIntercept | None = None,
+        on_notification: OnNotification,
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Handle inbound messages until `close`. Requests still being handled then are cancelled."""
+        """Handle inbound messages until `close`. Requests still being handled then are cancelled.
+
+        Each request has a task; notifications are handled at once, in their order.
+        """
         try:
             async with anyio.create_task_group() as tasks:
-                self._handling = MessageHandler(self, tasks, on_request, on_notify, on_notify_intercept)
+                self._handling = MessageHandler(self.respond_frame, tasks, on_request, on_notification)
                 early, self._early = self._early or [], None
                 task_status.started()
                 for data in early:

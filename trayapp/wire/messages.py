@@ -257,12 +257,12 @@ class Call(Protocol):
 
 
 class Channel(Protocol):
-    """A connection to a backend over any transport: the SDK's `Outbound`, plus relaying answers unparsed."""
+    """A connection to a backend over any transport: sends requests, and relays answers unparsed."""
 
     async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
-        """Send a request and return its result. `opts`: the SDK's CallOptions (timeout). Raises RpcError."""
+        """Send a request and return its result. `opts`: CallOptions (timeout). Raises RpcError."""
 
-    async def notify(self, method: str, params: Params, opts: Any = None) -> None:
+    async def notify(self, method: str, params: Params) -> None:
         """Send a notification. It is silently dropped if the channel is closed."""
 
     def relay(self, method: str, params: Params, call: Call) -> int:

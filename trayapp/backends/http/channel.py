@@ -21,7 +21,7 @@ import httpx2
 from trayapp.backends.context import Inbound
 from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.backends.launch import HttpLaunch
-from trayapp.wire.frames import FrameDispatcher, PendingCall, RequestContext
+from trayapp.wire.frames import FrameDispatcher, PendingCall
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import CANCELLED, CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
 from trayapp.wire.revisions import MODERN_VERSIONS
@@ -85,20 +85,16 @@ class HttpChannel(FrameDispatcher, ABC):
     ) -> None:
         """Exchange messages until `close` is called, then set `gone`."""
 
-        async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
+        async def on_request(method: str, params: Params) -> dict[str, Any]:
             return await inbound.on_request(method, params, SENT_FOR.get())
 
-        async def on_notify(context: RequestContext, method: str, params: Params) -> None:
-            """Do nothing: the intercept takes every notification."""
-
-        def on_notification(method: str, params: Params) -> bool:
+        def on_notification(method: str, params: Params) -> None:
             inbound.on_notification(method, params, SENT_FOR.get())
-            return True
 
         try:
             async with anyio.create_task_group() as sending:
                 sending.start_soon(self._send_in_order)
-                await self.run(on_request, on_notify, on_notification, task_status=task_status)
+                await self.run(on_request, on_notification, task_status=task_status)
                 sending.cancel_scope.cancel()
         finally:
             gone.set()

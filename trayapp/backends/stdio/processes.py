@@ -25,9 +25,9 @@ from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
 from trayapp.model.text import StderrDecoder
-from trayapp.wire.frames import FrameDispatcher, RequestContext
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.memory import widen
-from trayapp.wire.messages import CONNECTION_CLOSED, Params, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 if TYPE_CHECKING:
     from trayapp.confinement.start import ConfinedStart
@@ -278,16 +278,6 @@ async def open_stdio(
     confinement = launch.confinement
     has_printed = False  # anything but frames
 
-    async def on_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-        return await inbound.on_request(method, params)
-
-    async def on_notify(context: RequestContext, method: str, params: Params) -> None:
-        """Do nothing: the intercept below takes every notification."""
-
-    def on_notification(method: str, params: Params) -> bool:
-        inbound.on_notification(method, params)
-        return True
-
     def keep(data: bytes) -> None:
         nonlocal has_printed
         has_printed = has_printed or bool(data.strip())
@@ -318,7 +308,7 @@ async def open_stdio(
         feed = dispatcher.feed if confinement is None else feed_and_record
         process = await stack.enter_async_context(run_process(launch, feed, StderrTail(keep), tracker, start))
         dispatcher.write_to(process.write)
-        await tasks.start(dispatcher.run, on_request, on_notify, on_notification)
+        await tasks.start(dispatcher.run, inbound.on_request, inbound.on_notification)
         tasks.start_soon(close_with_reason)
         try:
             yield Transport(

@@ -26,7 +26,7 @@ from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
-from trayapp.wire.frames import FrameDispatcher, ignore_notification
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Control:
         """Serve until the other end is gone."""
         async with anyio.create_task_group() as self._tasks:
             await self.dispatcher.run(
-                lambda context, method, params: self.answer(method, dict(params or {})), ignore_notification
+                lambda method, params: self.answer(method, dict(params or {})), lambda method, params: None
             )
             self._tasks.cancel_scope.cancel()
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trayapp.gateway.client import OnNotification, OnRequest
-from trayapp.wire.frames import FrameDispatcher, RequestContext, ignore_notification
+from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.framing import Pieces
-from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RequestId, RpcError
+from trayapp.wire.messages import Call, Params, RequestId
 
 
 class FramePeer:
@@ -20,20 +20,14 @@ class FramePeer:
         self.cancel = self.dispatcher.cancel
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        def notification(method: str, params: Params) -> bool:
-            on_notification(method, params)
-            return True
+        async def refuse(method: str, params: Params) -> dict[str, Any]:
+            raise AssertionError("the intercept takes every request")
 
         self.dispatcher.request_intercept = on_request
-        await self.dispatcher.run(_refuse_request, ignore_notification, notification)
+        await self.dispatcher.run(refuse, on_notification)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
         self.dispatcher.send_notification(method, params)
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
         return self.dispatcher.relay(method, params, call)
-
-
-async def _refuse_request(context: RequestContext, method: str, params: Params) -> dict[str, Any]:
-    """Refuse the request. Never called: the intercept takes every request."""
-    raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200])
