@@ -91,7 +91,7 @@ class Account:
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value for a request to `asked`, or None if there is none.
 
-        Raise SignInError while an expired token cannot be renewed.
+        Raises SignInError while an expired token cannot be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -110,7 +110,7 @@ class Account:
         return self._grant.header if self._grant else None
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return a new Authorization value after a server answered 401 to `refused`, or None. Raise SignInError."""
+        """Return a new Authorization value after a server answered 401 to `refused`, or None. Raises SignInError."""
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()
@@ -234,7 +234,7 @@ class Account:
     # -- renewal -------------------------------------------------------------------------------------------------
 
     async def _renewed(self, grant: Grant) -> None:
-        """Renew `grant`, together with all others who request that. Raise SignInError."""
+        """Renew `grant`, together with all others who request that. Raises SignInError."""
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:

@@ -40,10 +40,10 @@ class Login(Protocol):
     """The OAuth flows, as implemented by trayapp.auth.login."""
 
     async def authorize(self, request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
-        """Sign in. Raise SignInError."""
+        """Sign in. Raises SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
-        """Renew the grant. Raise GrantLostError, SignInError."""
+        """Renew the grant. Raises GrantLostError, SignInError."""
 
     async def revoke(self, grant: Grant) -> bool:
         """Revoke the grant."""
@@ -91,7 +91,7 @@ class SignIn:
         self._callback: Callback | None = None
 
     async def shown(self) -> str:
-        """Wait for the address to open. Raise SignInError."""
+        """Wait for the address to open. Raises SignInError."""
         await self.ready.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -104,7 +104,7 @@ class SignIn:
             raise self.error.with_traceback(None)
 
     def paste(self, address: str) -> None:
-        """Take the address where a browser on another machine ended. Raise SignInError."""
+        """Take the address where a browser on another machine ended. Raises SignInError."""
         if self._callback is None or self.done.is_set():
             raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
         self._callback.paste(address)
@@ -121,7 +121,7 @@ class SignIn:
         self.ready.set()
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer (UserAgent). Raise SignInError."""
+        """Wait for the answer (UserAgent). Raises SignInError."""
         assert self._callback is not None
         return await self._callback.answer()
 

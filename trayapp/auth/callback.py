@@ -105,7 +105,7 @@ class Callback:
         self._expected = expected
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the valid answer. Raise SignInError if it is a refusal."""
+        """Wait for the valid answer. Raises SignInError if it is a refusal."""
         await self._come.wait()
         assert self._answer is not None
         if isinstance(self._answer, SignInError):
@@ -115,7 +115,7 @@ class Callback:
     def paste(self, address: str) -> None:
         """Take the answer from the address where a browser on another machine ended.
 
-        Raise SignInError for an invalid one; the sign-in keeps waiting.
+        Raises SignInError for an invalid one; the sign-in keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text
@@ -214,7 +214,7 @@ class Callback:
 
 @asynccontextmanager
 async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
-    """Yield a Callback that listens until the end of the block. `port` 0 = a random one. Raise SignInError."""
+    """Yield a Callback that listens until the end of the block. `port` 0 = a random one. Raises SignInError."""
     try:
         listener = await anyio.create_tcp_listener(local_host=HOST, local_port=port)
     except OSError as error:

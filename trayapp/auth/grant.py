@@ -121,7 +121,7 @@ class UserAgent(Protocol):
         """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer. Raise SignInError."""
+        """Wait for the answer. Raises SignInError."""
 
 
 class SignInError(MultiMcpError):
@@ -181,7 +181,7 @@ def moment(value: Any) -> float | None:
 def canonical(url: str) -> str:
     """Return the canonical form of an address: lower-case scheme and host, no default port, no fragment, a path.
 
-    A trailing slash and a query are kept: they may identify another server. Raise ValueError for an invalid address.
+    A trailing slash and a query are kept: they may identify another server. Raises ValueError for an invalid address.
     """
     parts = urlsplit(url.strip())
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")

@@ -61,7 +61,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which se
 
 
 async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
-    """Run the whole sign-in, from discovery to tokens. Raise SignInError."""
+    """Run the whole sign-in, from discovery to tokens. Raises SignInError."""
     provider = _Provider(request, ask)
     last: list[httpx2.Response] = []
     try:
@@ -91,7 +91,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
 async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
     """Return new tokens for the old ones, from the service that issued those.
 
-    Raise GrantLostError if the grant has ended, SignInError if the renewal failed for now.
+    Raises GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
     provider = _Provider.of(grant)
     host = urlsplit(provider.token_endpoint).hostname or "the sign-in service"
@@ -193,7 +193,7 @@ class _Provider(OAuthClientProvider):
         return self._get_token_endpoint()
 
     async def refresh_request(self) -> httpx2.Request:
-        """Return the request for new tokens. Raise OAuthFlowError, SignInError."""
+        """Return the request for new tokens. Raises OAuthFlowError, SignInError."""
         require_safe(self.token_endpoint)
         require_outside(self.token_endpoint, self._sign_in_request.url)
         self._choose_method()
@@ -214,7 +214,7 @@ class _Provider(OAuthClientProvider):
     # -- signing in ----------------------------------------------------------------------------------------------
 
     def check(self, outgoing: httpx2.Request) -> None:
-        """Check a request of the flow before it is sent. Raise SignInError."""
+        """Check a request of the flow before it is sent. Raises SignInError."""
         require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":
             return  # metadata is public; its content is checked below and by the SDK
@@ -252,7 +252,7 @@ class _Provider(OAuthClientProvider):
             self.context.oauth_metadata = OAuthMetadata.model_validate(known)
 
     def grant(self, now: float) -> Grant:
-        """Return the grant that the flow obtained. Raise SignInError."""
+        """Return the grant that the flow obtained. Raises SignInError."""
         context = self.context
         token, client = context.current_tokens, context.client_info
         if token is None or client is None or not token.access_token:
@@ -330,14 +330,14 @@ class _Provider(OAuthClientProvider):
 
 
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Send a request and read the response, within limits. Raise HTTPError, SignInError."""
+    """Send a request and read the response, within limits. Raises HTTPError, SignInError."""
     return await bounded(await client.send(request, stream=True))
 
 
 async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
     """Return a request that the server refuses, and its refusal, which lists the scopes that we want.
 
-    If a server refuses nothing, or only some tools, its metadata is read from well-known URLs instead. Raise HTTPError.
+    Raises HTTPError. The metadata of a server that refuses nothing, or only some tools, is read from well-known URLs.
     """
     headers = {**request.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
@@ -380,7 +380,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 async def bounded(response: httpx2.Response) -> httpx2.Response:
-    """Read a streamed response, up to ANSWER_MOST decoded bytes. Raise HTTPError, and SignInError for a larger one."""
+    """Read a streamed response, up to ANSWER_MOST decoded bytes. Raises HTTPError, and SignInError for a larger one."""
     body, request = bytearray(), response.request
     try:
         async for part in response.aiter_bytes():

@@ -72,7 +72,7 @@ def service_of(environ: Mapping[str, str]) -> str:
 def with_vault(
     store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
 ) -> Value:
-    """Return the result of `work` with the vault. Blocks. Raise KeyringUnavailableError if something was not stored."""
+    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if anything is not stored."""
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))
@@ -88,18 +88,18 @@ def with_vault(
 
 
 def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str, value: str) -> bool:
-    """Store a named secret. Raise UsageError, KeyringUnavailableError, StorageError."""
+    """Store a named secret. Raises UsageError, KeyringUnavailableError, StorageError."""
     with locked(_names(config_file)):
         return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
 
 
 def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return all names. Raise KeyringUnavailableError."""
+    """Return all names. Raises KeyringUnavailableError."""
     return with_vault(store, config_file, environ, lambda vault: vault.secret_names())
 
 
 def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str) -> bool:
-    """Delete a secret. Return False if there was none. Raise KeyringUnavailableError, StorageError."""
+    """Delete a secret. Return False if there was none. Raises KeyringUnavailableError, StorageError."""
     with locked(_names(config_file)):
         return with_vault(store, config_file, environ, lambda vault: vault.delete_secret(name))
 

@@ -110,7 +110,7 @@ class Vault:
         return key not in self._unstored
 
     async def read(self, key: str, *, asked: bool = False) -> str | None:
-        """Return the record, or None. Raise KeyringUnavailableError.
+        """Return the record, or None. Raises KeyringUnavailableError.
 
         `asked`: the user waits for this, and sees the keyring's own dialog if it must be unlocked. Otherwise there is
         never a dialog.
@@ -181,7 +181,7 @@ class Vault:
         return True
 
     async def look(self, *, asked: bool = False) -> None:
-        """Check that the storage opens. `asked` as in `read`. Raise KeyringUnavailableError."""
+        """Check that the storage opens. `asked` as in `read`. Raises KeyringUnavailableError."""
         await self._do(lambda records: records.read(NAMES), asked)
 
     async def _retry(self) -> None:
@@ -207,13 +207,13 @@ class Vault:
         return Secrets(found, refused)
 
     async def set_secret(self, name: str, value: str) -> bool:
-        """Store a value. Return False if it is only in memory. Raise UsageError for an invalid name or value."""
+        """Store a value. Return False if it is only in memory. Raises UsageError for an invalid name or value."""
         check_secret(name, value)
         kept = await self.write(SECRET + name, value, asked=True)
         return await self._list({*await self.secret_names(), name}) and kept
 
     async def delete_secret(self, name: str) -> bool:
-        """Delete a value. Return False if there was none. Raise KeyringUnavailableError."""
+        """Delete a value. Return False if there was none. Raises KeyringUnavailableError."""
         names = await self.secret_names()
         there = name in names or await self.read(SECRET + name, asked=True) is not None
         await self.delete(SECRET + name, asked=True)
@@ -242,7 +242,7 @@ class Vault:
     # -- access --------------------------------------------------------------------------------------------------
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
-        """Run `work` in the thread, within the deadline. Raise KeyringUnavailableError."""
+        """Run `work` in the thread, within the deadline. Raises KeyringUnavailableError."""
         if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
             raise self.refused.with_traceback(None)
         place = self._place
@@ -283,7 +283,7 @@ class _Worker:
         self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
     async def run(self, job: Callable[[], Value], deadline_s: float) -> Value:
-        """Return the answer, or raise its exception. Raise KeyringUnavailableError if it takes too long."""
+        """Return the answer, or raise its exception. Raises KeyringUnavailableError if it takes too long."""
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
         if self._thread is None:

@@ -1,7 +1,4 @@
-"""`multi-mcp add` and `multi-mcp remove`: add or remove one server in servers.yaml or in the project's own file.
-
-Never here: how a file is edited (config/edits, clients/project_file).
-"""
+"""`multi-mcp add` and `multi-mcp remove`: add or remove one server in servers.yaml or in the project's own file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The click group that loads the requested verb.
 
-A verb is the click command `NAME_verb` of its module. Never here: the table of verbs (verbs), what a verb does.
+A verb is the click command `NAME_verb` of its module.
 """
 
 from __future__ import annotations

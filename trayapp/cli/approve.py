@@ -1,7 +1,6 @@
 """The user's decisions about what servers changed or hide, and what projects start: `approve`, `inspect` and `trust`.
 
-Of a project's file, exactly the shown content is approved. Never here: deciding what is held back, inspecting
-definitions (the gateway does both), how approvals are stored (config/layers/trust).
+Of a project's file, exactly the shown content is approved.
 """
 
 from __future__ import annotations

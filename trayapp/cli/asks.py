@@ -1,7 +1,4 @@
-"""`multi-mcp asks`, `allow` and `deny`: calls and servers' questions that wait for the user's answer.
-
-Never here: which calls need approval, what an answer does (the gateway decides both).
-"""
+"""`multi-mcp asks`, `allow` and `deny`: calls and servers' questions that wait for the user's answer."""
 
 from __future__ import annotations
 

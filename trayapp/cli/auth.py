@@ -1,7 +1,4 @@
-"""`multi-mcp auth`: sign in to a server in a browser on this or another machine, sign out, or list sign-ins.
-
-Never here: OAuth. The gateway has the listener and the tokens.
-"""
+"""`multi-mcp auth`: sign in to a server in a browser on this or another machine, sign out, or list sign-ins."""
 
 from __future__ import annotations
 

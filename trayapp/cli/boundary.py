@@ -1,6 +1,6 @@
 """The boundary where a verb's failure becomes two lines and an exit code.
 
-This is the only place of the command line that catches all errors. Never here: raising them, their texts.
+This is the only place of the command line that catches all errors.
 """
 
 from __future__ import annotations

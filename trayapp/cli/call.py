@@ -1,7 +1,6 @@
 """`multi-mcp call` and `multi-mcp prompt`: call one tool or fill in one prompt through the gateway, as a client would.
 
 In a result, text stays as it is; anything else becomes a line that describes it.
-Never here: parsing a prompt's words (the gateway knows its arguments), waiting calls (asks).
 """
 
 from __future__ import annotations

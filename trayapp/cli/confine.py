@@ -1,7 +1,4 @@
-"""`multi-mcp confine`: run a server once, confined, and show what it touched, what was refused, and what it needs.
-
-Never here: running it (the gateway does).
-"""
+"""`multi-mcp confine`: run a server once, confined, and show what it touched, what was refused, and what it needs."""
 
 from __future__ import annotations
 

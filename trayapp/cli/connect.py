@@ -1,7 +1,4 @@
-"""`multi-mcp connect` and `multi-mcp disconnect`: write our entry into the files of AI tools, and remove it.
-
-Never here: where each tool keeps its configuration (clients/table), how a file is edited.
-"""
+"""`multi-mcp connect` and `multi-mcp disconnect`: write our entry into the files of AI tools, and remove it."""
 
 from __future__ import annotations
 

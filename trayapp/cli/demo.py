@@ -1,7 +1,4 @@
-"""`multi-mcp demo`: the whole round trip with real processes, in a temporary home folder.
-
-Never here: the user's own files or gateway.
-"""
+"""`multi-mcp demo`: the whole round trip with real processes, in a temporary home folder."""
 
 from __future__ import annotations
 

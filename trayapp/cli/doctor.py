@@ -1,7 +1,4 @@
-"""`multi-mcp doctor`: report what is wrong on this machine and what to do about it, with or without a gateway.
-
-Never here: the checks themselves (service/checks).
-"""
+"""`multi-mcp doctor`: report what is wrong on this machine and what to do about it, with or without a gateway."""
 
 from __future__ import annotations
 

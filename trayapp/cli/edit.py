@@ -1,7 +1,4 @@
-"""`multi-mcp enable`, `disable` and `edit`: change servers.yaml, and tell a running gateway to reload it.
-
-Never here: how the file is edited (config/store), how programs are opened (service/desktop_programs).
-"""
+"""`multi-mcp enable`, `disable` and `edit`: change servers.yaml, and tell a running gateway to reload it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`multi-mcp find`: search the registry that settings.registry names. It uses the network only when run.
-
-Never here: how the registry is queried (service/registry).
-"""
+"""`multi-mcp find`: search the registry that settings.registry names. It uses the network only when run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """`multi-mcp help`: the guide that comes with the program, or the help of a verb.
 
 Pages are Markdown, printed as they are: rendering it would pull a syntax highlighter into the package.
-Never here: what the pages say (packaging/guide).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Hints of verbs: the current folder's project, which a verb without --project ignores, and the next step of a setup.
-
-Never here: the content of a project's file, whether it is trusted, importing.
-"""
+"""Hints of verbs: the folder's project, which a verb without --project ignores, and the next step of a setup."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`multi-mcp history`: the calls of AI tools, their results, and their durations.
-
-Never here: recording it (the gateway does).
-"""
+"""`multi-mcp history`: the calls of AI tools, their results, and their durations."""
 
 from __future__ import annotations
 

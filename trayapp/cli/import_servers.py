@@ -1,7 +1,4 @@
-"""`multi-mcp import`: show the servers in the files of AI tools, take them over once the user agrees, and undo it.
-
-Never here: reading those files (clients), how servers.yaml is edited, how a file gets its servers back.
-"""
+"""`multi-mcp import`: show the servers in the files of AI tools, take them over once the user agrees, and undo it."""
 
 from __future__ import annotations
 

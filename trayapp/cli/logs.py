@@ -1,7 +1,7 @@
 """`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new ones with --follow.
 
 A log is read across rotation and without keeping the file open. A missing file has no lines; other errors raise
-OSError. Never here: what is written to it (gateway/process/server_logs).
+OSError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Parts that verbs share: options such as --json, the examples in their help, and requests to the gateway.
-
-Never here: printing, anything for a single verb.
-"""
+"""Parts that verbs share: options such as --json, the examples in their help, and requests to the gateway."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ def json_option(function: Function) -> Function:
 
 
 def project_option(function: Function) -> Function:
-    """Add the option --project. Without it a verb is about the user's own servers, in every folder."""
+    """Add the option --project. Without it a verb applies to the user's own servers, in every folder."""
     kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
     help_text = "Act as a session in this folder, with the servers of its trusted project."
     return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)

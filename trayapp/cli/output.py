@@ -1,7 +1,7 @@
 """The terminal of verbs: lines, JSON, tables and a spinner; questions, and decisions that only a person may make.
 
 Untrusted text is made safe. rich is imported only for a terminal, so that pipes do not pay for it. A script that
-decides for a person must say so. Never here: what is printed or decided.
+decides for a person must say so.
 """
 
 from __future__ import annotations

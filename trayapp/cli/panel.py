@@ -1,7 +1,4 @@
-"""`multi-mcp panel`: the pages about the gateway in the user's browser.
-
-Never here: the pages (trayapp/panel).
-"""
+"""`multi-mcp panel`: the pages about the gateway in the user's browser."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`multi-mcp refresh` and `multi-mcp reconnect`: have the gateway list tools or connect now, for one server or all.
-
-Never here: merging tools, connecting.
-"""
+"""`multi-mcp refresh` and `multi-mcp reconnect`: have the gateway list tools or connect now, for one server or all."""
 
 from __future__ import annotations
 

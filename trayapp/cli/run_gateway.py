@@ -1,7 +1,6 @@
 """Turning this process into the gateway. A start that a client waits for does not load click.
 
 This is the only module outside the gateway that imports the gateway, and only when it runs here.
-Never here: what a gateway does.
 """
 
 from __future__ import annotations

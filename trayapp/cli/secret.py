@@ -1,7 +1,7 @@
 """`multi-mcp secret`: manage the values of `${keyring:NAME}` in the keyring. A value is never a command-line argument.
 
 Verbs that write new entries move clear-text secrets into the keyring, or an encrypted file, by `may_keep` and
-`keep_all`. Never here: finding secrets (clients/secrets), access to the keyring (service/secrets).
+`keep_all`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Access of the verbs to this user's servers.yaml and approvals.
-
-Never here: the content of the file.
-"""
+"""Access of the verbs to this user's servers.yaml and approvals."""
 
 from __future__ import annotations
 

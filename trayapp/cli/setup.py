@@ -1,7 +1,4 @@
-"""`multi-mcp setup`: the first run as one flow, and its undo.
-
-Never here: the steps themselves (import_servers, connect).
-"""
+"""`multi-mcp setup`: the first run as one flow, and its undo."""
 
 from __future__ import annotations
 

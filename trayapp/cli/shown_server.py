@@ -1,7 +1,4 @@
-"""The facts that a person checks before a server may start, as lines: program, folder, environment, secrets.
-
-Never here: asking.
-"""
+"""The facts that a person checks before a server may start, as lines: program, folder, environment, secrets."""
 
 from __future__ import annotations
 

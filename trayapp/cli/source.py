@@ -1,7 +1,4 @@
-"""`multi-mcp add WHAT`: show the server that a text names, ask for missing values, and add it if the user agrees.
-
-Never here: recognizing it (sources), writing it (add).
-"""
+"""`multi-mcp add WHAT`: show the server that a text names, ask for missing values, and add it if the user agrees."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it.
-
-Never here: what a gateway does, how a process becomes one (run_gateway), killing anything.
-"""
+"""`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it."""
 
 from __future__ import annotations
 

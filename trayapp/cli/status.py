@@ -1,6 +1,6 @@
 """`multi-mcp status`: print the gateway, its servers and their problems, once or continuously. Also `status --tokens`.
 
-The words of a snapshot are pure functions below the verb. Never here: the estimate of tokens (the gateway makes it).
+The words of a snapshot are pure functions below the verb.
 """
 
 from __future__ import annotations

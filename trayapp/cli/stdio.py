@@ -1,7 +1,7 @@
 """The verbs that other programs run: `multi-mcp stdio`, and the hidden one for the bundled sample server.
 
 `stdio` is here for the list of verbs and its help: the program's entry point passes it to the shim. `sample-server` is
-for packaged programs, which cannot run a Python file. Never here: the shim, the server.
+for packaged programs, which cannot run a Python file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`multi-mcp list`, `search`, `describe` and `index`: all known tools, and for hidden ones why clients do not see them.
-
-Never here: what clients see, ranking, the texts of a search (the gateway makes all of them).
-"""
+"""`multi-mcp list`, `search`, `describe` and `index`: all known tools, and why clients do not see the hidden ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """`multi-mcp`, `tray`, `quit` and `autostart`: the tray app. Without a desktop, `multi-mcp` is the gateway itself.
 
 The gateway then shows its live status.
-
-Never here: the text of the status (status), what a gateway does, the icon, autostart entries (service/autostart).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The table of verbs: each one's module and summary, in the groups of the program's help.
-
-Never here: loading a verb (app), what it does.
-"""
+"""The table of verbs: each one's module and summary, in the groups of the program's help."""
 
 from __future__ import annotations
 

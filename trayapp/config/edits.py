@@ -164,7 +164,7 @@ def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
 
 
 def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:
-    """Add a server after the others. Raise UsageError if the name is taken."""
+    """Add a server after the others. Raises UsageError if the name is taken."""
     editor = Editor(text, file)
     if name in _servers(editor):
         raise UsageError(f"A server named {shown(name)} already exists", f"Remove it first: multi-mcp remove {name}")
@@ -188,7 +188,7 @@ def remove_server(text: str, name: str, file: str = FILE) -> str:
 
 
 def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
-    """Set one setting; `http.port` is the port inside `http`. Raise UsageError for an unknown key."""
+    """Set one setting; `http.port` is the port inside `http`. Raises UsageError for an unknown key."""
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")

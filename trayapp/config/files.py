@@ -71,7 +71,7 @@ def signature(path: Path) -> Signature | None:
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
-    """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raise StorageError."""
+    """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raises StorageError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise StorageError(f"{path} is not a file", "Move away what is in its place")
@@ -236,7 +236,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
 def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
     """Put `fresh` in the place of `old`.
 
-    Raise FileChangedError if a program saves the file at this moment. Its file is then in place.
+    Raises FileChangedError if a program saves the file at this moment. Its file is then in place.
     """
     ours = signature(fresh)
     old.wait_for_writer()
@@ -291,7 +291,7 @@ def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
 
 
 def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Replace the file with the new content, or leave it unchanged. Its folder must exist. Raise OSError."""
+    """Replace the file with the new content, or leave it unchanged. Its folder must exist. Raises OSError."""
     with _temporary(path, data, mode) as fresh:
         _take_place(fresh, path)
 
@@ -333,7 +333,7 @@ def _take_place(
 
 
 def new_file(path: Path) -> BinaryIO:
-    """Create a file, accessible only to its user, and open it for writing. Raise OSError, also if it exists."""
+    """Create a file, accessible only to its user, and open it for writing. Raises OSError, also if it exists."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
     return open(descriptor, "wb")  # noqa: PTH123 (an open descriptor, not a path)
 
@@ -354,7 +354,7 @@ def _sync_folder(folder: Path) -> None:
 def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     """Hold the lock for the file at `path`, existing or not, links followed. The system frees it when its holder dies.
 
-    Not reentrant. Blocks while another process or thread holds it. Raise StorageError after `wait_s`, or if the lock
+    Not reentrant. Blocks while another process or thread holds it. Raises StorageError after `wait_s`, or if the lock
     cannot be created.
     """
     place = Path(os.path.normcase(os.path.realpath(path)))  # one name for each file, no matter which link leads to it

@@ -117,7 +117,7 @@ def _closings(text: str) -> dict[int, int]:
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
     """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    Raise MissingVariableError that names every variable without a value, including that of bearer_token_env. Raise
+    Raises MissingVariableError that names every variable without a value, including that of bearer_token_env. Raise
     ConfigError for an address or text that cannot be used to start or send anything. Errors contain no values.
     """
     resolver = _Resolver(environ.get, keyring)

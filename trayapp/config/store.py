@@ -44,14 +44,14 @@ class ConfigStore:
         self._first_text = first_text
 
     def read(self) -> LoadedFile:
-        """Return the current file, empty if missing. Raise StorageError, UnparsableError (too large, not UTF-8)."""
+        """Return the current file, empty if missing. Raises StorageError, UnparsableError (too large, not UTF-8)."""
         data = read_bytes(self.path, MAX_BYTES)
         if data is None:
             return LoadedFile("", MISSING)
         return LoadedFile(decode(data, self.path.name), hashlib.blake2b(data, digest_size=16).hexdigest())
 
     def start(self) -> str:
-        """Return the text that the next edit starts from: for a missing file, its first text. Raise as `read`."""
+        """Return the text that the next edit starts from: for a missing file, its first text. Raises as `read`."""
         return self._start(self.read())
 
     def _start(self, seen: LoadedFile) -> str:
@@ -62,7 +62,7 @@ class ConfigStore:
         return signature(self.path)
 
     def create(self) -> bool:
-        """Write the first text if there is no file. Return True if it was written. Raise StorageError."""
+        """Write the first text if there is no file. Return True if it was written. Raises StorageError."""
         if self.read().exists:
             return False
         with locked(self.path):
@@ -71,7 +71,7 @@ class ConfigStore:
     def write(self, text: str, seen: LoadedFile) -> bool:
         """Replace the file with `text`, atomically, if it is still as `seen`. Return True if bytes changed.
 
-        Raise FileChangedError (nothing written) or StorageError (nothing written, nothing left behind).
+        Raises FileChangedError (nothing written) or StorageError (nothing written, nothing left behind).
         """
         if seen.exists and text == seen.text:
             return False

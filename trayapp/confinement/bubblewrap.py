@@ -1,7 +1,4 @@
-"""bubblewrap: enforces the same policy with namespaces, if Landlock is missing or a program needs its own Unix sockets.
-
-Never here: the decision to use it (mechanisms).
-"""
+"""bubblewrap: the same policy by namespaces, where Landlock is missing or a program needs its own Unix sockets."""
 
 from __future__ import annotations
 

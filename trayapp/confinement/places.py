@@ -1,7 +1,4 @@
-"""Locations of systems, toolchains, secrets and our own folders: what every confined program may read, and what none.
-
-Never here: the folders that one server's entry grants (policy).
-"""
+"""Locations of systems, toolchains, secrets and our own folders: what all confined programs may read, and what none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The policy of one server's program: the real paths that its `confine`, working folder and arguments stand for.
 
-Reads the file system and changes nothing. Never here: enforcement.
+Reads the file system and changes nothing.
 
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run

@@ -1,6 +1,6 @@
 """An HTTP proxy for one confined server: it connects to the hosts of its `confine`, and reports every other host.
 
-Speaks CONNECT (for HTTPS) and plain requests. Never here: inspecting what passes through.
+Speaks CONNECT (for HTTPS) and plain requests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """macOS: the policy as a profile for sandbox-exec.
 
 The profile language is Scheme-like; Apple's own profiles are in /System/Library/Sandbox/Profiles.
-
-Never here: running it. The profile is text, so it can be tested anywhere.
 """
 
 from __future__ import annotations

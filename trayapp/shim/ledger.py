@@ -1,6 +1,6 @@
 """The state that the shim keeps to survive a lost gateway: the client's handshake and the open requests.
 
-It is loaded after the first answers went out. Never here: reading, writing, waiting.
+It is loaded after the first answers went out.
 """
 
 from __future__ import annotations

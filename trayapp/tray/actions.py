@@ -284,7 +284,7 @@ class Actions:
     def _take_over(self, key: str, how: str) -> Notice:
         """Copy the offered servers into servers.yaml; the AI tools' files stay unchanged.
 
-        Raise MultiMcpError if the offer changed after it was shown: the user's yes does not cover the difference.
+        Raises MultiMcpError if the offer changed after it was shown: the user's yes does not cover the difference.
         """
         offered = self._offered()
         if offer_key(offered) != key:
@@ -302,7 +302,7 @@ class Actions:
     def _take_out(self, key: str) -> Notice:
         """Remove from the AI tools' files the servers that multi-mcp also has.
 
-        Raise MultiMcpError if the list changed after it was shown: the user's yes does not cover the difference.
+        Raises MultiMcpError if the list changed after it was shown: the user's yes does not cover the difference.
         """
         doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
         if offer_key(doubled) != key:

@@ -1,7 +1,4 @@
-"""Capabilities: the union over several clients, which requests a client can answer, and announced extensions.
-
-Never here: sessions, connections, routing, the requests themselves.
-"""
+"""Capabilities: the union over several clients, which requests a client can answer, and announced extensions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Control requests: their names, and the clients that the tray and the command line use to reach a running gateway.
 
 JSON-RPC over the local socket, without an event loop: ControlClient blocks, one request at a time; SnapshotStream is
-for a selector. Never here: the gateway's side.
+for a selector.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The local endpoint of a gateway: its socket, its endpoint file, and the first line of a connection.
 
-It is a Unix socket; on Windows, loopback TCP with a token from the endpoint file. Never here: the meaning of sessions
-and control requests, starting a gateway.
+It is a Unix socket; on Windows, loopback TCP with a token from the endpoint file.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It can await a result, or relay it: pass an answer on as received, unparsed when large (DESIGN, decision 1).
 Each request of the peer is handled in a task, cancelled when the peer cancels it. Exceptions of handlers stop at one
-boundary. Never here: the SDK, sockets, processes, the meaning of any MCP method except progress and cancelled.
+boundary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Newline-delimited frames: bytes in, whole frames out, and the position of the id inside an unparsed answer.
 
-All frames that one read produces for one peer leave in one system call. Never here: waiting, the meaning of methods.
+All frames that one read produces for one peer leave in one system call.
 """
 
 from __future__ import annotations

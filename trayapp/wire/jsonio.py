@@ -1,7 +1,7 @@
 """JSON to and from bytes, as fast as orjson but without its losses: large integers and lone surrogates survive.
 
 `dumps` can write every value that `loads` returns, equal in value. `salvaged` and `well_formed` repair what some
-parsers reject. Never here: the meaning of the values.
+parsers reject.
 """
 
 from __future__ import annotations

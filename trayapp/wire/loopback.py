@@ -1,6 +1,6 @@
 """The users of local TCP ports and of loopback connections.
 
-Only Linux reports them (sock_diag(7), about 20 us); elsewhere nothing is known. Never here: listening, consequences.
+Only Linux reports them (sock_diag(7), about 20 us); elsewhere nothing is known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""JSON-RPC vocabulary that all channels share: error codes, answers, the receiver of an answer, the channel itself.
-
-Never here: sockets, processes, MCP methods.
-"""
+"""JSON-RPC vocabulary that all channels share: error codes, answers, the receiver of an answer, the channel itself."""
 
 from __future__ import annotations
 

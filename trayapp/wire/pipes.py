@@ -1,6 +1,6 @@
 """A pipe each way for a session with a shim on this machine, passed over its socket (Linux only).
 
-A message costs a third less over a pipe than over a Unix socket. Never here: what the messages mean.
+A message costs a third less over a pipe than over a Unix socket.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PipeTransport(asyncio.Transport):
                 self._end()
 
     def abort(self) -> None:
-        """Close the pipes now, whatever is unsent (asyncio.WriteTransport)."""
+        """Close the pipes now and drop unsent data (asyncio.WriteTransport)."""
         ended = self._is_closing and not self._unsent
         self._is_closing = True
         self._unsent.clear()

@@ -1,7 +1,7 @@
 """Supported protocol revisions, the envelope of each request, and the conversion of answers between the eras of MCP.
 
 Up to 2025-11-25 a session is initialized once. From 2026-07-28 on each request carries its own envelope in `_meta`
-(MCP basic, versioning). Never here: sessions, connections, the direction of a request.
+(MCP basic, versioning).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class ProjectFile:
         return f"sha256:{whole.hexdigest()}"
 
     def text(self) -> str:
-        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raise UnparsableError."""
+        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raises UnparsableError."""
         text = decode(self.data, str(self.path))
         return without_comments(text) if self.path.suffix == ".json" else text
 
@@ -114,7 +114,7 @@ def project_file_in(folder: Path) -> Path | None:
 
 
 def read_project(path: Path) -> ProjectFile | None:
-    """Return the current file with the programs that it names, or None if it is gone. Blocks. Raise StorageError."""
+    """Return the current file with the programs that it names, or None if it is gone. Blocks. Raises StorageError."""
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         return None

@@ -54,15 +54,15 @@ class TrustStore:
         return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust this content of this file. Return True if that is new. Blocks. Raise StorageError."""
+        """Trust this content of this file. Return True if that is new. Blocks. Raises StorageError."""
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
-        """Stop trusting that file. Return True if it was trusted with some content. Blocks. Raise StorageError."""
+        """Stop trusting that file. Return True if it was trusted with some content. Blocks. Raises StorageError."""
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:
-        """Return the files with trusted content. Blocks. Raise StorageError."""
+        """Return the files with trusted content. Blocks. Raises StorageError."""
         return [Path(path) for path in self._read()]
 
     def is_approved(self, command: str) -> bool:
@@ -74,7 +74,7 @@ class TrustStore:
             return False
 
     def approve_commands(self, commands: Iterable[str]) -> None:
-        """Approve exactly these commands. Blocks. Raise StorageError."""
+        """Approve exactly these commands. Blocks. Raises StorageError."""
         with locked(self.path):
             content = self._content()
             self._write(content | {"commands": list(dict.fromkeys((*self._commands(content), *commands)))})
@@ -108,7 +108,7 @@ class TrustStore:
         return [command for command in commands if isinstance(command, str)] if isinstance(commands, list) else []
 
     def _content(self) -> dict[str, Any]:
-        """Return the stored content, or {} if we did not write the file. Raise StorageError."""
+        """Return the stored content, or {} if we did not write the file. Raises StorageError."""
         self._check_owner()
         data = read_bytes(self.path, STORE_LARGEST)
         try:

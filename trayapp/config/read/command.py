@@ -37,7 +37,7 @@ def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
     """Split `npx -y pkg` into its words. A string that is an existing path is one word (config-30).
 
     On Windows, and for paths of Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
-    rules of a POSIX shell apply, without its expansions. Raise ValueError for an unclosed quote.
+    rules of a POSIX shell apply, without its expansions. Raises ValueError for an unclosed quote.
     """
     line = line.strip()
     if not re.search(r"[\s\"'\\]", line) or (re.search(r"\s", line) and exists(line)):

@@ -51,7 +51,7 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> Config:
     """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
-    Raise UnparsableError if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file
+    Raises UnparsableError if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file
     or of `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for unknown
     keys and invalid settings.
     """
@@ -75,7 +75,7 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raise UnparsableError.
+    """Return the top-level pairs of the file. Raises UnparsableError.
 
     JSON is read as YAML, which is nearly a superset and gives line numbers. Text that only JSON allows
     (`"\\ud83d\\ude00"`, a very long key) is then read as JSON.
@@ -117,7 +117,7 @@ def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
 
 
 def _size(value: Any, levels: int) -> int:
-    """Return the number of values in a value, itself included. Raise ValueError below `levels` levels of nesting."""
+    """Return the number of values in a value, itself included. Raises ValueError below `levels` levels of nesting."""
     inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if inside and not levels:
         raise ValueError("nested too deeply")
@@ -125,7 +125,7 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """Return each server's unread entry by name. Raise UnparsableError for a duplicate name."""
+    """Return each server's unread entry by name. Raises UnparsableError for a duplicate name."""
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):
@@ -138,7 +138,7 @@ def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
 
 
 def top_level(root: Node | None, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raise UnparsableError if it is not a mapping or has a duplicate key."""
+    """Return the top-level pairs of the file. Raises UnparsableError if it is not a mapping or has a duplicate key."""
     if root is None or is_null(root):
         return []
     return _pairs(root, "The file", file)

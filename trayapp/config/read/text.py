@@ -34,7 +34,7 @@ def spot(text: str, index: int) -> TextPosition:
 
 
 def decode(data: bytes, file: str) -> str:
-    """Return the text of a file, with its byte order mark. Raise UnparsableError if it is too large or not UTF-8."""
+    """Return the text of a file, with its byte order mark. Raises UnparsableError if it is too large or not UTF-8."""
     if len(data) > MAX_BYTES:
         raise too_large(file)
     try:

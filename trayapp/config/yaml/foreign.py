@@ -29,7 +29,7 @@ NAME = "name"  # the key that identifies an item of a list
 
 
 def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
-    """Return the text as plain values; an empty one gives {}. Raise UnparsableError.
+    """Return the text as plain values; an empty one gives {}. Raises UnparsableError.
 
     `listed`: a top-level list of named mappings is returned as a mapping by these names.
     """
@@ -51,7 +51,7 @@ def read(text: str, file: str, *, listed: bool = False) -> dict[str, Any]:
 
 
 def plain(node: Node) -> Any:
-    """Return a node as dicts, lists, texts, numbers, booleans and None. Raise InvalidValueError for invalid keys."""
+    """Return a node as dicts, lists, texts, numbers, booleans and None. Raises InvalidValueError for invalid keys."""
     node = follow(node)
     if isinstance(node, Mapping):
         return {pair.name: plain(pair.value) for pair in pairs(node)}
@@ -70,7 +70,7 @@ def plain(node: Node) -> Any:
 
 
 def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:
-    """Return the text with `value` at `path`. Missing mappings are created. Raise UnparsableError, EditRefusedError.
+    """Return the text with `value` at `path`. Missing mappings are created. Raises UnparsableError, EditRefusedError.
 
     `listed`: path[0] is a list, path[1] the name of its item.
     """
@@ -83,7 +83,7 @@ def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = Fa
 
 
 def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str:
-    """Return the text without the value at `path`, unchanged if there is none. Raise as put_value."""
+    """Return the text without the value at `path`, unchanged if there is none. Raises as put_value."""
     editor = _Editor(text, file)
     holder: Slot | None = None
     slots = editor.top()

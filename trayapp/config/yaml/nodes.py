@@ -76,7 +76,7 @@ def follow(node: Node) -> Node:
 
 
 def node_of(value: Any, line: int = 0) -> Node:
-    """Return a plain value (from JSON, TOML, ...) as a node at that line. Raise RecursionError."""
+    """Return a plain value (from JSON, TOML, ...) as a node at that line. Raises RecursionError."""
     if isinstance(value, Plain):
         pairs = [(text_node(str(key), line), node_of(item, line)) for key, item in value.items()]
         return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
@@ -142,7 +142,7 @@ def is_merge_key(node: Node) -> bool:
 
 
 def key_text(key: Node) -> str:
-    """Return a key as text, even if YAML reads another type (`1`). Raise InvalidValueError for lists, mappings."""
+    """Return a key as text, even if YAML reads another type (`1`). Raises InvalidValueError for lists, mappings."""
     key = follow(key)
     if not isinstance(key, Scalar):
         raise InvalidValueError(key, "contains a key that is a list or a mapping")
@@ -160,7 +160,7 @@ class Pair:
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
-    """Return the pairs of a mapping. Raise InvalidValueError for a duplicate key.
+    """Return the pairs of a mapping. Raises InvalidValueError for a duplicate key.
 
     Merge keys are resolved: own keys win, then the first merged one.
     """
@@ -188,7 +188,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     """Return the root node of a text, or None if it is empty.
 
-    Raise UnparsableError: not YAML, too large, too deep, an alias without anchor, more than one document.
+    Raises UnparsableError: not YAML, too large, too deep, an alias without anchor, more than one document.
     """
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1

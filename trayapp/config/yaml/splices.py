@@ -208,7 +208,7 @@ class Editor:
             raise
 
     def finish(self) -> str:
-        """Return the new text. Raise EditRefusedError if it does not contain exactly the expected configuration."""
+        """Return the new text. Raises EditRefusedError if it does not contain exactly the expected configuration."""
         parts: list[str] = []
         done = 0
         for splice in sorted(self._splices, key=lambda splice: splice.start):

@@ -1,6 +1,6 @@
 """The icon as a StatusNotifierItem: item and menu (dbusmenu) together, registered with every panel that starts.
 
-Rules: freedesktop.org "Status Notifier Item". Never here: pystray's classes, X.
+Rules: freedesktop.org "Status Notifier Item".
 """
 
 from __future__ import annotations
