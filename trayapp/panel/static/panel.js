@@ -47,7 +47,10 @@ window.addEventListener("load", () => {
 // Somebody who comes back to a page is taken to where they were, once the rest of its list is there.
 const [visit] = performance.getEntriesByType("navigation");
 let scrolled = visit && visit.type !== "navigate" ? (history.state || {}).scrolled || 0 : 0;
-window.addEventListener("pagehide", () => history.replaceState({ scrolled: window.scrollY }, ""));
+// Where that is, is noted while they scroll: asked at the end, a browser lays out the page that goes, before the next.
+let place = 0;
+window.addEventListener("scroll", () => { place = window.scrollY; }, { passive: true });
+window.addEventListener("pagehide", () => history.replaceState({ scrolled: place }, ""));
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.elt.id !== "main" || !scrolled) return;
   window.scrollTo(0, scrolled);
