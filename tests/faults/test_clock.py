@@ -45,6 +45,7 @@ def wall(gateway: Gateway, tmp_path: Path) -> Path:
         "FAKETIME_TIMESTAMP_FILE": str(file),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it every timed wait of a thread ends at once: the GIL's, too
     }
     return file
 
