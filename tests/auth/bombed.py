@@ -1,4 +1,6 @@
-"""A person signs in, renews and signs out with little memory: `python -m tests.auth.bombed URL`, printing how it ended.
+"""A person signs in, renews and signs out with little memory, at each of the services in turn.
+
+`python -m tests.auth.bombed URL...` prints how each ended.
 
 Never here: the service.
 """
@@ -18,10 +20,16 @@ from trayapp.auth.grant import SignInError
 ROOM = 256 << 20  # bytes of address space above what is there
 
 
-async def main(url: str) -> None:
+async def main(urls: list[str]) -> None:
+    limit = psutil.Process().memory_info().vms + ROOM
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for url in urls:
+        await use(url)
+
+
+async def use(url: str) -> None:
+    """Sign in, renew and sign out."""
     async with person() as made:
-        limit = psutil.Process().memory_info().vms + ROOM
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         try:
             await made.sign_in(url)
             print("signed in", flush=True)
@@ -35,4 +43,4 @@ async def main(url: str) -> None:
 
 
 assert trayapp.auth.login
-anyio.run(main, sys.argv[1])
+anyio.run(main, sys.argv[1:])
