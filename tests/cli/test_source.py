@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +97,18 @@ def test_what_is_left_open_is_asked_for(person: Person) -> None:
     assert not (person.home / "servers.yaml").exists()
     done = person.says(*words, "--clear")
     assert json.loads(done.stdout)["entry"]["env"] == {"GH_TOKEN": TOKEN}
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> None:
+    text = "npx x-mcp /path/to/notes ./data"
+    done = person.says("add", text, "--yes", "--set=/path/to/notes=notes")
+    lines = done.stdout.splitlines()
+    assert "  needs a path in place of /path/to/notes" in lines
+    assert any(line.startswith("  in the folder ") for line in lines)  # ./data lies there
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: notes is not the whole path")
+    done = person.says("add", text, "--yes", "--set=/path/to/notes=~/notes", "--json")
+    assert json.loads(done.stdout)["entry"]["args"][1:] == [str(Path(person.env["HOME"], "notes")), "./data"]
 
 
 @pytest.mark.requirement("source-secrets")

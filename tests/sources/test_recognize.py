@@ -112,7 +112,10 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor",
         "HTTP_STREAMABLE_SERVER=true npx foo-mcp", "https://vscode.dev/redirect",
         "npx wrangler secret put A", "uv run pytest -m foo_mcp", "python -m build", '{"command": ["ls", "-l"]}',
-        '{"command": "ls -l", "cwd": "/x", "timeout": 5}',
+        '{"command": "ls -l", "cwd": "/x", "timeout": 5}', "npx foo analyze-repository --since 1", "npx foo ls-items",
+        '{"mcpServers": {"a": {"command": "curl", "args": ["-s", "https://a.test"]}}}',
+        '[{"file": "a.c", "directory": "/x", "arguments": ["-Wall"], "command": "cc -Wall a.c"}]',
+        '{"type": "webhook", "url": "https://hooks.acme.io/1", "active": true, "events": ["push"]}',
         "npx add-skill https://github.com/acme/foo", "import { A } from 'a';\nconst b = { c: 1 };",
         "npx a\nnpx b", "github", "", "   ", "{", "[]", "{}", '{"a": 1}',
         "servers:\n  web:\n    command: npm run dev\n    port: 3000", "npx tsx scripts/seed.ts 500",
@@ -331,6 +334,14 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      "%3A%5B%22notes-mcp%22%5D%7D) or [VS Code](vscode:mcp/install?%7B%22name%22%3A%22Acme%20Notes%22%2C%22command%22"
      "%3A%22uvx%22%2C%22args%22%3A%5B%22notes-mcp%22%5D%7D)", "acme.notes",
      {"command": "uvx", "args": ["notes-mcp"]}, []),
+    ('{"a": {"command": "node", "args": ["drive:\\\\absolute\\\\path\\\\to\\\\a.js"],'
+     ' "env": {"A": "http://服务器IP:80", "B": "https://api-url/x"}}}', "a",
+     {"command": "node", "args": ["drive:\\absolute\\path\\to\\a.js"],
+      "env": {"A": "http://服务器IP:80", "B": "https://api-url/x"}}, ["args.0", "env.A", "env.B"]),
+    ('{"a": {"command": "a-mcp", "env": {"...": "as before"}}}', "a", {"command": "a-mcp"}, []),
+    ('{"a": {"url": "https://a.test/servers/ID_OF_SERVER/mcp", "headers": {"\u2026": "\u2026", "X": "1"}}}', "a",
+     {"url": "https://a.test/servers/ID_OF_SERVER/mcp", "headers": {"X": "1"}}, ["url"]),
+    ('{"type": "url", "url": "https://a.test/mcp", "name": "a"}', "a", {"url": "https://a.test/mcp"}, []),
 ]  # fmt: skip
 
 

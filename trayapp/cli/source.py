@@ -21,10 +21,11 @@ from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import agreed, at_terminal, escape_unprintable, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
-from trayapp.clients.places import Machine
+from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
+from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
@@ -229,14 +230,19 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     fault = name_fault(name)
     if fault:
         raise UsageError(fault, "Name it: --as NAME")
-    _show(name, proposal, note if answers.as_json else say)
+    tell = note if answers.as_json else say
+    _show(name, proposal, tell)
+    entry = source.entry
+    here = answers.pick is None and not {"url", "cwd", "scope"} & entry.keys()  # the panel has no folder
+    if here and relative_paths(str(entry.get("command")), [str(word) for word in entry.get("args") or []]):
+        tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     wants = asked_of(source)
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
         raise UsageError(f"{name} needs {names}", f"Pass each value: --set {missing[0].name}=...")
     if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
-        (note if answers.as_json else say)(f"Not added: {one_line(name)}")
+        tell(f"Not added: {one_line(name)}")
         return
     asked = [one.name for one in missing if one.secret]
     if asked and answers.hide is not False and not keeps_secrets():  # shown before the user types them
@@ -300,10 +306,11 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
         tell("  " + one_line(proposal.warning))
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
     for one in asked_of(source):
-        kind = "secret" if one.secret else "value"
+        kind = "secret" if one.secret else "path" if one.kind == "path" else "value"
         notes = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]
         why = f": {', '.join(part for part in notes if part)}" if any(notes) else ""
-        tell("  " + one_line(f"needs the {kind} {one.name}{'' if one.required else ' (optional)'}{why}"))
+        what = f"a {kind} in place of" if one.name == one.placeholder else f"the {kind}"
+        tell("  " + one_line(f"needs {what} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
         tell("  " + one_line(f"without {', '.join(source.left_out)}, which have no meaning here"))
 
@@ -358,9 +365,10 @@ def _asked(variable: Variable) -> str:
         return variable.checked(variable.default)
     kind = click.Choice(variable.choices) if variable.choices else None
     default = variable.default or ("" if not variable.required else None)
+    label = one_line(("In place of " if variable.name == variable.placeholder else "") + variable.name)
     while True:
         answer: str = click.prompt(
-            one_line(variable.name), default=default, hide_input=variable.secret, type=kind,
+            label, default=default, hide_input=variable.secret, type=kind,
             show_default=bool(variable.default and not variable.secret),
         )  # fmt: skip
         try:

@@ -85,7 +85,8 @@ _SETUP_VERBS = frozenset((
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
-    r"(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear|delete)-[a-z-]+"
+    r"(?!\S*(?:mcp|serve|stdio))(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear"
+    r"|delete|analy[sz]e|scan|get|ls|fetch|show)-[a-z-]+"
 )
 _SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))

@@ -69,6 +69,7 @@ _NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values
 # What a word processor or a web page made of quotes and blanks.
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
 _UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
+_ELSEWHERE = ("...", "\u2026")  # a key that stands for others
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
@@ -114,11 +115,15 @@ def _source(
     entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
     for place in ("env", "headers"):
         if place in entry:
-            entry[place] = {key: _with_variable(value) for key, value in entry[place].items()}
+            own = {key: value for key, value in entry[place].items() if key not in _ELSEWHERE}
+            entry = {key: value for key, value in entry.items() if key != place}
+            entry |= {place: {key: _with_variable(value) for key, value in own.items()}} if own else {}
     left_out = made.left_out
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is no stdio server"
         raise UnclearSourceError(title, "Start it, and add its address instead")
+    if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
+        raise UnclearSourceError(f"{program} fetches something; it is no server", "Paste the server's own command")
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
     if "url" in entry and "env" in entry:  # nothing starts that would read it
@@ -252,13 +257,16 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
         if len(inside) == 1 and all(_is_server(raw) for raw in inside.values()):  # `{NAME: {...}}`
             named |= {str(name): raw for name, raw in inside.items()}
         else:
-            named[str(inside.get("name") or inside.get("id") or "")] = one
+            name = str(inside.get("name") or inside.get("id") or "")
+            if not name and not _is_flat_server(inside):
+                return None
+            named[name] = one
     return named if len(named) == len(items) else None
 
 
 def _is_elided(raw: Any) -> bool:
     """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
-    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {"...", "\u2026", "enabled", "disabled"})
+    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {*_ELSEWHERE, "enabled", "disabled"})
 
 
 def _is_server(raw: Any) -> bool:
@@ -274,7 +282,11 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
     """Return True for an entry without a holder. Other data has a `url` or `command`, too, beside keys of its own."""
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # what a client runs at an event
-    return _is_server(document) and not hook and bool(keys & _ENTRY_ONLY or keys <= _LAUNCH | _BESIDE)
+    evidence = keys & _ENTRY_ONLY
+    kinds = {str(document.get(key)).lower() for key in ("type", "transport") if key in document}
+    if evidence <= {"type", "transport"} and not kinds & {*TRANSPORTS, "stdio", "local", "remote", "url"}:
+        evidence = set()  # `"type": "webhook"`
+    return _is_server(document) and not hook and bool(evidence or keys <= _LAUNCH | _BESIDE)
 
 
 def is_tool_argument(document: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from trayapp.model.redact import redacted
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
-ValueKind = Literal["string", "number", "boolean", "directory", "file"]
+ValueKind = Literal["string", "number", "boolean", "directory", "file", "path"]
 
 LARGEST = 1_000_000  # characters of pasted text
 LONGEST_NAME = 60
@@ -64,7 +64,7 @@ _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string)(?=[:/?]|$)"
+    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
@@ -79,13 +79,14 @@ _EXAMPLE_ELSEWHERE = re.compile(
     "(?i)你的|您的|路径|密钥|填写|可选|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
+    r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
 # RFC 2606, and hosts that authors name like it; a plain `url` of this form is kept.
 _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
+    r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|location/of|where/(?:you|it|the))[/\\].*"
     r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
@@ -150,13 +151,15 @@ class Variable:
             high = math.inf if self.most is None else self.most
             if not (math.isfinite(number) and low <= number <= high):
                 raise UsageError(", ".join(filter(None, (f"{self.name} is a number", self.hint()))), "Give another one")
-        if self.kind in ("directory", "file"):
+        if self.kind in ("directory", "file", "path"):
             try:
                 path = Path(text).expanduser()
             except RuntimeError:
                 path = Path(text)
             if not path.is_absolute():
-                raise UsageError(f"{self.name} is the whole path of a {self.kind}", "Begin it with / or ~")
+                what = f"{self.name} is" if self.kind != "path" else f"{text} is not"
+                of = f" of a {self.kind}" if self.kind != "path" else ""
+                raise UsageError(f"{what} the whole path{of}", "Begin it with / or ~")
             return str(path)
         return text
 
@@ -283,7 +286,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
                 continue
             needed = bool(mark) or name not in passed  # a container may do without
             why = f"in place of {mark}" if mark and mark != text else ""
-            found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed))
+            kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
+            found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed, kind=kind))
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
@@ -337,7 +341,8 @@ def with_homes_of_others(source: Source, home: Path) -> tuple[Variable, ...]:
         path = _HOME.search(text)
         if path is not None and keys not in taken and _parts_of(path[0])[: len(home.parts)] != _parts_of(str(home)):
             name = path[0] if keys[0] == "args" else str(keys[-1])
-            found.append(Variable(name, keys, path[0], "a path of another machine"))
+            kind: ValueKind = "path" if keys != ("command",) else "string"
+            found.append(Variable(name, keys, path[0], "a path of another machine", kind=kind))
     if not found:
         return source.wants
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
@@ -422,6 +427,8 @@ def placeholder_in(text: str) -> str | None:
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
         if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value):
             return str(value)
+    if (part := re.search(r"://[^\s?#]*/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=[/?#]|$)", text)) is not None:
+        return part[1]  # `https://a.test/servers/ID_OF_SERVER`
     if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
         return text
     name, mark, value = text.partition("=")
