@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import closing, suppress
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -131,7 +132,7 @@ async def secret_service_signals() -> AsyncGenerator[None]:
     if sys.platform in ("win32", "darwin") or not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
         return
     try:
-        await anyio.to_thread.run_sync(_load)
+        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # outside the event loop
         from jeepney import MatchRule, MessageType, message_bus
         from jeepney.io.asyncio import open_dbus_connection
 
@@ -150,8 +151,3 @@ async def secret_service_signals() -> AsyncGenerator[None]:
             connection.writer.close()
     except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # all that jeepney raises for a bad bus
         log.debug("No session bus: %s", error)
-
-
-def _load() -> None:
-    """Import jeepney outside the event loop."""
-    import jeepney.io.asyncio  # noqa: F401

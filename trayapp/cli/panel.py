@@ -30,7 +30,16 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
     With WHAT, it opens the page for adding a server and shows what would run. WHAT is the same as for multi-mcp add, or
     a multi-mcp: link. Nothing is added or started before you confirm it there.
     """
-    text = _named(what) if what is not None else ""
+    text = ""
+    if what is not None:
+        from trayapp.sources.recognize import text_of_link
+
+        text = text_of_link(what)
+        if len(text) > LONGEST:
+            raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
+        with suppress(OSError, ValueError):  # not a path
+            if "\n" not in text and Path(text).is_file():
+                text = str(Path(text).absolute())  # the gateway runs in another folder
     url = str(ask(PANEL, {"what": text} if text else None)["url"])
     if as_json:
         print_json({"url": url})
@@ -43,16 +52,3 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
         say(url)
         if text:
             note(one_line(f"Or look at it here: multi-mcp add {shlex.quote(text)}"))
-
-
-def _named(what: str) -> str:
-    """Return the text for the page. Raises UsageError for one that is too long for a link."""
-    from trayapp.sources.recognize import text_of_link
-
-    text = text_of_link(what)
-    if len(text) > LONGEST:
-        raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
-    with suppress(OSError, ValueError):  # not a path
-        if "\n" not in text and Path(text).is_file():
-            text = str(Path(text).absolute())  # the gateway runs in another folder
-    return text

@@ -43,7 +43,13 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     if value:
         title = "A secret on the command line is visible to every program"
         raise UsageError(title, f"Give it when asked, or on stdin: multi-mcp secret set {name}")
-    kept = store_secret(name, _value(name))
+    if is_terminal(sys.stdin):
+        secret = str(click.prompt(f"Value of {one_line(name)}", hide_input=True, err=True))
+    else:
+        secret = sys.stdin.read(LONGEST).removesuffix("\n").removesuffix("\r")
+        if not secret:
+            raise UsageError("No value came on stdin", f"For example: printf %s VALUE | multi-mcp secret set {name}")
+    kept = store_secret(name, secret)
     if as_json:
         print_json({"name": name, "kept": kept})
     else:
@@ -76,17 +82,6 @@ def delete_verb(name: str, as_json: bool) -> None:
         print_json({"name": name, "deleted": True})
     else:
         say(f"Deleted {one_line(name)}")
-
-
-def _value(name: str) -> str:
-    """Read the value: from a person without echo, or from stdin without its last line end. Raises UsageError."""
-    if is_terminal(sys.stdin):
-        return str(click.prompt(f"Value of {one_line(name)}", hide_input=True, err=True))
-    value = sys.stdin.read(LONGEST)
-    value = value.removesuffix("\n").removesuffix("\r")
-    if not value:
-        raise UsageError("No value came on stdin", f"For example: printf %s VALUE | multi-mcp secret set {name}")
-    return value
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:

@@ -227,6 +227,10 @@ def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_small(row):
             continue
         official = _official(row)
+        packages, remotes = server.get("packages"), server.get("remotes")
+        parts = packages if isinstance(packages, list) else []
+        ways = [_text(part.get("registryType"), 20) for part in parts if isinstance(part, dict)]
+        ways += ["remote"] if isinstance(remotes, list) and remotes else []
         status = official.get("status", server.get("status", "active"))
         yield RegistryEntry(
             name,
@@ -236,18 +240,6 @@ def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
             status if status in _ORDER else "deprecated",  # do not recommend an entry of unknown status
             _text(official.get("statusMessage"), 300),
             _text(official.get("updatedAt"), 40),
-            tuple(_ways(server)),
+            tuple(dict.fromkeys(filter(None, ways))),
             server,
         )
-
-
-def _ways(server: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the kinds of packages and remotes of a server, each once: `npm`, `pypi`, `remote` ..."""
-    packages, remotes = server.get("packages"), server.get("remotes")
-    kinds = (
-        [part.get("registryType") for part in packages if isinstance(part, dict)] if isinstance(packages, list) else []
-    )
-    named = [_text(kind, 20) for kind in kinds]
-    yield from dict.fromkeys(
-        [kind for kind in named if kind] + (["remote"] if isinstance(remotes, list) and remotes else [])
-    )

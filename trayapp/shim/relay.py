@@ -141,8 +141,13 @@ class Shim:
         self._poll.register(0, select.POLLIN)
         while True:
             ready = self._poll.poll(self._patience_ms())
-            if not ready:
-                self._rest()
+            if not ready and self._early:
+                self._load_ledger()
+            if not ready and self._swollen:
+                from trayapp.wire.memory import give_back_freed_memory
+
+                self._swollen = False
+                give_back_freed_memory()
             for source, _ in ready:
                 if source == 0:
                     data = read_socket(0, CHUNK if self._from_client else FIRST_CHUNK)
@@ -167,16 +172,6 @@ class Shim:
         if self._early:
             return QUIET_MS
         return LOOK_MS if self._asked_at else GIVE_BACK_MS if self._swollen else None
-
-    def _rest(self) -> None:
-        """Load the ledger and give memory back to the system while neither side sends anything."""
-        if self._early:
-            self._load_ledger()
-        if self._swollen:
-            from trayapp.wire.memory import give_back_freed_memory
-
-            self._swollen = False
-            give_back_freed_memory()
 
     def _client_sent(self, data: bytes) -> None:
         lines = whole_lines(self._from_client, data)

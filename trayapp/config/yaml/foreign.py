@@ -251,27 +251,23 @@ def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
     if index is None:
         return
     if len(path) == 2:
-        _drop_item(editor, holder, items, index)
+        assert isinstance(holder.value, Sequence)  # it has at least one item
+        item = items[index]
+        if holder.value.flow:
+            following = items[index + 1].start if index + 1 < len(items) else item.end
+            start, end = (items[index - 1].end, item.end) if index else (item.start, following)
+            editor.note(start, end, "")
+        else:
+            if len(items) == 1:
+                _empty(editor, holder, "[]")
+            _cut(editor, editor.layout.line_start(_dash(editor, item)), item)
+        _expect_items(editor, holder, [outline(other) for at, other in enumerate(items) if at != index])
         return
     slot = _find(editor.slots(items[index], path[:2]), path[2])
     if slot is not None:
         editor.remove(slot)
         wanted = drop(outline(items[index]), path[2:])
         _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
-
-
-def _drop_item(editor: _Editor, holder: Slot, items: list[Node], index: int) -> None:
-    assert isinstance(holder.value, Sequence)  # it has at least one item
-    item = items[index]
-    if holder.value.flow:
-        following = items[index + 1].start if index + 1 < len(items) else item.end
-        start, end = (items[index - 1].end, item.end) if index else (item.start, following)
-        editor.note(start, end, "")
-    else:
-        if len(items) == 1:
-            _empty(editor, holder, "[]")
-        _cut(editor, editor.layout.line_start(_dash(editor, item)), item)
-    _expect_items(editor, holder, [outline(other) for at, other in enumerate(items) if at != index])
 
 
 def _cut(editor: _Editor, start: int, node: Node) -> None:

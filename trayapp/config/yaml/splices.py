@@ -139,7 +139,13 @@ class Editor:
         if isinstance(node, Mapping) and (node.pairs or slot.parent.flow or not may_become_lines(node, self.text)):
             self._insert_into(node, new, depth, after.value if after else None)
         elif isinstance(node, Mapping) or (is_null(node) and not isinstance(node, Alias)):
-            self._fill_mapping(slot, new, depth)
+            if slot.parent.flow:  # in braces, inside a flow collection
+                self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
+            else:
+                if slot.value.end > slot.value.start:  # null or {}
+                    self._fill(slot, "")
+                column = slot.parent.column + self._step
+                self._add_lines(self.layout.line_end(max(slot.key.end, slot.value.end)), new, column, depth)
         else:
             self.slots(node, slot.path)  # refuses, with the reason
         for name, value in new.items():
@@ -243,16 +249,6 @@ class Editor:
         else:
             said = slot.value.end > slot.value.start
             self._note(at, slot.value.end if said else at, new)
-
-    def _fill_mapping(self, slot: Slot, new: MappingType[str, Any], depth: int) -> None:
-        """Write the first pairs of an empty, null or {} value: as lines, or in braces inside a flow collection."""
-        if slot.parent.flow:
-            self._fill(slot, " " + rendering.flow(new, json_like=_json_like(slot.parent)))
-            return
-        if slot.value.end > slot.value.start:
-            self._fill(slot, "")
-        column = slot.parent.column + self._step
-        self._add_lines(self.layout.line_end(max(slot.key.end, slot.value.end)), new, column, depth)
 
     def _insert_into(self, node: Mapping, new: MappingType[str, Any], depth: int, after: Node | None) -> None:
         if not node.flow:

@@ -70,7 +70,16 @@ def read_request(arguments: Any) -> ToolRequest:
     if arguments is not None and not isinstance(arguments, Mapping):
         raise WrongFieldsError("The arguments must be an object", 'For instance {"search": "what it should do"}')
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
-    _check_known(given)
+    if unknown := [name for name in given if name not in FIELDS]:
+        if "tool" in given and "args" not in given and unknown[0] in ALSO_ARGS:
+            hint = 'Did you mean args? {"tool": ..., "args": {...}}'
+        elif "tool" in given:
+            hint = f'Arguments of the tool go into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
+        else:
+            near = nearest(unknown[0], FIELDS, 1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FIELDS)}"
+        listed = ", ".join(str(name)[:40] for name in unknown[:5])
+        raise WrongFieldsError(f"Unknown field{'s' if len(unknown) > 1 else ''} {listed}", hint)
     values = {name: _value(name, value) for name, value in given.items()}
     mode = _mode(values)
     _check_places(mode, values)
@@ -84,21 +93,6 @@ def read_request(arguments: Any) -> ToolRequest:
         values.get("limit"),
         values.get("offset", 0),
     )
-
-
-def _check_known(given: Mapping[str, Any]) -> None:
-    unknown = [name for name in given if name not in FIELDS]
-    if not unknown:
-        return
-    listed = ", ".join(str(name)[:40] for name in unknown[:5])
-    if "tool" in given and "args" not in given and unknown[0] in ALSO_ARGS:
-        hint = 'Did you mean args? {"tool": ..., "args": {...}}'
-    elif "tool" in given:
-        hint = f'Arguments of the tool go into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
-    else:
-        near = nearest(unknown[0], FIELDS, 1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FIELDS)}"
-    raise WrongFieldsError(f"Unknown field{'s' if len(unknown) > 1 else ''} {listed}", hint)
 
 
 def _value(name: str, value: Any) -> Any:

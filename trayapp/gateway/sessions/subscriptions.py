@@ -174,11 +174,16 @@ class Subscriptions:
 
     def updated(self, connection: Connection, params: Params) -> None:
         """Notify the listeners, whose sessions may still use the server, of a resource that it reports as updated."""
-        place = (connection.key, (params or {}).get("uri"))
+        known = dict(params or {})
+        place, meta = (connection.key, known.get("uri")), known.get("_meta")
+        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # of our own subscription at the server
+            known.pop("_meta")
+            left = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID}
+            known.update({"_meta": left} if left else {})
         for listener in list(self._all_listeners()):
             uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
             if uri is not None and listener.session.has_server(connection.key):
-                listener.send(UPDATED, {**_without_subscription(params), "uri": uri})
+                listener.send(UPDATED, {**known, "uri": uri})
 
     def renew(self, connection: Connection) -> None:
         """Subscribe again at a reconnected server, which has no subscriptions."""
@@ -257,15 +262,4 @@ def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
             known[uri] = session.seen.resource(uri)
         except (MultiMcpError, RpcError) as error:
             log.info("No updates of %s: %s", uri[:200], error)
-    return known
-
-
-def _without_subscription(params: Params) -> dict[str, Any]:
-    """Return the params without the id of our own subscription at the server."""
-    known = dict(params or {})
-    meta = known.get("_meta")
-    if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:
-        left = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID}
-        known.pop("_meta")
-        known.update({"_meta": left} if left else {})
     return known

@@ -77,13 +77,16 @@ def desktop_text(words: list[str], program: str) -> str:
 
     TryExec makes desktops skip the entry silently if `program` was deleted.
     """
+    # Quotes and backslashes of a word are escaped, and then again for the string type of the value.
+    quoted = (_escaped(word.replace("\\", "\\\\").replace('"', '\\"')) for word in words)
+    command = " ".join(f'"{word}"' for word in quoted)
     return (
         "[Desktop Entry]\n"
         "Type=Application\n"
         "Version=1.0\n"
         f"Name={APP}\n"
         "Comment=All your MCP servers behind one local endpoint\n"
-        f"Exec={' '.join(map(_quoted, words))}\n"
+        f"Exec={command}\n"
         f"TryExec={_escaped(program)}\n"
         f"Icon={APP}\n"
         "Terminal=false\n"
@@ -92,12 +95,6 @@ def desktop_text(words: list[str], program: str) -> str:
         "X-GNOME-Autostart-Delay=2\n"  # after the panel
         "X-KDE-autostart-after=panel\n"
     )
-
-
-def _quoted(word: str) -> str:
-    """Return the word in quotes, with `\\` and `"` escaped, and escaped again for the string type of the value."""
-    inner = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_escaped(inner)}"'
 
 
 def _escaped(text: str) -> str:
