@@ -93,10 +93,10 @@ LIBRARIES: dict[str, set[str]] = {
     "rich": {"cli"},
     "jinja2": {"panel.pages"},
     "markdown_it": {"panel.guide"},
-    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.inspect", "packages"},
+    "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.screening", "packages"},
     "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel", "packages"},
     "psutil": {"backends", "service", "cli"},
-    "re2": {"catalog.patterns", "inspection.hints"},
+    "re2": {"catalog.patterns", "inspection.hints", "inspection.screening"},
 }
 
 # Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every

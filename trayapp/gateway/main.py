@@ -198,6 +198,7 @@ class GatewayHost:
             log.info("Gateway stopping")
             await accounts.close()
             with anyio.move_on_after(LAST_WRITES_S):
+                gateway.services.writer.wake()  # approvals of tools that have not been searched for orders yet
                 await gateway.services.writer.written()
                 await gateway.services.history.close()
             self._listener.close()

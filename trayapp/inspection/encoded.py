@@ -65,6 +65,9 @@ _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _RUN = rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2)
 _TWO = rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
 _HUMPED_RUN, _PIECES = late(_RUN), late(_TWO)
+_RUN_LETTERS, _HUMP = "[A-Za-z0-9+/_-]{0,24}", "[a-z0-9][A-Z]"
+# Two pieces in JSON, or in a parameter's name
+PIECES = rf"{_HUMP}{_RUN_LETTERS}(?:[ _]|\\[ntr]){{1,30}}{_RUN_LETTERS}{_HUMP}"
 _PERCENT = late(b"%[0-9A-F]")
 _WORD = late(r"[A-Za-z]{2,}")
 _URL = late(r"https?://\S+")
@@ -85,10 +88,11 @@ def _decoded_once(text: str) -> Iterator[str]:
 
 
 # Words of orders to ignore or to conceal, and their forms in rot13 and backwards
-_KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
-_BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in _KEYWORDS)
+KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
+_BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in KEYWORDS)
 _ROT13 = bytes(ord(codecs.encode(chr(byte), "rot13")) for byte in range(256))
-_BACKWARDS = tuple(word[::-1] for word in _KEYWORDS)
+_BACKWARDS = tuple(word[::-1] for word in KEYWORDS)
+UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 
 
 def turned(text: str) -> Iterator[str]:
@@ -111,7 +115,7 @@ def turned(text: str) -> Iterator[str]:
     if _APART.search(kinds) is not None:
         spelled = _joined_letters(spelled, b"." + kinds + b".")
     ways += [spelled] if spelled != text else []
-    yield from (way for way in ways if any(way.count(word) > text.count(word) for word in _KEYWORDS if word in way))
+    yield from (way for way in ways if any(way.count(word) > text.count(word) for word in KEYWORDS if word in way))
 
 
 def _joined_letters(text: str, kinds: bytes) -> str:
@@ -129,11 +133,9 @@ def _joined_letters(text: str, kinds: bytes) -> str:
 
 
 def may_be_coded(text: bytes) -> bool:
-    """Return True if a quick check finds that a text, or a definition as JSON, could hold an encoded run."""
+    """Return True if a quick check finds that a text could hold an encoded run."""
     signs = _signs(text)
-    if signs == {"base64"}:  # usually from long names: the decoded text tells
-        return any(_readable(_of_base64(run.decode())) is not None for run in _long_runs(text))
-    return bool(signs)
+    return _is_readable_base64(text) if signs == {"base64"} else bool(signs)
 
 
 def _signs(text: bytes) -> set[str]:
@@ -148,6 +150,31 @@ def _signs(text: bytes) -> set[str]:
             signs |= {"hex", "numbers"}
     if _LONG_DIGITS in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
+    signs |= _signs_in_runs(text)
+    if _PIECES.search(text.translate(_HUMPS)) is not None:
+        signs.add("pieces")
+    return signs
+
+
+def may_hold_run(data: bytes) -> bool:
+    """Return True if a definition as JSON could hold a long run of base64, base32 or hex."""
+    signs = _signs_in_runs(data)
+    if signs != {"base64"}:
+        return bool(signs)
+    plain = data  # without escapes of line breaks and tabs, whose letters would belong to the next run
+    for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
+        plain = plain.replace(escape, b"  ")  # in place, because it is as long
+    name = plain.replace(b"_", b" ")  # in a parameter's name it is read as a blank
+    return any(_is_readable_base64(form) for form in dict.fromkeys((data, plain, name)))
+
+
+def _is_readable_base64(text: bytes) -> bool:
+    """Return True if a long run decodes to words: most are long names."""
+    return any(_readable(_of_base64(run.decode())) is not None for run in _long_runs(text))
+
+
+def _signs_in_runs(text: bytes) -> set[str]:
+    signs = set[str]()
     if runs := b".".join(_long_runs(text)):
         if _LONG_HEX in runs.translate(_HEX_DIGITS):
             signs.add("hex")
@@ -155,8 +182,6 @@ def _signs(text: bytes) -> set[str]:
             signs.add("base32")
         if _HUMPED_RUN.search(runs.translate(_HUMPS)) is not None:
             signs.add("base64")
-    if _PIECES.search(text.translate(_HUMPS)) is not None:
-        signs.add("pieces")
     return signs
 
 
@@ -185,9 +210,9 @@ def _possible_kinds(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str]
 
 
 def may_be_turned(text: bytes) -> bool:
-    """Return True if a quick check finds that a text, or a definition as JSON, could hold a form of `turned`."""
+    """Return True if a quick check finds that a text could hold a form of `turned`."""
     low = text.lower()
-    for word in _UNREADABLE:
+    for word in _UNREADABLE_BYTES:
         if word in low:
             return True
     if _has_escapes(text):
@@ -202,8 +227,8 @@ def may_be_turned(text: bytes) -> bool:
     return _APART.search(kinds) is not None
 
 
-_UNREADABLE = tuple(word.encode() for word in (*_BY_ROT13, *_BACKWARDS, "lgnore"))
-_KEYWORD_BYTES = tuple(word.encode() for word in _KEYWORDS)
+_UNREADABLE_BYTES = tuple(word.encode() for word in UNREADABLE)
+_KEYWORD_BYTES = tuple(word.encode() for word in KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 _DIGIT_INSIDE = late(rb"d(?<=ld)l")  # a tenth of the time of `b"ldl" in`, because digits are rare

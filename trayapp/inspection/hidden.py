@@ -65,10 +65,11 @@ _FAR = late(
 )
 _BLANKS = bytes(32 if chr(byte).isspace() or byte == ord("?") else byte for byte in range(256))  # ? for any non-ASCII
 _RUN_OF_BLANKS = b" " * (FAR_BELOW - 1)
-_SUSPECTS = late(
+SUSPECTS = (  # characters that hide, or that are not printed
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
+_SUSPECTS = late(SUSPECTS)
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII; deleted first, so that little is left to check
 _EMOJI = "\ufe0f"  # the variation selector that many emoji have
 
@@ -99,20 +100,6 @@ class Hidden(NamedTuple):
     code: str
     serious: bool
     evidence: str
-
-
-def may_be_hidden(text: bytes) -> bool:
-    """Return True if a quick check finds that something could hide in a definition as JSON, with its blanks unescaped.
-
-    Only line breaks stay line breaks: indented manuals have many blanks, but few between two lines.
-    """
-    if b"\x7f" in text or (b"\\" in text and (b"\\u" in text or b"\\b" in text)):
-        return True
-    if b" " * FAR_AWAY in text:
-        return True
-    if text.count(b"\n") >= FAR_BELOW and b"\n" * FAR_BELOW in text.replace(b" ", b""):
-        return True
-    return not text.isascii() and _has_suspects(text)
 
 
 def _has_suspects(text: bytes) -> bool:

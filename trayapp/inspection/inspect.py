@@ -15,8 +15,6 @@ from functools import cached_property
 from itertools import tee
 from typing import TYPE_CHECKING
 
-import orjson
-
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.text import (
@@ -56,6 +54,8 @@ _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
     """Return the findings of a definition: each code once, those that hold it back first."""
+    from trayapp.inspection.screening import may_conceal  # loaded with the first check: no cached list needs it
+
     texts, name = texts_of(item), str(item.get("name", ""))
     concealed = find_concealed(texts, name) if may_conceal(item) else ()
     return merged(concealed, find_orders(texts))
@@ -65,28 +65,6 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
     """Return the findings of one text, such as a server's instructions."""
     texts = [(where, text)]
     return merged(find_concealed(texts), find_orders(texts))
-
-
-def may_conceal(*items: Item) -> bool:
-    """Return True if one of these definitions could hide something. The JSON of most definitions rules that out.
-
-    Many short definitions are checked at less cost together.
-    """
-    from trayapp.inspection import encoded  # loaded with the first check: no cached first list needs it
-
-    if not all(str(item.get("name", "")).isascii() for item in items):
-        return True
-    try:
-        data = orjson.dumps(items)
-    except TypeError:  # a lone surrogate, a large integer, deep nesting
-        return True
-    if b"\\" in data:
-        data = data.replace(b"\\n", b"\n").replace(b'\\"', b" ")
-        if b"\\" in data:
-            data = data.replace(b"\\t", b" ").replace(b"\\r", b" ").replace(b"\\f", b" ")
-    return (
-        len(data) > READ_MOST or hidden.may_be_hidden(data) or encoded.may_be_coded(data) or encoded.may_be_turned(data)
-    )
 
 
 def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
@@ -105,10 +83,11 @@ def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
 
 
 def free_memory() -> None:
-    """Free what the search for orders keeps between definitions. The next search builds it again."""
-    from trayapp.inspection import hints
+    """Free what the searches keep between definitions. The next ones build it again."""
+    from trayapp.inspection import hints, screening
 
     hints.release()
+    screening.release()
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from trayapp.inspection.finding import Finding
-from trayapp.inspection.inspect import find_concealed, find_orders, may_conceal, merged
+from trayapp.inspection.inspect import find_concealed, find_orders, merged
 from trayapp.inspection.text import texts_of
 from trayapp.model.offer import Item, Offer
 
@@ -103,6 +103,8 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
     """Yield the name and the hidden content of each subject: most have none, which is found out for some together."""
+    from trayapp.inspection.screening import may_conceal  # loaded with the first check: no cached list needs it
+
     some = list(subjects.items())
     for at in range(0, len(some), CHECKED_TOGETHER):
         batch = some[at : at + CHECKED_TOGETHER]
@@ -113,6 +115,8 @@ def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
     """Return the hidden content in one subject: reason to hold it back."""
+    from trayapp.inspection.screening import may_conceal
+
     if not may_conceal(item):
         return ()
     return find_concealed(_texts_of(name, item), "" if is_apart(name) else str(item.get("name", "")))

@@ -191,7 +191,7 @@ class Approvals:
     # -- verdicts ------------------------------------------------------------------------------------------------
 
     def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
-        """Inspect an offer before `judge`, a definition with each step. The steps may be taken in a thread."""
+        """Inspect an offer before `judge`, a few definitions with each step. The steps may be taken in a thread."""
         if self._settings().suspicious == "off":
             return
         known, looked, new = self.pins.of(server), dict[str, Inspection](), dict[str, str]()
@@ -203,9 +203,9 @@ class Approvals:
                 looked[name] = Inspection(item, digest, None)
             elif self._looks_whole(name, pin):
                 looked[name] = Inspection(item, digest, findings_of(name, item))
+                yield
             else:
                 new[name] = digest
-            yield
         for name, findings in concealed_in_each({name: items[name] for name in new}):
             looked[name] = Inspection(items[name], new[name], findings)
             yield
@@ -222,10 +222,10 @@ class Approvals:
             verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
-            if known.dirty:
-                self.pins.unsaved()
             if server in self.unread_servers([server]):
-                self.unread()
+                self.unread()  # its approvals are written with the orders that are found then
+            elif known.dirty:
+                self.pins.unsaved()
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
         for name, verdict in verdicts.items():

@@ -35,6 +35,7 @@ class ListIntake:
         self._servers = servers
         self._sign_ins = sign_ins
         self._reading = False
+        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # by server, which others are compared with
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
         """Inspect an offer before it is taken: at once what is quickly done, the rest in a thread."""
@@ -120,7 +121,11 @@ class ListIntake:
         for other in self._servers.shared.servers:
             plain = self._servers.plain_name(other)
             if plain != own and (offer := self._services.listings.get(other)) is not None:
-                yield plain, frozenset(str(item.get("name")) for item in offer.tools)
+                known = self._tool_names.get(other)
+                if known is None or known[0] is not offer:
+                    names = frozenset(str(item.get("name")) for item in offer.tools)
+                    known = self._tool_names[other] = offer, names
+                yield plain, known[1]
 
     def input_schema(self, key: str, tool: str) -> Any:
         """Return the input schema of a tool as the server sent it, None if it is unknown."""
