@@ -70,6 +70,7 @@ _NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
 _UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
 _ELSEWHERE = ("...", "\u2026")  # a key that stands for others
+# `$NAME`, which authors write where a client or a shell fills it in.
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
@@ -115,9 +116,12 @@ def _source(
     entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
     for place in ("env", "headers"):
         if place in entry:
-            own = {key: value for key, value in entry[place].items() if key not in _ELSEWHERE}
-            entry = {key: value for key, value in entry.items() if key != place}
-            entry |= {place: {key: _with_variable(value) for key, value in own.items()}} if own else {}
+            own = {
+                key: _SHELL_VARIABLE.sub(r"\1${\2}", value) if isinstance(value, str) else value
+                for key, value in entry[place].items()
+                if key not in _ELSEWHERE
+            }
+            entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
     left_out = made.left_out
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is no stdio server"
@@ -132,11 +136,6 @@ def _source(
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     return Source(name or name_for(entry), entry, kind, wants, left_out)
-
-
-def _with_variable(value: Any) -> Any:
-    """Return `${NAME}` for `$NAME`, which authors write where a client or a shell fills it in."""
-    return _SHELL_VARIABLE.sub(r"\1${\2}", value) if isinstance(value, str) else value
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:

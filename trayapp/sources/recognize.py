@@ -121,15 +121,17 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
             if _ADDING.search(part) or len(parts) == 1:
                 raise
     links = all(map(is_link, parts))  # of several clients, each with its own label
-    launches = [[one if links else (name, one) for name, one in _launches(found)] for found in read]
+    launches = [
+        [
+            ("" if links else one.name, launch_of({key: one.entry[key] for key in one.entry if key != "env"}))
+            for one in found
+        ]
+        for found in read
+    ]
     if any(one != launches[0] for one in launches):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
     return max(read, key=lambda found: sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), default=[])
-
-
-def _launches(found: list[Source]) -> list[tuple[str, Entry]]:
-    return [(one.name, launch_of({key: one.entry[key] for key in one.entry if key != "env"})) for one in found]
 
 
 def _parts(text: str) -> Iterator[str]:
