@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
-from tests.gateway.world import Client, House, house, server
+from tests.gateway.world import Client, House, house, offer, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S, STUCK_S, UNSTUCK_S
 from trayapp.gateway.control.snapshot import snapshot_of
@@ -560,6 +560,50 @@ async def test_a_quiet_tool_of_another_session_follows_as_soon_as_the_call_befor
                 await made.net["a"].let_go(key)
         for client in clients:
             assert [set(await client.answer(number)) for number in (1, 2)] == [{"jsonrpc", "id", "result"}] * 2
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_a_slow_start_of_a_server_is_no_wait_for_another_sessions_call(tmp_path: Path) -> None:
+    """Single requests stay on the shared connection, so they wait for its call."""
+    async with house(tmp_path) as made:
+        made.cache(server("a"), offer("hold"))
+        gate = made.net["a"].hold_start()
+        made.apply(server("a"))
+        made.start()
+        clients = [await older(made, name="lasting"), made.client(lasting=False), made.client(lasting=False)]
+        for number, client in enumerate(clients):
+            call = tool_call("a_hold", key=str(number))
+            client.ask_only(1, "tools/call", enveloped(call) if number else call)
+        await settle()
+        await made.clock.pass_(WORKS_S)
+        gate.set()
+        await made.net["a"].heard_of("held")
+        await settle()
+        assert made.net["a"].methods().count("held") == 1
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_sessions_that_have_waited_for_a_new_tools_first_answer_call_it_one_after_the_other(
+    tmp_path: Path,
+) -> None:
+    """Its next call is the likeliest to ask."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        one, two, three = [await older(made, name=str(number)) for number in range(3)]
+        for client in (two, three):
+            await client.call("a_echo")
+        one.ask_only(1, "tools/call", tool_call("a_hold", key="one"))
+        await made.net["a"].heard_of("held")
+        for client in (two, three):
+            client.ask_only(1, "tools/call", tool_call("a_hold", key=str(id(client))))
+        await settle()
+        await made.clock.pass_(PROVE_S)
+        await made.net["a"].let_go("one")
+        await made.net["a"].heard_of("held", 2)
+        await settle()
+        assert made.net["a"].methods().count("held") == 2
+        await made.clock.pass_(QUIET_S)
+        await made.net["a"].heard_of("held", 3)
 
 
 @pytest.mark.requirement("bridge-who")

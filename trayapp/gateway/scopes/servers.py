@@ -138,8 +138,10 @@ class Servers:
             if connection is None:
                 await self._wait(PROVE_S)  # for the end of a request that has a connection to itself
                 continue
-            if not await self._up(session, connection):
-                continue
+            if not connection.is_up:
+                if not await self._up(session, connection):
+                    continue
+                began = self._services.clock.now()  # a slow start is no wait for another session's call
             if connection is not self.connection_for(session, first, topic, alone=alone):
                 continue  # it speaks the other era, or the server has asked meanwhile
             if self._left_s(session, connection, topic, began) > 0:
@@ -164,8 +166,6 @@ class Servers:
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
-        if connection.is_up:
-            return True
         if connection.state is not State.CONNECTING:
             self.sharing.note_wanted(session, connection)
         try:

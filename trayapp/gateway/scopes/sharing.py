@@ -23,7 +23,9 @@ A server has one connection for all sessions unless one of these rules splits it
   asked, has ended, or is `WORKS_S` old.
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
   are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
-  overlap are counted. After that, all sessions may call it at the same time. A call that takes longer than its tool has
+  overlap are counted. After that, all sessions may call it at the same time. When many sessions wait at once, each
+  waits `QUIET_S` in all, so that they are not slowed down; but until the tool has answered `KNOWN` times, up to
+  `WORKS_S`, since its next call is then the likeliest to ask. A call that takes longer than its tool has
   ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old. Among many calls few take
   longer than all before them. So a server's first question nearly always belongs to one session for certain. One case
   remains, over stdio and for single requests: a tool that works for longer than that before it asks, or first asks
@@ -61,6 +63,7 @@ log = logging.getLogger(__name__)
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
 WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for longer before its server's first question
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
+KNOWN = 20  # answers without a question after which its calls may also wait for no longer than that in all
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
 
@@ -235,8 +238,9 @@ class Sharing:
                 proven = proven and known is not None
                 age_s = now - call.sent_at
                 may_ask = known is None or (age_s >= QUIET_S and age_s > known.longest_s)
-                window_s = WORKS_S if may_ask else QUIET_S
-                left_s, most_s = max(left_s, window_s - age_s), max(most_s, window_s)
+                left_s = max(left_s, (WORKS_S if may_ask else QUIET_S) - age_s)
+                is_known = known is not None and own is not None and min(known.answers, own.answers) >= KNOWN
+                most_s = max(most_s, QUIET_S if is_known and not may_ask else WORKS_S)
         told = questions_of(live.sent_capabilities)
         if not others or not any(told & questions_of(one.client.capabilities) for one in (me, *others)):
             return None
