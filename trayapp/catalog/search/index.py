@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -182,8 +183,8 @@ class SearchIndex:
         best = [(worth * _as_written(asked, entry), missed, entry) for worth, missed, entry in scored[:REFINED]]
         hits = [_hit(entry, worth, missed) for worth, missed, entry in [*best, *scored[REFINED:]] if worth]
         hits.sort(key=lambda hit: (-hit.score, hit.exposed_name, hit.server, hit.name))
-        hits = united(hits, {entry.key: entry.tool for _, _, entry in scored})
-        return hits[:SURE] + [hit for hit in hits[SURE:] if hit.score >= hits[0].score * RELEVANT]
+        least = hits[0].score * RELEVANT if hits else 0.0
+        return united(hits, {entry.key: entry.tool for _, _, entry in scored}, least)
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
@@ -195,14 +196,19 @@ def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit
     return united([_hit(entry, 1.0) for entry in fitting.values()], {key: e.tool for key, e in fitting.items()})[:limit]
 
 
-def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]]) -> list[Hit]:
-    """Return the hits, with the same tool of several servers merged into the best one's place."""
+def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]], least: float = 0.0) -> list[Hit]:
+    """Return the hits, with the same tool of several servers merged into the best one's place.
+
+    After the first SURE tools, those whose best hit has a lower score than `least` are left out.
+    """
     found: dict[str, list[list[Hit]]] = {}  # by name
     alike: list[list[Hit]] = []
     for hit in hits:
         tool, namesakes = tools[hit.key], found.setdefault(hit.name, [])
         group = next((known for known in namesakes if is_same(tools[known[0].key], tool)), None)
         if group is None:
+            if len(alike) >= SURE and hit.score < least:
+                continue
             group = list[Hit]()
             namesakes.append(group)
             alike.append(group)
@@ -222,8 +228,13 @@ def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     schema = tool.get("inputSchema")
     if schema != other.get("inputSchema") or not (isinstance(schema, Mapping) and schema.get("properties")):
         return False
-    words, others = {*one.split()}, {*two.split()}
+    words, others = _words(one), _words(two)
     return len(words & others) >= len(words | others) * ALIKE
+
+
+@lru_cache(maxsize=512)  # the same tools of several servers are compared with each other, query by query
+def _words(description: str) -> frozenset[str]:
+    return frozenset(description.split())
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:

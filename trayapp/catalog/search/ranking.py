@@ -74,20 +74,26 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
         for place, gain in query.gains[known]:
             if gain * weight > best.get(place, 0.0):
                 best[place] = gain * weight
-    missed = tuple(term.word for place, term in enumerate(query.terms) if place not in best and not term.extra)
+    gained, rarity, missed = 0.0, 0.0, list[str]()
+    for place, term in enumerate(query.terms):
+        if place in best:
+            gained += best[place]
+            rarity += 0.0 if term.extra else term.rarity
+        elif not term.extra:
+            missed.append(term.word)
     if not best:
-        return 0.0, missed
-    met = [(best[place], term) for place, term in enumerate(query.terms) if place in best]
-    worth = sum(gain for gain, _ in met) * sum(term.rarity for _, term in met if not term.extra) / query.rarity
-    in_name = sum(vocabulary.rarity(one) * query.worths[one] for one in query.worths.keys() & seen.name)
+        return 0.0, tuple(missed)
+    worth = gained * rarity / query.rarity
+    in_name = sum([vocabulary.rarity(one) * query.worths[one] for one in query.worths.keys() & seen.name])
     if in_name:
         worth *= 1 + NAME_MET * in_name / sum(map(vocabulary.rarity, seen.name))
     if query.pairs:
         worth *= 1 + PAIRS_MET * len(query.pairs & seen.pairs) / len(query.pairs)
-    worth *= 1 + SERVER_NAMED * sum(query.servers[known] for known in query.servers.keys() & seen.server)
+    if query.servers:
+        worth *= 1 + SERVER_NAMED * sum([query.servers[known] for known in query.servers.keys() & seen.server])
     if query.action and seen.action:
         worth *= 1 + ACTION_MET if query.action == seen.action else 1 - ACTION_MET
-    return worth, missed
+    return worth, tuple(missed)
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
