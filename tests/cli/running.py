@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -93,11 +93,13 @@ def launch(home: Path, *argv: str) -> subprocess.Popen[str]:
     return launch_with(home, environment(home), *argv)
 
 
-def launch_with(home: Path, env: Mapping[str, str], *argv: str) -> subprocess.Popen[str]:
+def launch_with(
+    home: Path, env: Mapping[str, str], *argv: str, program: Sequence[str] = PROGRAM
+) -> subprocess.Popen[str]:
     """Return the same in that environment."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        [*PROGRAM, *argv],
+        [*program, *argv],
         cwd=home,
         env=dict(env),
         stdin=subprocess.DEVNULL,

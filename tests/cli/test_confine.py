@@ -25,8 +25,8 @@ pytestmark = [
 ]
 ENTITY = 'entities=[{"name": "a", "entityType": "t", "observations": []}]'
 # A server, a call of it with words of the answer, and what its entry then lacks: the data of three lie elsewhere.
+# Of the two that start a browser one (tests/e2e/test_confined_browsers uses both, with this line).
 NEEDY = [
-    ("playwright", "browser_navigate", ["url=about:blank"], "Page URL: about:blank", "confine: {sockets: true}"),
     ("chrome-devtools", "list_pages", [], "about:blank", "confine: {sockets: true}"),
     ("git-mcp-server", "git_init", ["path=made"], '"success": true', "confine: {sockets: true}"),
     ("memory", "create_entities", [ENTITY], '"entityType": "t"', "confine: {write: [~/data]}"),
