@@ -126,8 +126,8 @@ def _page(url: Any, address: str) -> str:
     return ""
 
 
-# --- the time of the installation: processes that were started before an update replaced the program are found by it.
-# Time is compared, not version: another build of the same version is another program, too.
+# --- the time of the installation, by which processes are found that started before an update replaced the program.
+# Not the version: another build of the same version is another program, too.
 
 
 def installed_at() -> float:

@@ -24,7 +24,7 @@ NAMED_BY = {  # method -> the parameter that Mcp-Name repeats
 }
 
 ANNOTATION = "x-mcp-header"
-SHOWN = 40  # characters of a server's text that a reason quotes
+SHOWN = 40  # characters that a reason quotes of a server's text
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: a valid header name
 _PLAIN = re.compile(r"[ -~]*")
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
