@@ -274,6 +274,26 @@ async def test_a_newer_client_that_went_away_ends_its_parked_call(tmp_path: Path
             await settle()
 
 
+async def test_a_question_goes_on_to_another_call_once_the_client_cancels_the_one_it_was_sent_with(
+    tmp_path: Path,
+) -> None:
+    """The cancel crossed the question, which the client then ignores."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = made.client()
+        call = tool_call("a_ask", method="roots/list")
+        client.ask_only(1, "tools/call", enveloped(tool_call("a_hold", key="k")))
+        await made.net["a"].heard_of("held")
+        client.ask_only(2, "tools/call", enveloped(call))
+        assert (await client.answer(1))["result"]["resultType"] == "input_required"
+        client.tell("notifications/cancelled", {"requestId": 1})
+        asked = (await client.answer(2))["result"]
+        key = next(iter(asked["inputRequests"]))
+        again = {**call, "requestState": asked["requestState"], "inputResponses": {key: {"roots": []}}}
+        assert said(await client.ask("tools/call", enveloped(again), 3)) == {"roots": []}
+        await made.net["a"].heard_of("notifications/cancelled")
+
+
 async def test_a_server_that_dies_while_the_client_thinks_is_the_answer_when_it_comes_back(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

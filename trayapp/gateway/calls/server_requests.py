@@ -354,6 +354,13 @@ class ServerRequests:
         for state in [state for state, call in self._parked.items() if call.session is session]:
             self._unpark(state)
 
+    def cancel(self, session: ClientSession, request_id: RequestId) -> None:
+        """Abandon the parked call whose client cancels its request after the question was sent, and ignores that."""
+        for state in [
+            s for s, call in self._parked.items() if (call.session, call.request_id) == (session, request_id)
+        ]:
+            self._unpark(state)
+
     def _unpark(self, state: str) -> None:
         call = self._parked.pop(state, None)
         if call is not None:
@@ -433,10 +440,10 @@ class Questions:
                     future.set_exception(_CallEnded())
 
     def give_up(self) -> None:
-        """Cancel all open questions: no answer will come."""
+        """Take back all open questions, which may belong to another call of the session: no answer will come."""
         for *_, future in self._open.values():
             if not future.done():
-                future.set_exception(RpcError(INVALID_PARAMS, "The client did not answer"))
+                future.set_exception(_CallEnded())
         self._open.clear()
         self._asking.pop(self._call, None)
         self._call.abandon("the client did not return an answer")

@@ -371,6 +371,7 @@ class ClientRequests:
                 call.cancel(str(params.get("reason") or "cancelled by the client"))
             else:
                 session.pending.cancel(request_id)
+                session.questioner.cancel(session, request_id)
         elif method == "notifications/initialized":
             session.client.ready = True
             session.tell_lists(session.listings())
