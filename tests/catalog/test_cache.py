@@ -309,7 +309,7 @@ def test_marks_of_other_rules_are_not_believed(tmp_path: Path, written: Any, rea
     path.write_bytes(dumps({**loads(path.read_bytes()), "sound": written}))
     found = load(tmp_path, "github")
     assert found is not None
-    assert found == replace(entry(), sound=None if read is None else frozenset(read))
+    assert found == entry()._replace(sound=None if read is None else frozenset(read))
 
 
 @given(json_objects, json_objects)

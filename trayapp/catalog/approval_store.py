@@ -12,9 +12,9 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -46,8 +46,7 @@ _VOLATILE = re.compile(
 _DEEPEST = 16  # levels of a member beside PINNED; deeper values count unchanged
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(NamedTuple):
     """Definition of one tool as approved or, with `approved` false, as held back for `findings`. An approved tool with
     `findings` is served, and reported until the user has approved it.
 
@@ -173,7 +172,7 @@ def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[s
 
 
 def _as_json(pin: Pin) -> dict[str, Any]:
-    findings = [asdict(found) for found in pin.findings]
+    findings = [found._asdict() for found in pin.findings]
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
     rare = {"unread": pin.unread, "declined": pin.declined, "seen": pin.seen}
     usual = {"unread": False, "declined": "", "seen": True}

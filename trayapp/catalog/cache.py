@@ -11,9 +11,9 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trayapp import __version__
 from trayapp.catalog.names import escaped_server
@@ -46,8 +46,7 @@ _LATER_FIELDS = ("signed", "older", "older_instructions", "older_capabilities") 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     """One server's offer, the launch hash for which it is valid, and when it was fetched (Unix seconds).
 
     `sound`: positions of the tools that clients get unchanged, so that the next start need not check them again. None
@@ -65,7 +64,7 @@ class CacheEntry:
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
     """Return `entry` with its sound tools found, if that has not been done yet."""
-    return entry if entry.sound is not None else replace(entry, sound=sound_places(entry.offer))
+    return entry if entry.sound is not None else entry._replace(sound=sound_places(entry.offer))
 
 
 def sound_places(offer: Offer) -> frozenset[int]:

@@ -7,10 +7,10 @@ different order keeps the known order. Never here: reading lists, deciding which
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.capabilities import ClientKind
@@ -34,8 +34,7 @@ ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
 OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was read last
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(NamedTuple):
     """Names that a server listed for one kind of client, and its description of itself for that kind."""
 
     kind: ClientKind
@@ -62,8 +61,7 @@ def with_variant(
     others = [one for one in variants if one.kind != kind]
     if before is not None:
         others = [
-            replace(
-                one,
+            one._replace(
                 names={
                     list_: names[list_] if listed == before[list_] else listed - (before[list_] - names[list_])
                     for list_, listed in one.names.items()

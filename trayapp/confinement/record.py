@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from trayapp.confinement.policy import Policy, is_inside
@@ -48,10 +48,10 @@ class Refusal:
     def allowed_in(self, confine: Confine, home: str) -> Confine:
         """Return `confine`, extended to allow this access."""
         if self.access == "sockets":
-            return replace(confine, sockets=True)
+            return confine._replace(sockets=True)
         if self.access == "network":
             hosts = confine.network if isinstance(confine.network, tuple) else ()
-            return replace(confine, network=True if self.what == NETWORK else (*hosts, self.what))
+            return confine._replace(network=True if self.what == NETWORK else (*hosts, self.what))
         path = self.what
         if self.access == "write":  # usually the folder, in which files are created and replaced
             folder = path if os.path.isdir(path) else os.path.dirname(path)
@@ -60,7 +60,7 @@ class Refusal:
         said: tuple[str, ...] = getattr(confine, self.access)
         if short in said or (self.access == "read" and short in confine.write):
             return confine
-        return replace(confine, **{self.access: (*said, short)})  # type: ignore[arg-type]
+        return confine._replace(**{self.access: (*said, short)})  # type: ignore[arg-type]
 
 
 def shorten(path: str, home: str) -> str:

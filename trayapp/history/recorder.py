@@ -11,10 +11,9 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.settings import HistorySettings
@@ -50,8 +49,7 @@ class CallLookup(Protocol):
         """Return the class of a tool, or "" if it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class DailyCount:
+class DailyCount(NamedTuple):
     """The number of calls since midnight, and of those that failed."""
 
     day: int = 0
@@ -253,7 +251,7 @@ class Recorder:
             failed = sum(row.outcome in FAILURES for row in rows)
             day = time.localtime(rows[-1].time).tm_yday
             today = self.today if self.today is not None and self.today.day == day else DailyCount(day)
-            self.today = replace(today, calls=today.calls + len(rows), failed=today.failed + failed)
+            self.today = today._replace(calls=today.calls + len(rows), failed=today.failed + failed)
         if file.set_aside is None:
             return None
         what = f"The history of calls could not be read and was set aside as {file.set_aside.name}. A new one has begun"

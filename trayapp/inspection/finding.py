@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trayapp.model.text import one_line, shortened
 
@@ -15,8 +14,7 @@ PLACE_LONGEST = 80
 CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence, some of which may be invisible
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Finding in a definition. `code` is stable. `where` is the place in the definition. `evidence` is the sentence as
     the server wrote it, on one line; `marked` is the part of it that was found, or empty. `reason` is a sentence for a
     person.

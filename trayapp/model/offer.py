@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Item = dict[str, Any]  # one tool, prompt, resource, template, skill or event, raw
 LISTS = {
@@ -75,8 +75,7 @@ class Offer:
         return "; ".join(f"did not list its {names}: {why}" for why, names in listed.items())
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTraits:
+class ServerTraits(NamedTuple):
     """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
 
     `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or its own method.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Expose = Literal["auto", "tools", "search"]
 PrefixMode = Literal["server", "short", "none", "mcp"]
@@ -16,8 +16,7 @@ PREFIX_MODES: tuple[PrefixMode, ...] = ("server", "short", "none", "mcp")
 AskMode = Literal["auto", "off", "destructive", "writes", "all"]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(NamedTuple):
     """Where HTTP clients reach the gateway: 127.0.0.1 and this port, or the next free one."""
 
     enabled: bool = True
@@ -25,8 +24,7 @@ class HttpSettings:
     token: bool = True  # whether clients must send the token; off only for clients that cannot
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """A named view of the catalog. None means "as without the profile"."""
 
     servers: tuple[str, ...] | None = None
@@ -35,8 +33,7 @@ class Profile:
     exclude_tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySettings:
+class HistorySettings(NamedTuple):
     """Whether and how much call history is stored."""
 
     enabled: bool = True
@@ -48,8 +45,7 @@ class HistorySettings:
 TRY = "try"  # `confine: try` starts a server openly, and warns, where it cannot be confined
 
 
-@dataclass(frozen=True, slots=True)
-class Confine:
+class Confine(NamedTuple):
     """What a confined server may access beyond the common baseline: one `confine` value other than false.
 
     Paths are as written. A host is a name, `*.name` or an address.
@@ -96,8 +92,8 @@ class Settings:
     request_timeout: float = 0.0  # seconds; 0 = as long as the client waits
     linger: float = 10.0  # minutes
     result_limit: int = 51_200  # bytes; 0 = off; calls through the `mcp` tool only
-    http: HttpSettings = HttpSettings()
-    history: HistorySettings = HistorySettings()
+    http: HttpSettings = field(default_factory=HttpSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     imports: tuple[str, ...] = ()
     profiles: dict[str, Profile] = field(default_factory=dict)
     synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)

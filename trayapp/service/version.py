@@ -11,9 +11,8 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from trayapp import __version__
@@ -56,8 +55,7 @@ def commit_of(package: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A published version, and the page that announces it."""
 
     version: str

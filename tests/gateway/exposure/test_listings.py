@@ -477,7 +477,7 @@ async def test_an_entry_that_nobody_has_looked_over_by_todays_rules_is_marked_af
     await shelf.write_all()
     after = load(tmp_path, "a")
     assert after is not None
-    assert after == replace(before, sound=frozenset({0}))
+    assert after == before._replace(sound=frozenset({0}))
 
 
 @pytest.mark.requirement("call-list-changed")

@@ -140,7 +140,7 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Ent
     line = _command_line(below, around) if "args" in said and "command" not in said else []
     if len(line) > 1:
         name = known["command"]
-        return {**below, name: replace(below[name], value=line[0])}
+        return {**below, name: below[name]._replace(value=line[0])}
     return below
 
 
@@ -299,7 +299,7 @@ def _without_private(lower: Pair) -> Pair:
     if not isinstance(lower.value, Mapping):
         return lower
     kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
-    return replace(lower, value=replace(lower.value, pairs=kept))
+    return lower._replace(value=replace(lower.value, pairs=kept))
 
 
 def _says(entry: Pair, wanted: frozenset[str]) -> bool:

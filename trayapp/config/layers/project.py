@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -58,8 +57,7 @@ _ONLY_WITH = {  # these read the project only with one of these words
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFile:
+class ProjectFile(NamedTuple):
     """Content of a project's file at one moment."""
 
     path: Path  # with its folder resolved, so that each folder has only one name
@@ -130,7 +128,7 @@ def read_project(path: Path) -> ProjectFile | None:
         for each, run in paths.items()
     }
     scripts = sorted((script for script in found.values() if script), key=lambda script: script.name)
-    return replace(file, scripts=tuple(scripts), watched=tuple(found))
+    return file._replace(scripts=tuple(scripts), watched=tuple(found))
 
 
 class Script(NamedTuple):

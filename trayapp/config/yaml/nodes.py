@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping as Plain
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -149,8 +149,7 @@ def key_text(key: Node) -> str:
     return key.text
 
 
-@dataclass(slots=True)
-class Pair:
+class Pair(NamedTuple):
     """One key with its value, aliases resolved. `merged`: it comes from `<<`."""
 
     key: Node

@@ -6,7 +6,6 @@ Tray, panel and command line use the same requests.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import asdict, fields
 from typing import Any
 
 import anyio.lowlevel
@@ -25,7 +24,7 @@ from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 Asked = dict[str, Any]
-MEMBERS = tuple(member.name for member in fields(PendingApproval))
+MEMBERS = PendingApproval._fields
 
 
 class ApprovalRequests:
@@ -77,7 +76,7 @@ class ApprovalRequests:
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
                 }.values()  # names of the other servers, too
-                rows += [{"server": name, "tool": tool, **asdict(found), "held": tool in held} for found in both]
+                rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
                 await anyio.lowlevel.checkpoint()  # clients come first
         return {"rows": rows, "tools": tools}
 
@@ -109,7 +108,7 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 def waiting_json(one: PendingApproval) -> dict[str, Any]:
     """Return a row of `approve --json`."""
     row = {name: getattr(one, name) for name in MEMBERS}  # asdict would copy every line of every difference
-    return {**row, "findings": [asdict(found) for found in one.findings]}
+    return {**row, "findings": [found._asdict() for found in one.findings]}
 
 
 ALLOWING: tuple[Answer, ...] = ("once", "session", "always")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -41,8 +40,7 @@ DECLINED = "its definition changed. The user keeps the earlier one, which the se
 LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with every list
 
 
-@dataclass(frozen=True, slots=True)
-class PendingApproval:
+class PendingApproval(NamedTuple):
     """Tool that the user should look at: the definition that an approval is for, and why.
 
     `held`: the tool waits for approval. Otherwise it is served and only flagged.
@@ -291,7 +289,7 @@ class Approvals:
         if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
             return pin
         text = approval_store.pinned(item) if pin.text != "{}" else pin.text
-        renewed = replace(pin, hash=digest, text=text, beside=True)
+        renewed = pin._replace(hash=digest, text=text, beside=True)
         known.pin(name, renewed)
         return renewed
 
@@ -367,7 +365,7 @@ class Approvals:
 
     @staticmethod
     def _note_orders(known: ServerPins, name: str, pin: Pin, findings: tuple[Finding, ...]) -> Pin:
-        read = replace(pin, findings=merged(pin.findings, findings), unread=False)
+        read = pin._replace(findings=merged(pin.findings, findings), unread=False)
         known.pin(name, read)
         return read
 
@@ -425,7 +423,7 @@ class Approvals:
         held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self.pins.of(server)
         if held is None or held.old is None or held.hash != digest:
             return False
-        known.pin(tool, replace(known.tools[tool], declined=digest))
+        known.pin(tool, known.tools[tool]._replace(declined=digest))
         log.info("Declined a change: %s/%s", server, tool)
         self.pins.unsaved()
         return True

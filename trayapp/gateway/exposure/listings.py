@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -226,7 +225,7 @@ class Listings:
         if entry is None:
             self._early[name] = self._launch_hash(server), traits
         else:
-            self._entries[name] = noted = replace(entry, traits=traits)
+            self._entries[name] = noted = entry._replace(traits=traits)
             self._writer.write([Job(noted, None)])
 
     def variants(self, name: str) -> tuple[Variant, ...]:

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import anyio
@@ -265,9 +264,9 @@ class Sharing:
         traits = self._services.listings.traits(name)
         tried_older = self._capabilities.tried_older(connection.key)
         if live.peer.modern:
-            known = replace(traits, newer=True, older=False if tried_older else traits.older)
+            known = traits._replace(newer=True, older=False if tried_older else traits.older)
         else:
-            known = replace(traits, older=True, newer=traits.newer if tried_older else False)
+            known = traits._replace(older=True, newer=traits.newer if tried_older else False)
         self._services.listings.note_traits(name, known)
 
     def note_question(self, connection: Connection, method: str) -> bool:
@@ -280,7 +279,7 @@ class Sharing:
         asked = QUESTIONS.get(method, method)
         if asked in traits.asks:
             return False
-        self._services.listings.note_traits(name, replace(traits, asks=traits.asks | {asked}))
+        self._services.listings.note_traits(name, traits._replace(asks=traits.asks | {asked}))
         self._quiet.pop(name, None)
         self.tell()
         return True
