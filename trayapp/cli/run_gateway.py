@@ -18,6 +18,7 @@ from trayapp.service.command_line import own_command, sample_command
 from trayapp.service.gateway_launch import gateway_environment
 from trayapp.service.pause import refuse_during_tray_start, refuse_while_paused
 from trayapp.service.version import is_followed
+from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import run_dir
 
 if TYPE_CHECKING:
@@ -46,11 +47,14 @@ def lingering_gateway() -> int:
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
+    lock = GatewayLock(run_dir(os.environ))
+    lock.acquire()  # before the imports: of the gateways that many clients start together, all but one end at once
     gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
     code = run_gateway(
         dict(os.environ),
+        lock,
         linger=linger,
         sample=sample_command(),
         layers=client_layers,

@@ -70,6 +70,7 @@ MAKES_ROOM = -1  # not an exit code: the process becomes the program that replac
 
 def run_gateway(
     environ: Mapping[str, str],
+    lock: GatewayLock,
     *,
     linger: bool,
     sample: list[str],
@@ -77,7 +78,7 @@ def run_gateway(
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
-    """Run the gateway until it is told to stop. Return the exit code.
+    """Run the gateway until it is told to stop, then release its acquired `lock`. Return the exit code.
 
     `linger`: end some minutes after the last session. `sample`: the command of the bundled sample server. `layers`:
     makes the reader of `settings.imports`. `is_followed`: returns True once the program was replaced. The gateway then
@@ -85,12 +86,9 @@ def run_gateway(
 
     Raises AlreadyRunningError, StorageError.
     """
-    run = run_dir(dict(environ))
-    lock = GatewayLock(run)
-    lock.acquire()
-    paths = find_paths(environ)
-    start_logging(paths.log_dir, level_of(environ))
+    run, paths = run_dir(dict(environ)), find_paths(environ)
     try:
+        start_logging(paths.log_dir, level_of(environ))
         raise_descriptor_limit()
         _prefer_pidfd()
         process = GatewayHost(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import environment
+from trayapp.service.gateway_launch import RUNS_ALREADY
+from trayapp.wire.endpoint import GatewayLock
+from trayapp.wire.rundir import run_dir
 
 # Loaded when they are needed (model/late, or imports inside functions), with all that they alone bring.
 LATE = (
@@ -35,3 +43,19 @@ def test_a_gateway_loads_before_its_first_list_only_what_that_needs() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "trayapp.gateway.gateway" in loaded
     assert [name for name in LATE if name in loaded] == []
+
+
+@pytest.mark.requirement("proc-one-gateway")
+def test_a_start_while_another_gateway_runs_ends_before_it_loads_the_gateway(home: Path) -> None:
+    env = environment(home)
+    lock = GatewayLock(run_dir(env))
+    lock.acquire()
+    program = (
+        "import sys; from trayapp.cli.run_gateway import lingering_gateway; "
+        "print(lingering_gateway(), 'trayapp.gateway.main' in sys.modules)"
+    )
+    try:
+        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    finally:
+        lock.release()
+    assert done.stdout.split() == [str(RUNS_ALREADY), "False"]
