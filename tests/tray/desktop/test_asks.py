@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -34,6 +36,7 @@ BAR = "\u2588" * 10
 BAR_PX = 70  # wide, at least; wider than our picture
 SUBMENU_PX = 320  # the menu itself is narrower
 LETTER_PX = 10  # high, at least
+CLICKED_AGAIN_S = 5.0  # as a person would
 DENY: dict[Panel, tuple[int, int]] = {"xfce4-panel": (-58, 31)}
 
 
@@ -53,6 +56,9 @@ class Caller:
     def __init__(self, app: TrayApp) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([*own_command(), "stdio"], env=app.env, stdin=pipe, stdout=pipe, cwd=app.home)
+        self.answers = queue.SimpleQueue[dict[str, Any]]()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "Claude", "version": "1"}}
         self.send(id=1, method="initialize", params=hello)
         assert self.answer()["id"] == 1
@@ -63,17 +69,22 @@ class Caller:
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
-    def answer(self) -> dict[str, Any]:
+    def read(self) -> None:
+        """Keep the answers that come, until the end."""
         assert self.process.stdout is not None
-        while "id" not in (message := json.loads(self.process.stdout.readline())):
-            pass
-        found: dict[str, Any] = message
-        return found
+        for line in self.process.stdout:
+            if "id" in (message := json.loads(line)):
+                self.answers.put(message)
+
+    def answer(self, within_s: float = 60) -> dict[str, Any]:
+        """Return the next answer. Raises queue.Empty."""
+        return self.answers.get(timeout=within_s)
 
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(10)
+        self.reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -152,11 +163,18 @@ def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
     panel: Panel, buttons: dict[Panel, tuple[int, int]], answer: str
 ) -> None:
     with asked(panel, "hello") as (desktop, find, caller):
-        box = find()
-        desktop.screenshot(f"{panel}-ask")
         across, above = buttons[panel]
-        desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
-        assert answer in json.dumps(caller.answer())
+
+        def clicked() -> str | None:
+            box = find()
+            desktop.screenshot(f"{panel}-ask")
+            desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
+            try:
+                return json.dumps(caller.answer(CLICKED_AGAIN_S))
+            except queue.Empty:  # the notification was still growing
+                return None
+
+        assert answer in until(clicked, "the call goes on")
 
 
 @pytest.mark.requirement("ask-shown", "tray-real-panels")
