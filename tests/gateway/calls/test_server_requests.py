@@ -15,6 +15,7 @@ from tests.gateway.world import Client, House, house, offer, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S, STUCK_S, UNSTUCK_S
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.scopes.connection_keys import CALLS_MOST
 from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED, WORKS_S
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
@@ -977,6 +978,28 @@ async def test_a_server_that_ignores_the_cancel_of_a_single_request_does_not_ask
         again = {**call, "inputResponses": answers, "requestState": asked["requestState"]}
         assert said(await made.client(lasting=False).ask("tools/call", again, 1)) == {"roots": []}
         gate.set()
+
+
+@pytest.mark.requirement("bridge-who")
+@pytest.mark.parametrize(
+    ("entry", "at_once"), [(server("a"), CALLS_MOST[False]), (ServerConfig("a", url="http://127.0.0.1:9/mcp"), 10)]
+)
+async def test_of_single_requests_that_make_a_server_ask_more_run_at_once_at_an_address_than_of_a_program(
+    tmp_path: Path, entry: ServerConfig, at_once: int
+) -> None:
+    """A connection to an address costs no process."""
+    async with house(tmp_path) as made:
+        await made.known(entry)
+        await ask_itself(await older(made))
+        own = [made.net[f"a#call-{number}"] for number in range(1, 11)]
+        for fake in own:
+            fake.hold("tools/call", {"content": []})
+        for _ in own:
+            client = made.client(lasting=False)
+            client.ask_only(1, "tools/call", enveloped(tool_call("a_ask", method="roots/list")))
+        await own[at_once - 1].heard_of("tools/call")
+        await settle()
+        assert sum(fake.opened for fake in own) == at_once
 
 
 @pytest.mark.requirement("bridge-who")

@@ -17,8 +17,10 @@ from trayapp.gateway.client import ClientInfo
 from trayapp.model.servers import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-CALLS_MOST = 4  # connections of one server for single requests in progress; more requests wait
-PARKED_MOST = 12  # including those whose clients were asked something and may never come back
+# By whether it is at an address, where a connection costs no process: a server's connections for single requests in
+# progress, after which more requests wait; and all, including those whose clients were asked and may never come back.
+CALLS_MOST = {False: 4, True: 32}
+PARKED_MOST = {False: 12, True: 64}
 
 
 class KeyedSession(Hashable, Protocol):
@@ -105,10 +107,13 @@ class ConnectionKeys:
         self._requests[key] = server
         return key
 
-    def of_call(self, session: KeyedSession, server: str, state: Callable[[str], str]) -> str | None:
+    def of_call(
+        self, session: KeyedSession, server: str, state: Callable[[str], str], *, remote: bool = False
+    ) -> str | None:
         """Return the key of a connection that serves that single request alone; None while there is none.
 
-        `state` returns "free", "parked" (all open calls of that key wait for clients), or "busy".
+        `remote`: the server is at an address. `state` returns "free", "parked" (all open calls of that key wait for
+        clients), or "busy".
         """
         parked = 0
         keys = [key for key, (of, _) in self._calls.items() if of == server]
@@ -121,7 +126,7 @@ class ConnectionKeys:
                 self._calls[key] = server, ref(session)
                 return key
             parked += now == "parked"
-        if len(keys) - parked >= CALLS_MOST or len(keys) >= PARKED_MOST:
+        if len(keys) - parked >= CALLS_MOST[remote] or len(keys) >= PARKED_MOST[remote]:
             return None
         key = f"{server}#call-{len(keys) + 1}"
         self._calls[key] = server, ref(session)

@@ -197,7 +197,9 @@ class Sharing:
         if session.lasting:
             session.apart.add(name)
             return self._keys.own(session, name)
-        return self._keys.of_call(session, name, self._state_of)
+        first = self._services.pool.get(name)
+        remote = first is not None and first.server.url is not None
+        return self._keys.of_call(session, name, self._state_of, remote=remote)
 
     def _state_of(self, key: str) -> str:
         connection = self._services.pool.get(key)
