@@ -111,6 +111,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx foo-mcp serve --port 8080", "npx foo-mcp --setup-claude", "cargo run -- --validate-config",
         "uvx --from git+https://x.example/y foo-cli auth login", "npx foo-doctor",
         "HTTP_STREAMABLE_SERVER=true npx foo-mcp", "https://vscode.dev/redirect",
+        "uv run mcp install a.py", "npm run release:all", "yarn --cwd /x lint", "npx foo-mcp review_files src --deep",
+        '{"command": "/bin/cat", "args": [{"name": "file", "required": true}]}',
         "npx wrangler secret put A", "uv run pytest -m foo_mcp", "python -m build", '{"command": ["ls", "-l"]}',
         '{"command": "ls -l", "cwd": "/x", "timeout": 5}', "npx foo analyze-repository --since 1", "npx foo ls-items",
         '{"mcpServers": {"a": {"command": "curl", "args": ["-s", "https://a.test"]}}}',
@@ -342,6 +344,27 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('{"a": {"url": "https://a.test/servers/ID_OF_SERVER/mcp", "headers": {"\u2026": "\u2026", "X": "1"}}}', "a",
      {"url": "https://a.test/servers/ID_OF_SERVER/mcp", "headers": {"X": "1"}}, ["url"]),
     ('{"type": "url", "url": "https://a.test/mcp", "name": "a"}', "a", {"url": "https://a.test/mcp"}, []),
+    ('{"a": {"command": "uv", "args": ["run", "a.py"], "options": {"cwd": "/path/to/a", "env": {"A": "1"}}}}', "a",
+     {"command": "uv", "args": ["run", "a.py"], "env": {"A": "1"}, "cwd": "/path/to/a"}, ["cwd"]),
+    ('{"a": {"command": "docker", "args": ["run", "-i", "-e", "ID=PLACEHOLDER", "acme/a"],'
+     ' "env": {"IN": "myteam/my-app", "DB": "mysql/mysqld", "A_TOKEN": "管理者のトークン",'
+     ' "LABEL": "管理者のトークン"}}}', "a",
+     {"command": "docker", "args": ["run", "-i", "-e", "ID=PLACEHOLDER", "acme/a"],
+      "env": {"IN": "myteam/my-app", "DB": "mysql/mysqld", "A_TOKEN": "管理者のトークン", "LABEL": "管理者のトークン"}},
+     ["args.3", "env.A_TOKEN", "env.IN"]),
+    ("# With a folder\nacme-mcp --folder ~/notes\n\n# Result:\n# └── notes.db", "acme",
+     {"command": "acme-mcp", "args": ["--folder", "/home/me/notes"]}, []),
+    ("mcpServers:\n  a:\n    command: npx\n    args:\n      - -y\n      - @acme/a-mcp@1", "a",
+     {"command": "npx", "args": ["-y", "@acme/a-mcp@1"]}, []),
+    ('claude mcp add -t http -H "X: Bearer \\${A_TOKEN}" a https://a.test/mcp', "a",
+     {"url": "https://a.test/mcp", "headers": {"X": "Bearer ${A_TOKEN}"}}, []),
+    ('{"a": {"command": "a-mcp", "args": ["./..."], "env": {"A": ".....", "HOOK": "https://a.test/hooks/...",'
+     ' "PHONE": "+1234567890"}}}', "a",
+     {"command": "a-mcp", "args": ["./..."],
+      "env": {"A": ".....", "HOOK": "https://a.test/hooks/...", "PHONE": "+1234567890"}},
+     ["env.A", "env.HOOK", "env.PHONE"]),
+    ("npm --prefix /srv/acme-tools run start:stdio", "npm",
+     {"command": "npm", "args": ["--prefix", "/srv/acme-tools", "run", "start:stdio"]}, []),
 ]  # fmt: skip
 
 

@@ -86,7 +86,7 @@ _SETUP_VERBS = frozenset((
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
     r"(?!\S*(?:mcp|serve|stdio))(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear"
-    r"|delete|analy[sz]e|scan|get|ls|fetch|show)-[a-z-]+"
+    r"|delete|analy[sz]e|scan|get|ls|fetch|show|batch|review|audit)[-_][a-z_-]+"
 )
 _SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
@@ -104,6 +104,12 @@ _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
     "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
 ))  # fmt: skip
+# The scripts of a package that npm and the like run: `npm run build:all`, `yarn lint`, `npm audit`.
+_DEVELOPERS_SCRIPT = re.compile(
+    r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
+    r"|ci|audit|ls|pack|prepare|publish|release|deploy)(?:[:-]\S*)?"
+)
+_BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
 # A script beside a server's code: of its tests, builds and measurements.
 _DEVELOPERS = re.compile(
     r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
@@ -275,10 +281,11 @@ def _logical_lines(text: str) -> list[str]:
 def _with_variables(line: str) -> str:
     """Return a line with the shell's `$NAME` as our `${NAME}`; in single quotes it is plain text."""
     parts = re.split(r"('[^']*')", line)
+    own = re.compile(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)")
     return "".join(
         part
         if part.startswith("'")
-        else re.sub(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)", r"${\1}", part.replace("$(pwd)", "${PWD}"))
+        else own.sub(r"${\1}", part.replace("$(pwd)", "${PWD}")).replace(r"\$", "$")  # `"\${NAME}"`, for the client
         for part in parts
     )
 
@@ -385,7 +392,13 @@ def _runs(words: Sequence[str], line: str) -> Source:
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:
         raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
-    if words[words.index(package) - 1] in ("--from", "-p", "--package") if behind else False:
+    plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in _BEFORE_SCRIPT)
+    script = next((word for word in plain if word not in ("run", "run-script")), "")
+    if program in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
+        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
+    if program == "uv" and (script := script_of(words)) in words:
+        behind = words[words.index(script) + 1 :]
+    if words[words.index(package) - 1] in ("--from", "-p", "--package") if package and behind else False:
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
         behind = behind[1:]  # the program of that package

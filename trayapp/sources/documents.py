@@ -59,6 +59,7 @@ _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # of a shell
+_YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML wants quotes around @
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a path of Windows whose backslashes were not doubled
 _SCRIPT_KEY = re.compile(
     r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
@@ -98,12 +99,16 @@ def read_document(
 def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
+    raw = _flat(raw)
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
         if operator := _OPERATOR.search(raw["command"]):
             raise UnclearSourceError(
                 f"{name or 'The server'}: its command needs a shell (it has {operator[1]})", "Paste one plain command"
             )
+    args = raw.get("args") if isinstance(raw, Mapping) else None
+    if isinstance(args, list) and any(isinstance(one, Mapping | list) for one in args):
+        raise UnclearSourceError(f"{name or 'The server'}: its arguments are no plain text", "Paste one plain command")
     context = Context(client, home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
@@ -157,9 +162,11 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
             return toml_file.read(text, "the text"), "TOML"
         except (UnparsableError, EditRefusedError) as error:
             raise UnclearSourceError(f"This is not TOML: {error.title}", "Paste the whole snippet") from None
+    form = yaml_file.LISTED if re.search(r"(?m)^\s*-\s", text) else yaml_file.MAPPED
     try:
-        listed = re.search(r"(?m)^\s*-\s", text) is not None
-        return (yaml_file.LISTED if listed else yaml_file.MAPPED).read(text, "the text"), "YAML"
+        with suppress(UnparsableError, EditRefusedError):
+            return form.read(text, "the text"), "YAML"
+        return form.read(_YAML_PACKAGE.sub(r'\1"\2"', text), "the text"), "YAML"
     except (UnparsableError, EditRefusedError) as error:
         raise UnclearSourceError(f"This cannot be read: {error.title}", "Paste the whole snippet") from None
 
@@ -195,13 +202,16 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return an entry whose address is one level deeper (`transport: {type, url}`) in flat form."""
-    inner = raw.get("transport") if isinstance(raw, Mapping) else None
-    return (
-        {**{key: value for key, value in raw.items() if key != "transport"}, **inner}
-        if isinstance(inner, Mapping)
-        else raw
-    )
+    """Return an entry with keys one level deeper (`transport: {type, url}`, `options: {cwd, env}`) in flat form."""
+    if not isinstance(raw, Mapping):
+        return raw
+    inner = {key: raw[key] for key in ("transport", "options") if isinstance(raw.get(key), Mapping)}
+    if not set(inner.get("options", ())) <= {"cwd", "env"}:
+        del inner["options"]
+    flat = {key: value for key, value in raw.items() if key not in inner}
+    for deeper in inner.values():
+        flat |= deeper
+    return flat
 
 
 def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
@@ -221,7 +231,7 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
         types = [raw.get("type") for raw in servers.values()]
         is_opencode = key == "mcp" and ("local" in types or "remote" in types)
         client = "opencode" if is_opencode else _HOLDERS.get(key, "cursor")
-        yield from ((str(name), _flat(raw), client) for name, raw in servers.items())
+        yield from ((str(name), raw, client) for name, raw in servers.items())
         return
     if document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())

@@ -157,7 +157,10 @@ def _parts(text: str) -> Iterator[str]:
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
-    text = _COMMENTS.sub("", text)
+    lines = _COMMENTS.sub("", text).splitlines(keepends=True)
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
+        lines.pop()  # comments below, such as the output of a command
+    text = "".join(lines).rstrip()
     text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
     if not text:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")

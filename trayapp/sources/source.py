@@ -27,16 +27,18 @@ _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\]
     | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
+    | (?:(?:my|your)(?:[_-][\w-]+|company|domain|org|organization|instance|site|team|tenant|workspace|store|shop
+        |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
-    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted
+    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3,} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted | placeholder
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
     | (?:db|database|schema|user)[_-]name
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
-    | (?:[a-z]{1,12}[_-]){0,3}(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
+    | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:1234567890?[a-z]{0,6}|(?:abcdef|123456){2,}) | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
     | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)\b[ ,:].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
@@ -52,6 +54,7 @@ _INSIDE = re.compile(
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for: `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
+_NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
 _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # in a secret
 # The user, password and host that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
@@ -355,7 +358,9 @@ def _names_itself(name: str, text: str) -> bool:
     """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
     upper = name.upper().replace("-", "_")
     secret = _NOUN.search(upper) is not None
-    if secret and (_NOUN.fullmatch(text) or ("://" not in text and _SAMPLE.search(text))):
+    if secret and (
+        _NOUN.fullmatch(text) or _NOUN_ELSEWHERE.search(text) or ("://" not in text and _SAMPLE.search(text))
+    ):
         return True
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
         return True
@@ -430,6 +435,8 @@ def placeholder_in(text: str) -> str | None:
     if (part := re.search(r"://[^\s?#]*/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=[/?#]|$)", text)) is not None:
         return part[1]  # `https://a.test/servers/ID_OF_SERVER`
     if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
+        return text
+    if "://" in text and text.endswith(("/...", "/\u2026")):
         return text
     name, mark, value = text.partition("=")
     if (
