@@ -574,6 +574,13 @@ def test_a_long_line_takes_no_time_that_grows_with_its_square() -> None:
     assert len(two.entry["args"]) == 100_000
 
 
+@pytest.mark.requirement("source-refused")
+@pytest.mark.timeout(stretched(20.0))
+def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_with_its_square() -> None:
+    (one,) = recognize("npx a " + "://" * 50_000, HOME)
+    assert one.entry["args"] == ["a", "://" * 50_000]
+
+
 def test_several_lines_that_add_servers_are_several() -> None:
     found = recognize("claude mcp add a -- npx a\nclaude mcp add b -- npx b", HOME)
     assert [one.name for one in found] == ["a", "b"]

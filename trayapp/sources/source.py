@@ -432,7 +432,8 @@ def placeholder_in(text: str) -> str | None:
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
         if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value):
             return str(value)
-    if (part := re.search(r"://[^\s?#]*/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=[/?#]|$)", text)) is not None:
+    path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
+    if (part := re.search(r"/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=/|$)", path)) is not None:
         return part[1]  # `https://a.test/servers/ID_OF_SERVER`
     if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
         return text
