@@ -26,7 +26,7 @@ from trayapp.catalog.search import index as indexes
 from trayapp.catalog.search import query as queries
 from trayapp.catalog.search import ranking, store
 from trayapp.catalog.search.documents import document
-from trayapp.catalog.search.index import Entry, SearchIndex
+from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 from trayapp.catalog.search.query import UserSynonyms, read_query, synonyms
 from trayapp.catalog.search.vocabulary import Vocabulary
 
@@ -61,6 +61,10 @@ def _verbs_everywhere(word: str, *, is_verb: bool) -> tuple[str, ...]:
     return synonyms(word, is_verb=True)
 
 
+def _apart(hits: Iterable[Hit], tools: object, least: float) -> list[Hit]:
+    return [hit for place, hit in enumerate(hits) if place < indexes.SURE or hit.score >= least]
+
+
 # Each rule with what switches it off
 RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "synonyms": partial(patch.object, queries, "synonyms", lambda word, *, is_verb: ()),
@@ -71,7 +75,7 @@ RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "how much of a tool's name is met": partial(patch.object, ranking, "NAME_MET", 0.0),
     "adjacent words": partial(patch.object, ranking, "PAIRS_MET", 0.0),
     "the very form of a word": partial(patch.object, indexes, "WRITTEN_MET", 0.0),
-    "one hit for the same tool": partial(patch.object, indexes, "united", lambda hits, tools: list(hits)),
+    "one hit for the same tool": partial(patch.object, indexes, "united", _apart),
     "typing errors": partial(patch.object, queries, "GUESSED_MOST", 0),
     "two words written as one": partial(patch.object, queries, "JOINED_SHORTEST", queries.CHARS_MOST),
     "128 candidates and not 64": partial(patch.object, store, "CANDIDATES", 64),
