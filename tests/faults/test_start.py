@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.e2e.gateway import Gateway
-from tests.faults.world import LONG, PATIENCE_S, ShimClient, gateway_pid, processes_of, shim_client, wait_until
+from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of, shim_client, wait_until
 from tests.fixtures.odd import alive
 from tests.patience import stretched
 from trayapp.model.errors import NoGatewayError
@@ -22,7 +22,6 @@ from trayapp.service.gateway_launch import RUNS_ALREADY
 from trayapp.wire.control import WATCH, ControlClient
 
 AT_ONCE = 20
-PAIRS = AT_ONCE if LONG else 6
 LINGER_MIN = 0.01
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
 
@@ -55,7 +54,7 @@ def test_twenty_shims_at_the_same_instant_start_one_gateway_and_all_are_served(g
 def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends_with_7(gateway: Gateway) -> None:
     gateway.write({})
     null = subprocess.DEVNULL
-    for _ in range(PAIRS):
+    for _ in range(AT_ONCE):
         two = [
             subprocess.Popen(
                 [*own_command(), "start"], env=gateway.env, cwd=gateway.home, stdin=null, stdout=null, stderr=null

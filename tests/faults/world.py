@@ -36,7 +36,6 @@ LONG = os.environ.get("MULTI_MCP_LONG_TESTS") == "1"
 PATIENCE_S = 30.0  # a busy machine
 GONE_S = 10.0  # PRODUCT 5: no descendant is left 10 s later
 LOOK_S = 0.02
-BETWEEN_CALLS_S = 0.05  # somebody at work, not a load test: more calls took most of the time of the tests of faults
 RECOVERY_S = 5.0  # from the end of a fault until all is well
 Message = dict[str, Any]
 
@@ -313,7 +312,7 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
             with anyio.fail_after(stretched(slowest_s)):
                 await client.call(tool, n=f"other-{len(took)}")
             took.append(time.monotonic() - began)
-            await anyio.sleep(BETWEEN_CALLS_S)
+            await anyio.sleep(0.01)
 
     async with gateway.client() as client:
         await client.call(tool, n="first")
