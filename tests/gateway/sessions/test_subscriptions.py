@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import settle
-from tests.gateway.calls.test_server_requests import META, enveloped, older
+from tests.gateway.calls.test_server_requests import META, ask_itself, enveloped, older, tool_call
 from tests.gateway.world import Client, House, echo_of, house, serve, server
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
@@ -108,6 +108,63 @@ async def test_a_newer_client_hears_of_it_where_it_listens(tmp_path: Path, moder
         update(made, "a", _meta={META + "subscriptionId": 9})
         assert await told(client, UPDATED) == [{"uri": "res://x", "_meta": {META + "subscriptionId": "mine"}}]
         assert client.answers("mine") == []
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_an_update_of_a_sub_resource_reaches_who_follows_the_resource_above(tmp_path: Path, modern: bool) -> None:
+    """MCP, resources/updated: the URI "might be a sub-resource of the one that the client actually subscribed to"."""
+    async with house(tmp_path) as made:
+        for name in ("a", "b"):  # their resources have one URI: clients know that of `a` by another one
+            with_resources(made, name, modern=modern)
+        serve(made.net["a"], resources=(X, {"uri": "res://xyz", "name": "xyz"}))
+        await made.known(server("a"), server("b"))
+        below, other, new = await older(made), await older(made), made.client()
+        await below.result("resources/subscribe", {"uri": "multi-mcp://a/res://x"})
+        await other.result("resources/subscribe", {"uri": "res://xyz"})
+        listening(new, "mine", resourceSubscriptions=["multi-mcp://a/res://x"])
+        await told(new, ACKNOWLEDGED)
+        for changed in ("res://x/part/1", "res://x/", "res://x?page=2", "res://xyz"):
+            update(made, "a", uri=changed)
+        await told(other, UPDATED)
+        expected = [f"multi-mcp://a/res://x{rest}" for rest in ("/part/1", "/", "?page=2")]
+        assert [params["uri"] for params in below.told(UPDATED)] == expected
+        assert [params["uri"] for params in new.told(UPDATED)] == expected
+        assert [params["uri"] for params in other.told(UPDATED)] == ["res://xyz"]
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+@pytest.mark.parametrize("newer", [False, True])
+async def test_a_subscription_follows_its_session_to_a_process_of_its_own(tmp_path: Path, newer: bool) -> None:
+    async with house(tmp_path) as made:
+        for key in ("a", "a#1", "a#2"):
+            with_resources(made, key)
+        await made.known(server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        listener: Client = made.client() if newer else one
+        await two.result("resources/subscribe", {"uri": "res://x"})
+        if newer:
+            listening(listener, "mine", resourceSubscriptions=["res://x"])
+            await told(listener, ACKNOWLEDGED)
+        else:
+            await one.result("resources/subscribe", {"uri": "res://x"})
+        await ask_itself(two, 9)  # from now on each session has a process of its own
+        await (listener.result("tools/call", enveloped(tool_call("a_echo"))) if newer else listener.call("a_echo"))
+        await made.net["a#1"].heard_of("resources/subscribe")
+        update(made, "a#1")
+        await told(listener, UPDATED)
+        update(made, "a")
+        await told(two, UPDATED)
+        assert [len(listener.told(UPDATED)), len(two.told(UPDATED))] == [1, 1]
+        await two.call("a_echo")
+        update(made, "a#2")
+        await told(two, UPDATED, 2)
+        assert (await made.net["a"].heard_of("resources/unsubscribe"))["uri"] == "res://x"
+        await two.result("resources/unsubscribe", {"uri": "res://x"})
+        assert (await made.net["a#2"].heard_of("resources/unsubscribe"))["uri"] == "res://x"
+        update(made, "a#1")
+        await told(listener, UPDATED, 2)
+        assert len(two.told(UPDATED)) == 2
 
 
 async def test_a_newer_client_hears_of_changed_lists_only_where_it_listens_to_them(tmp_path: Path) -> None:

@@ -235,7 +235,10 @@ class Session:
         """
         servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
-        return found if found is not None and found.is_up and not servers.sharing.wait(self, found, topic) else None
+        if found is None or not found.is_up or servers.sharing.wait(self, found, topic):
+            return None
+        self._dependencies.subscriptions.follow(self, found)
+        return found
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one of the session's own.
@@ -251,7 +254,9 @@ class Session:
         `topic`: what the request is about. Send it without awaiting anything else.
         """
         self.pending.waits_for(request_id, server)
-        return await self._dependencies.servers.connected(self, self.seen.connection(server), topic)
+        found = await self._dependencies.servers.connected(self, self.seen.connection(server), topic)
+        self._dependencies.subscriptions.follow(self, found)
+        return found
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 """Track subscriptions to resources, and the subscriptions/listen requests of 2026-07-28.
 
-An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Servers of both eras
-get the union of all subscriptions. A client gets its confirmation once the server has confirmed.
+An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Each connection of a
+server gets the union of the subscriptions of the sessions that use it. When a session changes to another connection,
+its subscriptions follow. A client gets its confirmation once the server has confirmed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -31,6 +32,7 @@ UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
+BELOW = ("/", "?", "#")  # what follows a resource's URI in that of a sub-resource
 Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
 Connected = Callable[[str], Awaitable[Connection]]  # connects the server's connection that the session uses
 
@@ -40,22 +42,28 @@ class Follower(ClientSession, Protocol):
 
     seen: SessionView
 
+    def server_key(self, name: str) -> str:
+        """Return the key of the connection of a server that the session uses."""
+
 
 @dataclass(eq=False, slots=True)
 class _Listener:
     """Listener to updates: the session of an older client, or one listening request."""
 
-    session: ClientSession
+    session: Follower
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
-    places: dict[Place, str] = field(default_factory=dict)  # -> the URI as the client knows it
+    resources: dict[Key, str] = field(default_factory=dict)  # server, its URI -> the URI as the client knows it
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
+
+    def places(self) -> dict[Place, str]:
+        """Return where it follows resources now: on the connections that its session uses."""
+        return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
         """Stop following a resource. Return its places."""
-        places = [place for place, known in self.places.items() if known == uri]
-        for place in places:
-            del self.places[place]
+        places = [place for place, known in self.places().items() if known == uri]
+        self.resources = {key: known for key, known in self.resources.items() if known != uri}
         return places
 
     def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
@@ -83,7 +91,7 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
-        self._subscribed: dict[Place, Live] = {}  # resources of older servers, each on that connection
+        self._subscribed: dict[Place, Live] = {}  # each on that connection, which has been told or is about to be
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
     # -- older clients -------------------------------------------------------------------------------------------
@@ -92,16 +100,16 @@ class Subscriptions:
         """Follow a resource on the connection of the session's calls. Raises MultiMcpError, RpcError if the resource is
         unknown, or its server cannot start or refuses.
         """
-        server, own = session.seen.resource(uri)
-        place = (await connected(server)).key, own
+        key = session.seen.resource(uri)
+        connection = await connected(key[0])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
-        confirmed = place in listener.places
+        confirmed = key in listener.resources
         try:
-            await self._begin(listener, place, uri)
+            await self._begin(listener, key, connection, uri)
             confirmed = True
         finally:
-            if not confirmed and listener.places.pop(place, None) is not None:
-                self._services.spawn(self._unsubscribe_unused, [place])
+            if not confirmed and listener.resources.pop(key, None) is not None:
+                self._services.spawn(self._unsubscribe_unused, [(connection.key, key[1])])
 
     async def unsubscribe(self, session: Follower, uri: str) -> None:
         """End a subscription that `subscribe` began. Raises MultiMcpError, RpcError if the resource is unknown."""
@@ -144,7 +152,7 @@ class Subscriptions:
 
         async def begin(uri: str, server: str, own: str) -> None:
             try:
-                await self._begin(listener, ((await connected(server)).key, own), uri)
+                await self._begin(listener, (server, own), await connected(server), uri)
             except (MultiMcpError, RpcError) as error:
                 log.info("No updates of %s from %s: %s", own[:200], server, error)
                 listener.take(uri)
@@ -159,7 +167,9 @@ class Subscriptions:
 
     def wanted(self, key: str) -> frozenset[str]:
         """Return that server's URIs that have a listener."""
-        return frozenset(uri for listener in self._all_listeners() for server, uri in listener.places if server == key)
+        return frozenset(
+            uri for listener in self._all_listeners() for server, uri in listener.places() if server == key
+        )
 
     def drop(self, session: ClientSession) -> None:
         """Drop the listeners of a session that has ended."""
@@ -173,41 +183,67 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Notify the listeners, whose sessions may still use the server, of a resource that it reports as updated."""
+        """Notify the listeners, whose sessions may still use the server, of a resource that it reports as updated. It
+        may be a sub-resource of the one that they follow (MCP, resources/updated).
+        """
         known = dict(params or {})
-        place, meta = (connection.key, known.get("uri")), known.get("_meta")
+        changed, meta = known.get("uri"), known.get("_meta")
+        if not isinstance(changed, str):
+            return
         if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # of our own subscription at the server
             known.pop("_meta")
             left = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID}
             known.update({"_meta": left} if left else {})
         for listener in list(self._all_listeners()):
-            uri = listener.places.get(place)  # type: ignore[arg-type]  # a URI that is not text is not among the keys
-            if uri is not None and listener.session.has_server(connection.key):
-                listener.send(UPDATED, {**known, "uri": uri})
+            followed = {own: uri for (key, own), uri in listener.places().items() if key == connection.key}
+            own = changed if changed in followed else next((own for own in followed if _is_below(changed, own)), None)
+            if own is not None and listener.session.has_server(connection.key):
+                listener.send(UPDATED, {**known, "uri": followed[own] + changed[len(own) :]})
 
-    def renew(self, connection: Connection) -> None:
-        """Subscribe again at a reconnected server, which has no subscriptions."""
+    def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
+        """Subscribe on a connection to what it lacks of `places`, by default of all: it is new, or a session has
+        changed to it.
+        """
         live = connection.live
-        if live is not None and not live.peer.modern:
-            for uri in self.wanted(connection.key):
-                self._subscribed[connection.key, uri] = live
+        wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
+        missing = [place for place in wanted if self._subscribed.get(place) is not live]
+        if live is None or not missing:
+            return
+        self._subscribed |= dict.fromkeys(missing, live)
+        if live.peer.modern:
+            connection.follow_subscriptions()
+        else:
+            for _, uri in missing:
                 live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
+        server = self._services.shared_key(connection.key)
+        uris = {uri for _, uri in missing}
+        former = [
+            (key, uri) for key, uri in self._subscribed if uri in uris and self._services.shared_key(key) == server
+        ]
+        self._services.spawn(self._unsubscribe_unused, former)
+
+    def follow(self, session: ClientSession, connection: Connection) -> None:
+        """Let the subscriptions of a session follow it to the connection that its requests use."""
+        for listener in self._listeners.get(session, {}).values():
+            places = [place for place in listener.places() if place[0] == connection.key]
+            self.renew(connection, [place for place in places if not self._lock(place).locked()])
 
     def _all_listeners(self) -> Iterable[_Listener]:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
-    async def _begin(self, listener: _Listener, place: Place, uri: str) -> None:
-        """Follow the resource at `place`, once its server has agreed. Raises MultiMcpError, RpcError.
+    async def _begin(self, listener: _Listener, key: Key, connection: Connection, uri: str) -> None:
+        """Follow the resource at that connection, once its server has agreed. Raises MultiMcpError, RpcError.
 
         An older server gets one subscription for all listeners. A newer one learns of the resource from its
         connection's listen request.
         """
-        connection = self._services.pool.find(place[0])
+        place = connection.key, key[1]
         live = await connection.ensure()
-        listener.session.called_servers.add(place[0])
-        listener.places[place] = uri  # before the server confirms: its reports from then on are for this listener
-        self._follow_places([place])
+        listener.session.called_servers.add(connection.key)
+        listener.resources[key] = uri  # before the server confirms: its reports from then on are for this listener
+        connection.follow_subscriptions()
         if live.peer.modern:
+            self._subscribed[place] = live
             await connection.follows(place[1])
             return
         async with self._lock(place):
@@ -222,21 +258,13 @@ class Subscriptions:
             lock = self._locks[place] = anyio.Lock()
         return lock
 
-    def _follow_places(self, places: Iterable[Place]) -> None:
-        """Ask servers of 2026-07-28 for the new union."""
-        for key in {key for key, _ in places}:
-            connection = self._services.pool.get(key)
-            if connection is not None:
-                connection.follow_subscriptions()
-
     def _forget(self, listener: _Listener) -> None:
         listeners = self._listeners.get(listener.session, {})
         if listeners.pop(listener.request_id, None) is None:
             return
         if not listeners:
             self._listeners.pop(listener.session, None)
-        places = list(listener.places)
-        self._services.spawn(self._unsubscribe_unused, places)
+        self._services.spawn(self._unsubscribe_unused, list(listener.places()))
 
     async def _unsubscribe_unused(self, places: list[Place]) -> None:
         """Unsubscribe from resources without listeners. A server that is not connected has no subscriptions."""
@@ -247,11 +275,21 @@ class Subscriptions:
                 subscribed = self._subscribed.pop((key, uri), None)
                 connection = self._services.pool.get(key)
                 try:
-                    if connection is not None and subscribed is not None and connection.live is subscribed:
+                    if connection is None or subscribed is None or connection.live is not subscribed:
+                        continue
+                    if not subscribed.peer.modern:
                         await connection.request("resources/unsubscribe", {"uri": uri})
                 except (MultiMcpError, RpcError) as error:
                     log.info("%s: %s", key, error)
-        self._follow_places(places)
+        for key in {key for key, _ in places}:
+            connection = self._services.pool.get(key)
+            if connection is not None:
+                connection.follow_subscriptions()
+
+
+def _is_below(uri: str, followed: str) -> bool:
+    """Return True if the URI is that of a sub-resource, or of the same resource but for a slash at its end."""
+    return uri.startswith(followed) and (followed.endswith(BELOW) or uri[len(followed) :].startswith(BELOW))
 
 
 def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
