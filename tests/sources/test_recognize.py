@@ -92,6 +92,10 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "FOO_TRANSPORT=sse uvx foo-mcp", "export MCP_TRANSPORT=streamable-http\nuvx foo-mcp",
         "uvx --from git+https://x.example/y foo --http", "docker run -it -p 80:80 acme/foo",
         "docker run -d -i acme/foo", 'codex mcp add a --url "${A_URL%/}/mcp"', "npx a-mcp\nexport A=1",
+        "go run ./internal/gen", "go run ./cmd/foo status", "uv run mcp dev server.py",
+        "claude mcp add {name} -- {command}",
+        '{"command": "get", "workingDir": ".", "args": ["--offline"]}', "uv run foo merge --tags a.jsonl -o b.jsonl",
+        '{"mcpServers": {"foo": {"command": "npm", "args": ["run", "build"]}}}',
         "docker pull acme/foo\ndocker-compose up -d", "npm install -g foo\nclaude mcp add foo -- foo",
         "claude mcp add x -- npx a\nclaude mcp add x -- npx b",
         "```\nclaude mcp add a -- npx b\nclaude mcp add a -- npx c\n```\n```\nclaude mcp add a -- npx d\n```",
@@ -159,6 +163,8 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
     [
         ("git clone https://x.test/a\ncd a\nclaude mcp add a -- node a.js", "git clone https://x.test/a",
          "claude mcp add a -- node a.js"),
+        ("claude mcp add a -- npx a-mcp\nclaude mcp add b -- npx b-mcp\nnpx c install", "npx c install",
+         "claude mcp add a -- npx a-mcp; claude mcp add b -- npx b-mcp"),
         ("docker run -p 1:1 acme/a\nclaude mcp add a https://a.test", "docker run", "claude mcp add a https://a.test"),
         ('{"mcpServers": {"a": {"env": {"A": "1"}}}}', "a has neither a command nor a url", "whole snippet"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
@@ -261,8 +267,9 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('# the file of a client\n\n# its model\nmodel = "big"\n\n[mcp_servers.a]\ncommand = "a"\nargs = ["-x"]', "a",
      {"command": "a", "args": ["-x"]}, []),
     ('{"mcpServers": {"a": {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\\\y"]}}}', "a",
-     {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\y"]}, []),
-    ('claude mcp add-json a "{\\"command\\":\\"C:\\\\bin\\\\a.exe\\"}"', "a", {"command": "C:\\bin\\a.exe"}, []),
+     {"command": "C:\\tools\\new\\a.exe", "args": ["C:\\x", "D:\\y"]}, ["args.0", "args.1", "command"]),
+    ('claude mcp add-json a "{\\"command\\":\\"C:\\\\bin\\\\a.exe\\"}"', "a", {"command": "C:\\bin\\a.exe"},
+     ["command"]),
     ('{"a": {"command": "a", "env": {"A_TOKEN": "cloud-token", "B_KEY": "sk-example-1", "A_URL": "org_url",'
      ' "J_PASS": "secret", "C_MODE": "access-token", "D": "user@gmail.com:app-password",'
      ' "E": "user@acme.io", "F": "git@github.com:x/y",'
@@ -365,7 +372,33 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      ["env.A", "env.HOOK", "env.PHONE"]),
     ("npm --prefix /srv/acme-tools run start:stdio", "npm",
      {"command": "npm", "args": ["--prefix", "/srv/acme-tools", "run", "start:stdio"]}, []),
+    ("claude mcp add acme stdio npx -- acme-mcp", "acme", {"command": "npx", "args": ["acme-mcp"]}, []),
+    ('claude mcp add acme http https://mcp.acme.io --header "A: b"', "acme",
+     {"url": "https://mcp.acme.io", "headers": {"A": "b"}}, []),
+    ('{"command": "acme", "args": ["/srv/acme"]}', "acme", {"command": "acme", "args": ["/srv/acme"]}, []),
+    ('{"a": {"command": "a", "args": ["/caminho/completo/para/a.js", "/ruta/absoluta/a/b", "/путь/к/c"]}}', "a",
+     {"command": "a", "args": ["/caminho/completo/para/a.js", "/ruta/absoluta/a/b", "/путь/к/c"]},
+     ["args.0", "args.1", "args.2"]),
+    ("go run ./cmd/acme", "acme", {"command": "go", "args": ["run", "./cmd/acme"]}, []),
+    ('{"name": "io.acme/acme", "version": "1.0.0", "packages": [{"registryType": "npm", "identifier": "acme-mcp",'
+     ' "version": "1.0.0", "environmentVariables": [{"name": "A", "required": true},'
+     ' {"name": "B", "sensitive": true}]}]}', "acme",
+     {"command": "npx", "args": ["-y", "acme-mcp@1.0.0"], "env": {"A": "", "B": ""}}, ["env.A", "env.B"]),
 ]  # fmt: skip
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_path_of_another_operating_system_is_asked_for() -> None:
+    drive, root = (
+        '{"a": {"command": "node", "args": ["E:/x/a.js"]}}',
+        '{"a": {"command": "/opt/a/bin/a", "args": ["/mcp"]}}',
+    )
+    asked = [
+        [[want.keys for want in one.wants] for one in recognize(text, HOME, windows=windows)]
+        for text in (drive, root)
+        for windows in (False, True)
+    ]
+    assert asked == [[[("args", 0)]], [[]], [[]], [[("command",)]]]
 
 
 @pytest.mark.requirement("source-recognized")

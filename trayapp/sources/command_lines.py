@@ -16,7 +16,7 @@ from typing import Any
 
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
-from trayapp.sources.documents import read_document, without_cmd
+from trayapp.sources.documents import read_document, refuse_developers_script, without_cmd
 from trayapp.sources.source import (
     BRIDGES,
     RUNNERS,
@@ -61,7 +61,7 @@ _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`,
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
-    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$|^(?:\[(?:flags|options|arg(?:ument)?s|command)\]|<(?:sub)?command>)$"
+    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$|^(?:\[(?:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
 )
 # PowerShell's variables, cmd's line that goes on, a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
@@ -81,7 +81,7 @@ _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
     "status", "deploy", "publish", "create", "test", "session", "whoami", "export", "import", "sync",
-    "reset", "benchmark", "pack", "inspect",
+    "reset", "benchmark", "pack", "inspect", "dev",
 ))  # fmt: skip
 # `generate-skill`, `validate-config`: they do one thing and end.
 _SETUP_TASK = re.compile(
@@ -104,16 +104,12 @@ _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
     "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
 ))  # fmt: skip
-# The scripts of a package that npm and the like run: `npm run build:all`, `yarn lint`, `npm audit`.
-_DEVELOPERS_SCRIPT = re.compile(
-    r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
-    r"|ci|audit|ls|pack|prepare|publish|release|deploy)(?:[:-]\S*)?"
-)
-_BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
-# A script beside a server's code: of its tests, builds and measurements.
+# A script beside a server's code: of its tests, builds and measurements; the same of Go, which names a folder.
 _DEVELOPERS = re.compile(
     r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
 )
+_DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
+_OUTPUT = ("-o", "--out", "--output")
 _HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -159,10 +155,10 @@ def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
         for line, program in zip(lines, programs, strict=True)
         if program_of(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
     ]
-    if len(starting) != 1:
+    other = redacted(next((line for line in lines if line not in starting), ""))
+    if len(starting) != 1 and not (other and all(map(_is_adder, starting))):
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    first = redacted(starting[0])
-    other = redacted(next(line for line in lines if line != starting[0]))
+    first = redacted("; ".join(starting))
     return UnclearSourceError(
         f"This has other lines, too, such as: {other[:60]}",
         f"Run them first if they are needed, then add: {first}",
@@ -392,12 +388,11 @@ def _runs(words: Sequence[str], line: str) -> Source:
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:
         raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
-    plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in _BEFORE_SCRIPT)
-    script = next((word for word in plain if word not in ("run", "run-script")), "")
-    if program in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
-        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
+    refuse_developers_script(words)
     if program == "uv" and (script := script_of(words)) in words:
         behind = words[words.index(script) + 1 :]
+    elif program == "go":
+        behind = words[3:]
     if words[words.index(package) - 1] in ("--from", "-p", "--package") if package and behind else False:
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
@@ -416,7 +411,12 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
         raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
-    if script := next((word for word in words[1:] if _DEVELOPERS.match(word)), ""):
+    if file := next(
+        (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word)), ""
+    ):
+        raise UnclearSourceError(f"This writes {file} and ends", "Paste the command that starts the server")
+    developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
+    if script := next((word for word in words[1:] if developers.match(word)), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
@@ -545,6 +545,8 @@ class _AddOptions:
                     taken += takewhile(lambda word: _ASSIGNMENT.fullmatch(word) is not None, words)
                 self._given[name] += taken
                 del words[: len(taken)]
+            elif len(self.plain) == 1 and words and word in ("stdio", *_HTTP):  # `add NAME stdio COMMAND`
+                self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
                     words.remove("--")  # the first one ends the client's options, wherever it is

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ _ENTRY_ONLY = frozenset(
 _BESIDE = frozenset(
     ("name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon")
 )
+# The scripts of a package that npm and the like run: `npm run build:all`, `yarn lint`, `npm audit`.
+_DEVELOPERS_SCRIPT = re.compile(
+    r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
+    r"|ci|audit|ls|pack|prepare|publish|release|deploy)(?:[:-]\S*)?"
+)
+_BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
@@ -133,6 +140,8 @@ def _source(
         raise UnclearSourceError(title, "Start it, and add its address instead")
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
         raise UnclearSourceError(f"{program} fetches something; it is no server", "Paste the server's own command")
+    if "command" in entry:
+        refuse_developers_script([str(entry["command"]), *map(str, entry.get("args") or [])])
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
     if "url" in entry and "env" in entry:  # nothing starts that would read it
@@ -141,6 +150,14 @@ def _source(
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     return Source(name or name_for(entry), entry, kind, wants, left_out)
+
+
+def refuse_developers_script(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a package's script that builds or checks: `npm run build`, `yarn lint`."""
+    plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in _BEFORE_SCRIPT)
+    script = next((word for word in plain if word not in ("run", "run-script")), "")
+    if program_of(words[0]) in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
+        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
@@ -299,10 +316,15 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
 
 
 def is_tool_argument(document: Mapping[str, Any]) -> bool:
-    """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's."""
-    command = document.get("command", document.get("cmd"))
+    """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's.
+
+    With arguments apart (`{"command": "get", "args": ["--all"]}`) a path, or one among them, says enough.
+    """
+    command, args = document.get("command", document.get("cmd")), document.get("args")
     words = command if isinstance(command, list) else str(command or "").split()
-    if command is None or "name" in document or not {str(key) for key in document} <= _LAUNCH | _BESIDE:
+    keys = {str(key) for key in document} - {"args"}
+    if command is None or "name" in document or keys & _ENTRY_ONLY or not (args or keys <= _LAUNCH | _BESIDE):
         return False
-    program = program_of(str(next(iter(words), "")))
-    return program not in RUNNERS and re.search("(?i)mcp|serve", str(words)) is None
+    apart = isinstance(args, list) and re.search(r"[/\\]|\.\w+'", str([*words, *args])) is not None
+    runs = any(program_of(str(word)) in RUNNERS for word in words[:1])
+    return not (runs or apart) and re.search("(?i)mcp|serve|stdio", str([words, args])) is None

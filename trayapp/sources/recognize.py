@@ -38,7 +38,7 @@ from trayapp.sources.source import (
     launch_of,
     name_for,
     wanted,
-    with_homes_of_others,
+    with_paths_of_others,
     with_words_apart,
 )  # fmt: skip
 
@@ -102,7 +102,8 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
             raise error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
     return [
-        replace(one, name=name, wants=with_homes_of_others(one, home)) for one, name in zip(found, names, strict=True)
+        replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows))
+        for one, name in zip(found, names, strict=True)
     ]
 
 

@@ -94,6 +94,9 @@ def short_name(name: str) -> str:
 
 Way = tuple[Entry, str, list[Variable]]
 Input = Mapping[str, Any]
+# As the schema has them, an older one, and a bundle's manifest, from which authors take them.
+_REQUIRED = ("isRequired", "is_required", "required")
+_SECRET = ("isSecret", "is_secret", "sensitive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,9 @@ class _Filled:
                 keys,
                 placeholder,
                 _text(definition, "description"),
-                secret=_is(definition, "isSecret", "is_secret"),
+                secret=_is(definition, *_SECRET),
                 # a value in the middle of a text cannot be left out
-                required=_is(definition, "isRequired", "is_required") or keys[0] in ("args", "url"),
+                required=_is(definition, *_REQUIRED) or keys[0] in ("args", "url"),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
             )
             found.append(variable)
@@ -216,9 +219,9 @@ def _remote(part: Input) -> Way | None:
 def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
     """Return an input's text, or None for an optional one without a value. `empty`: stands for a missing value."""
     text = _text(one, "value", "default")
-    required = _is(one, "isRequired", "is_required")
+    required = _is(one, *_REQUIRED)
     if not text:
-        return _Filled(empty, ((empty, name, one),)) if required or _is(one, "isSecret", "is_secret") else None
+        return _Filled(empty, ((empty, name, one),)) if required or _is(one, *_SECRET) else None
     inner = one.get("variables")
     if isinstance(inner, Mapping):
         return _filled_in(text, inner)
@@ -252,9 +255,9 @@ def _arguments(listed: Sequence[Input]) -> list[_Filled]:
         ).lstrip("-")
         named = one.get("type") == "named" and name
         if named and one.get("format") == "boolean" and _text(one, "value", "default") in ("", "true"):
-            words += [_Filled(name)] if _is(one, "isRequired", "is_required") or _text(one, "value", "default") else []
+            words += [_Filled(name)] if _is(one, *_REQUIRED) or _text(one, "value", "default") else []
             continue
-        if not _text(one, "value", "default") and not _is(one, "isRequired", "is_required"):
+        if not _text(one, "value", "default") and not _is(one, *_REQUIRED):
             continue
         word = _filled(one, hint, f"<{hint}>")
         if word is not None:

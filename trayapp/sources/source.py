@@ -92,7 +92,8 @@ _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|location/of|where/(?:you|it|the))[/\\].*"
-    r"|/(?:ruta/a|chemin/vers|pfad/zu[mr]?|caminho/para|percorso/(?:al?|del)|ścieżka/do|putanja/do|cesta/k)/.*"
+    r"|/(?:(?:ruta(?:/\w+)?/al?|chemin(?:/\w+)?/vers|caminho(?:/\w+)?/para|percorso(?:/\w+)?/(?:al?|del)|pfad/zu[mr]?)"
+    r"|(?:ścieżka|putanja)/do|шлях/до|путь/к|cesta/k)/.*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
@@ -318,6 +319,9 @@ _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\][^:,]*)?"
 )
+# Of Windows, for the others; of the others, for Windows.
+_DRIVE = re.compile(r"(?:(?<=^)|(?<=[=,]))[A-Za-z]:[/\\]+[^:,]*")
+_ROOT = re.compile(r"(?:(?<=^)|(?<=[=,]))/(?:usr|opt|var|srv|root|mnt|Applications|Volumes)/[^:,]*")
 _MOUNTS = frozenset(("-v", "--volume", "--mount"))
 
 
@@ -325,8 +329,11 @@ def _parts_of(path: str) -> list[str]:
     return re.split(r"[/\\]+", path.lower())
 
 
-def with_homes_of_others(source: Source, home: Path) -> tuple[Variable, ...]:
-    """Return what a source asks for, with each path below another person's home: it is not on this machine."""
+def with_paths_of_others(source: Source, home: Path, *, windows: bool) -> tuple[Variable, ...]:
+    """Return what a source asks for, with each path that is not on this machine.
+
+    Such a path is below another person's home, or of another operating system.
+    """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     is_container = program_of(str(entry.get("command") or "")) in ("docker", "podman")  # its paths are its own
@@ -341,7 +348,7 @@ def with_homes_of_others(source: Source, home: Path) -> tuple[Variable, ...]:
     taken = {one.keys for one in source.wants}
     found: list[Variable] = []
     for keys, text in places:
-        path = _HOME.search(text)
+        path = _HOME.search(text) or (_ROOT if windows else _DRIVE).search(text)
         if path is not None and keys not in taken and _parts_of(path[0])[: len(home.parts)] != _parts_of(str(home)):
             name = path[0] if keys[0] == "args" else str(keys[-1])
             kind: ValueKind = "path" if keys != ("command",) else "string"
