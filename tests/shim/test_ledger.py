@@ -281,6 +281,24 @@ def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own
     assert ledger.drop_own_answers(ANSWERED) == ANSWERED  # only once
 
 
+@pytest.mark.requirement("shim-replays-handshake")
+def test_an_open_subscription_of_a_newer_client_is_no_error_but_sent_again_and_its_end_passed_on() -> None:
+    ledger = Ledger()
+    listens = [call(n, "subscriptions/listen", notifications={"toolsListChanged": True}) for n in (1, "2", 3, 4)]
+    ledger.record_client_lines(b"".join(listens) + call(5))
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}
+    ledger.record_client_lines(dumped(cancel) + b"\n")
+    ledger.record_gateway_lines(answer(4))
+    for failed in ([(5, LOST, GATEWAY_LOST)], []):
+        assert errors(ledger.fail_open_calls()) == failed
+        assert ledger.replay() == listens[0] + listens[1]
+    assert not ledger.has_open_handshake
+    assert ledger.fail_initialize() == b""
+    assert ledger.drop_own_answers(answer(1)) == answer(1)
+    ledger.record_gateway_lines(answer(1))
+    assert ledger.replay() == listens[1]
+
+
 def test_a_second_handshake_takes_the_place_of_the_first() -> None:
     ledger = started()
     again = call(9, "initialize", protocolVersion="x")

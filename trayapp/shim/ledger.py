@@ -78,7 +78,7 @@ class Ledger:
     """The ledger of one session. Ids are kept as their JSON text."""
 
     def __init__(self) -> None:
-        self.open: dict[bytes, None] = {}
+        self.open: dict[bytes, bytes | None] = {}  # a subscription (MCP 2026-07-28) with its line, to replay it
         self.is_paused = False  # the last start failed because the user paused multi-mcp
         self.is_unresponsive = False  # the gateway was reached but did not answer
         self.own_ids: set[bytes] = set()  # ids of replayed requests and of the ping, whose answers are not the client's
@@ -101,7 +101,7 @@ class Ledger:
         params = params if isinstance(params, dict) else {}
         if is_id(message.get("id")):
             id_json = dumped(message["id"])
-            self.open[id_json] = None
+            self.open[id_json] = line if method == "subscriptions/listen" else None
             if method == "initialize":
                 self._initialize = (id_json, line)
             elif method in ("logging/setLevel", "resources/subscribe"):
@@ -149,40 +149,48 @@ class Ledger:
         """True if a request other than the handshake is open."""
         return bool(self.open.keys() - {self._initialize[0] if self._initialize else None})
 
+    @property
+    def has_open_handshake(self) -> bool:
+        """True if the client's `initialize` is open."""
+        return self._initialize is not None and self._initialize[0] in self.open
+
     def fail_unanswered_calls(self) -> bytes:
         """Return the same errors as `fail_open_calls`, for a gateway that is connected but does not answer."""
         self.is_unresponsive = True
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
     def fail_open_calls(self, why: str = GATEWAY_LOST) -> bytes:
-        """Return one error for each open call. An open `initialize` gets none: it is sent again."""
+        """Return one error for each open call. An open `initialize` or subscription gets none: it is sent again."""
         first = self._initialize[0] if self._initialize else None
-        calls = [id_json for id_json in self.open if id_json != first]
-        self.open = {first: None} if first in self.open and first is not None else {}
+        calls = [id_json for id_json, line in self.open.items() if line is None and id_json != first]
+        self.open = {id_json: line for id_json, line in self.open.items() if line is not None or id_json == first}
         self.own_ids.clear()
         return b"".join(error_line(id_json, why) for id_json in calls)
 
     def replay(self) -> bytes:
         """Return the lines that restore this client's session state in a new gateway."""
         self.own_ids.clear()
-        if self._initialize is None:
-            return b""
-        id_json, line = self._initialize
-        if id_json not in self.open:
-            self.own_ids.add(id_json)
-        lines = [line]
-        if self._initialized is not None:
-            lines.append(self._initialized)
-        for number, request in enumerate(self._state.values()):
-            message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
-            self.own_ids.add(dumped(message["id"]))
-            lines.append(dumped(message) + b"\n")
-        return b"".join(lines)
+        lines: list[bytes] = []
+        if self._initialize is not None:
+            id_json, line = self._initialize
+            if id_json not in self.open:
+                self.own_ids.add(id_json)
+            lines.append(line)
+            if self._initialized is not None:
+                lines.append(self._initialized)
+            for number, request in enumerate(self._state.values()):
+                message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
+                self.own_ids.add(dumped(message["id"]))
+                lines.append(dumped(message) + b"\n")
+        return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
         """Return the error for an open `initialize` when no gateway could be reached."""
-        left, self.open, self._initialize = list(self.open), {}, None
-        return b"".join(error_line(id_json, self.refusal) for id_json in left)
+        if self._initialize is None or not self.has_open_handshake:
+            return b""
+        id_json, self._initialize = self._initialize[0], None
+        del self.open[id_json]
+        return error_line(id_json, self.refusal)
 
     @property
     def refusal(self) -> str:

@@ -267,9 +267,9 @@ class Shim:
         self._drop()
         ledger = self._load_ledger()
         write_all(1, ledger.fail_open_calls())
-        if not self._stopped or ledger.open:  # an open handshake: the client needs a gateway
+        if not self._stopped or ledger.has_open_handshake:  # without one the client needs no gateway now
             self._reopen()
-        if self._gateway < 0 and ledger.open:
+        if self._gateway < 0 and ledger.has_open_handshake:
             write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
@@ -296,7 +296,7 @@ class Shim:
         write_all(1, ledger.fail_unanswered_calls())
         if self._mute % MUTE_TRIES:
             self._reopen()
-        if self._gateway < 0 and ledger.open:
+        if self._gateway < 0 and ledger.has_open_handshake:
             write_all(1, ledger.fail_initialize())
             say(f"multi-mcp: {ledger.refusal}")
 
