@@ -42,7 +42,8 @@ _JOINED = late(
 )
 # A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
 # Japanese), and after a stop, a slash or a dash. A word joiner forbids one, beside a number, a dash or a sign; a byte
-# order mark in a text is its older form, or the beginning of another file. Each stands alone.
+# order mark in a text is its older form, or the beginning of another file. Each stands alone. Translated pages have one
+# or two zero-width spaces between a blank and a word.
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
     f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
@@ -51,6 +52,7 @@ _LINE_BREAK = late(
     rf"(?<=[.,;:!?…)\]}}/\\\u2013\u2014-])\u200b(?![{_ZERO}])"
     rf"|(?:(?<=[0-9–—/%°§€$£+=-])|(?<=\n))[\u2060\ufeff](?![{_ZERO}])"
     rf"|(?<![{_ZERO}])[\u2060\ufeff](?=[0-9–—/%°§€$£+=-])"
+    r"|(?<= )\u200b{1,2}(?=[A-Za-z])"
 )
 _AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # a joiner has no use in Latin text
 _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")

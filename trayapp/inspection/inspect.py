@@ -45,8 +45,8 @@ LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # ignored quoted orders of one kind in a sentence; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
 _QUOTED = late(
-    r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|contain(?:s|ing)?|flags?|"
-    r"strings?|finds?|blocks?|matches|says?)\b)[^\n]*[\"'`“‘(][^\"'`”’)]*$"
+    r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|injections?|"
+    r"jailbreaks?|contain(?:s|ing)?|flags?|strings?|finds?|blocks?|matches|says?)\b)[^\n]*[\"'`“‘(][^\"'`”’)]*$"
 )
 _REST_OF_WORD = late(r"\w*")
 _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
