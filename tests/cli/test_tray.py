@@ -13,6 +13,9 @@ import pytest
 
 from tests.cli.running import environment, run_cli
 from trayapp.cli.tray import has_desktop
+from trayapp.service.single_instance import TRAY_LOCK, SingleTray
+from trayapp.tray.app import ENDED_BY
+from trayapp.wire.rundir import run_dir
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a desktop")
 
@@ -60,6 +63,28 @@ def test_autostart_that_cannot_be_written_says_so(home: Path) -> None:
     done = run_cli(home, "autostart", "on", env=environment(home, XDG_CONFIG_HOME=str(home / "config")))
     assert done.returncode == 1
     assert done.stderr.startswith(f"Error: Cannot write {home}/config/autostart/multi-mcp.desktop")
+
+
+@linux_only
+def test_quit_names_no_process_that_the_lock_does_not_name(home: Path) -> None:
+    """A tray that started on a full disk could not write its process id."""
+    run = run_dir({"MULTI_MCP_HOME": str(home)})
+    tray, asked = SingleTray(run), list[str]()
+
+    def answer(request: str) -> str:
+        asked.append(request)
+        return "It ends"
+
+    assert tray.take() is None
+    Path(run, TRAY_LOCK).write_text("", encoding="utf-8")
+    try:
+        silent = run_cli(home, "quit")
+        assert silent.stderr == "Error: The tray does not answer\nEnd the process multi-mcp-tray\n"
+        tray.serve(answer)
+        assert run_cli(home, "quit").stdout == "The tray app ends\n"
+    finally:
+        tray.close()
+    assert asked == [ENDED_BY]
 
 
 def test_autostart_takes_three_words(home: Path) -> None:

@@ -198,7 +198,7 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckCont
         ("server.command", "problem", "missing: there is no program missing-${KEY} on the PATH"),
         ("server.command", "problem", "path: there is no program /nowhere/x"),
         ("server.command", "problem", "plain: there is no program ./bin/data"),
-        ("server.variables", "note", "kept: github in the keyring was not checked"),
+        ("server.variables", "note", "kept: the secret github in the keyring was not checked"),
         ("server.variables", "problem", "web: Variable NO_URL not set"),
     ]
     assert SECRET not in str(findings)
@@ -614,7 +614,7 @@ def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
         start, "choose_mechanism", lambda network, sockets: refuse(network, sockets) if sockets else "landlock"
     )
     assert [(one.state, one.message) for one in available(world)] == [
-        ("ok", "Servers can be confined here, by landlock; with sockets: true not: no Landlock here")
+        ("ok", "Servers can be confined here, by landlock, but not with sockets: true: no Landlock here")
     ]
     monkeypatch.setattr(start, "choose_mechanism", refuse)
     assert [one.state for one in available(world)] == ["note"]

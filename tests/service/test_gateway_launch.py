@@ -86,6 +86,16 @@ def test_a_process_that_died_ends_the_wait_with_the_last_lines_of_its_log(home: 
             await_ready(run_dir(os.environ), process=process, log_file=log)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc, which has no room for a file, is Linux's")
+def test_a_process_that_died_on_a_full_disk_without_a_log_says_that_it_is_full(home: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"]) as process:
+        process.wait()
+        with pytest.raises(NoGatewayError, match="the disk is full"):
+            await_ready(run_dir(os.environ), process=process, log_file=Path("/proc/gateway.log"))
+        with pytest.raises(NoGatewayError, match=r"\(exit code 1\)"):
+            await_ready(run_dir(os.environ), process=process, log_file=home / "gateway.log")
+
+
 @pytest.mark.requirement("path-home-moves-all")
 def test_a_detached_gateway_has_a_session_of_its_own_and_a_relative_home_stays_where_it_was(home: Path) -> None:
     relative = os.path.relpath(home)

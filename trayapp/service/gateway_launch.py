@@ -34,6 +34,7 @@ FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
 LOG_LINES_SHOWN = 3
 LOG_TAIL_BYTES = 4096
+ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the other one will answer
 
 
@@ -113,6 +114,8 @@ def await_ready(
             code = process.poll() if process is not None else None
             if code not in (None, RUNS_ALREADY):
                 reason = " | ".join(last_lines(log_file)) if log_file is not None else ""
+                if not reason and log_file is not None and (is_full(run) or is_full(log_file.parent)):
+                    raise NoGatewayError("The gateway cannot start: the disk is full", "Free some space") from None
                 because = f": {reason}" if reason else ""
                 error = NoGatewayError(f"The gateway ended while starting (exit code {code}){because}")
                 if not reason:  # without a log, only its stderr has the reason
@@ -170,6 +173,16 @@ def pauses(timeout_s: float) -> Iterator[None]:
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
         yield
+
+
+def is_full(folder: str | Path) -> bool:
+    """Return True if the disk of this folder has no room for a line; False also if the folder does not exist."""
+    import shutil
+
+    try:
+        return shutil.disk_usage(folder).free < ROOM_FOR_A_LINE
+    except OSError:
+        return False
 
 
 def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:

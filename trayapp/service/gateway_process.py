@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.gateway_launch import last_lines, start_detached
+from trayapp.service.gateway_launch import is_full, last_lines, start_detached
 from trayapp.service.pause import Pause, StartClaim
 from trayapp.service.supervisor import RunningGateway
 from trayapp.wire.control import STOP, ControlClient, SnapshotStream
@@ -32,7 +31,6 @@ log = logging.getLogger(__name__)
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
 LOG_LINES_READ = 50  # lines, enough for a traceback
-ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
 LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
 ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
 
@@ -75,15 +73,13 @@ class GatewayProcess:
         """Return the reason of the end, from the log (GatewayControl). With none logged, report a full disk."""
         if reason := logged_end_reason(last_lines(self._log, LOG_LINES_READ)):
             return reason
-        try:
-            return "the disk is full" if shutil.disk_usage(self._log.parent).free < ROOM_FOR_A_LINE else ""
-        except OSError:
-            return ""
+        return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
 
     def kill_hint(self) -> str:
         """Return a hint with the command that kills the answering gateway (GatewayControl)."""
         pid = self._pid()
-        return f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
+        how = f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
+        return how if pid else "End its process"  # `kill 0` would end the terminal where it is typed
 
     def pause(self) -> None:
         """Keep shims from starting a gateway (GatewayControl). A failure is only logged."""

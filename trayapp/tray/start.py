@@ -83,7 +83,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 
 
 def quit_tray(environ: Mapping[str, str]) -> int | None:
-    """End this user's tray and the gateway that it started. Return its process id; None if no tray runs.
+    """End this user's tray and the gateway that it started. Return its process id (0: unknown); None if no tray runs.
 
     Raises MultiMcpError if it does not answer, StorageError.
     """
@@ -93,6 +93,8 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
         single.close()
         return None
     if single.send(ENDED_BY) is None:
+        if not holder:  # `kill 0` would end the terminal where it is typed
+            raise MultiMcpError("The tray does not answer", "End the process multi-mcp-tray")
         how = f"taskkill /F /PID {holder}" if os.name == "nt" else f"kill {holder}"
         raise MultiMcpError(f"The tray (process {holder}) does not answer", f"End it with: {how}")
     return holder

@@ -248,6 +248,12 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("hints-name-no-commands-above-the-entries-that-do-it",
      running(server("db", FAILED, 3, "It ended", "Is it installed? See: multi-mcp logs db")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended", ["! db failed: It ended > (Is it installed?)"]),
+    ("hints-keep-what-no-entry-does",
+     running(server("db", FAILED, 3, "It ended", "Store it with: multi-mcp secret set db"),
+             server("web", FAILED, 3, "It ended", "Check its url in servers.yaml, then: multi-mcp reconnect web")),
+     K.DEGRADED, "multi-mcp: 0 of 2 servers ready, 6 tools\ndb and web failed",
+     ["! db failed: It ended > (Store it with: multi-mcp secret set db)",
+      "! web failed: It ended > (Check its url in servers.yaml)"]),
     ("many-failures", running(*named(9, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
      "multi-mcp: 0 of 9 servers ready, 9 tools\nserver000, server001, server002 and 6 more failed",
      ["! server002 failed: It failed > Reconnect", "! 6 more servers failed",

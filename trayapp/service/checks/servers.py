@@ -159,7 +159,9 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
         yield CheckResult("server.variables", "problem", error.title, error.hint)
         return
     for name in kept:
-        yield CheckResult("server.variables", "note", f"{server.name}: {name} in the keyring was not checked")
+        yield CheckResult(
+            "server.variables", "note", f"{server.name}: the secret {name} in the keyring was not checked"
+        )
     if ready.command is not None:
         yield from _program_of(server, ready, context)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):

@@ -55,10 +55,10 @@ def available(context: CheckContext) -> list[CheckResult]:
     except NoMechanismError as error:
         return [CheckResult(CONFINE, "note", f"Servers cannot be confined here: {error.reason}", error.hint)]
     try:
-        browsers = f"by {choose_mechanism(True, True)}"
+        browsers = f"; with sockets: true by {choose_mechanism(True, True)}"
     except NoMechanismError as error:
-        browsers = f"not: {error.reason}"
-    return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {mechanism}; with sockets: true {browsers}")]
+        browsers = f", but not with sockets: true: {error.reason}"
+    return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {mechanism}{browsers}")]
 
 
 def space(context: CheckContext) -> list[CheckResult]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from trayapp.model.child import ChildState
+from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, ServerStatus
 from trayapp.tray.state import texts
@@ -154,6 +155,11 @@ ASKING = (
 PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events, over once they are reported
 
 
+def _problem_key(problem: Problem) -> str:
+    """Return a key of this problem. That of an entry stays if lines come or go above it, such as found tools."""
+    return identity(problem if problem.server is None else replace(problem, line=0, column=0))
+
+
 def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
     return {name for of, name in causes if of is kind}
 
@@ -167,7 +173,7 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]
     causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
     causes |= {(NoticeKind.PERMISSIONS, server.name) for server in known.permissions}
     causes |= {(NoticeKind.APPROVAL, name) for name in known.approvals}
-    causes |= {(NoticeKind.FILE, identity(problem)) for problem in known.fatal}
+    causes |= {(NoticeKind.FILE, _problem_key(problem)) for problem in known.fatal}
     causes |= {(NoticeKind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
     causes |= {(NoticeKind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
     causes |= {(NoticeKind.KEYRING, "")} if known.keyring is not None else set()
@@ -179,7 +185,7 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]
 def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
     """Return the reported causes that still hold. Without a gateway, those of servers stay: their state is unknown."""
     states = {server.name: server.state for server in known.servers}
-    problems = set(map(identity, known.fatal))
+    problems = set(map(_problem_key, known.fatal))
     asking = {server.name for server in known.permissions}
     live = known.live is not None
     over: dict[NoticeKind, Callable[[str], bool]] = {

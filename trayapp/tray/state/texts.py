@@ -40,6 +40,8 @@ STATES = {
     State.STOPPING: "closing",
 }
 
+ENTRY_VERBS = "approve|auth|edit|enable|logs|reconnect|refresh"  # commands that entries of the menu carry out
+
 # The mark at the start of a server's line: it shows the state.
 GLYPHS = {
     State.DISABLED: "–",
@@ -313,9 +315,9 @@ def reason_alone(server: ServerStatus) -> str:
 
 
 def without_commands(hint: str) -> str:
-    """Return the sentences of a hint that name no multi-mcp command: the entries below it do the same."""
+    """Return a hint without the clauses that name a command of ENTRY_VERBS: an entry of the menu does the same."""
     parts = re.split(r"(?<=[.?!;])\s+", plain(hint))
-    return " ".join(part for part in parts if f"{APP} " not in part)
+    return " ".join(filter(None, (re.sub(rf"(^|[,;] *)[^,;]*\b{APP} ({ENTRY_VERBS})\b.*", "", part) for part in parts)))
 
 
 def clients_line(names: Sequence[str]) -> str:
