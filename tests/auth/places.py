@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.tools import require
-from trayapp.auth.chunks import MemoryEntries
+from trayapp.auth.chunks import Records
 from trayapp.auth.os_keyring import WINDOWS_LIMIT
 from trayapp.model.errors import KeyringUnavailableError
 
@@ -34,6 +35,33 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 """
 UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # how gnome-keyring's own tests do it
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
+
+
+class MemoryEntries:
+    """Entries in memory."""
+
+    limit: int | None = None
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def get(self, name: str) -> str | None:
+        return self.texts.get(name)
+
+    def set(self, name: str, text: str) -> None:
+        self.texts[name] = text
+
+    def delete(self, name: str) -> None:
+        self.texts.pop(name, None)
+
+
+class FixedPlace(NamedTuple):
+    """A place that never shows a dialog."""
+
+    records: Records
+
+    def would_ask(self, *, writing: bool) -> bool:
+        return False
 
 
 class WindowsEntries(MemoryEntries):

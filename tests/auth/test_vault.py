@@ -14,9 +14,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import settle
-from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
-from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, FixedPlace, Vault, check_secret
+from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, Vault, check_secret
 from trayapp.model.errors import KeyringUnavailableError, UsageError
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,11 @@ import anyio
 import anyio.abc
 
 from tests.auth.issuer import browse
+from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import FakeClock
 from trayapp.auth.accounts import Accounts, SignIn, Target
-from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
-from trayapp.auth.vault import FixedPlace, Vault
+from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.vault import Vault
 
 
 @dataclass

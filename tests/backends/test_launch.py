@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.secrets import no_secrets
 from trayapp.auth.vault import Secrets
 from trayapp.backends.launch import (
     DEFAULT_VARIABLES,
@@ -21,7 +22,6 @@ from trayapp.backends.launch import (
     StdioLaunch,
     child_environment,
     clean_environment,
-    no_secrets,
     own_environment,
     prepare,
     prepare_start,

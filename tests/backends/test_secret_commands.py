@@ -10,9 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.fixtures.secrets import no_secrets
 from trayapp.auth.vault import Secrets
 from trayapp.backends import secret_commands as module
-from trayapp.backends.launch import NO_SECRETS, StdioLaunch, no_secrets, prepare_start
+from trayapp.backends.launch import NO_SECRETS, StdioLaunch, prepare_start
 from trayapp.backends.secret_commands import SecretSources
 from trayapp.config.layers.trust import TrustStore
 from trayapp.model.errors import CommandNotApprovedError, ConfigError

@@ -13,12 +13,12 @@ import anyio
 
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet
+from tests.fixtures.secrets import no_secrets
 from trayapp.backends.clock import SystemClock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
-from trayapp.backends.launch import no_secrets
 from trayapp.backends.pool import Pool
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer

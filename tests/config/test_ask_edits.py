@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trayapp.config.edits import set_ask
+from trayapp.config.edits import set_tools_enabled
 from trayapp.config.read.parse import parse
 from trayapp.model.settings import AskMode
 
@@ -52,17 +52,13 @@ def test_wrong_words_are_problems_with_their_line() -> None:
 
 @pytest.mark.requirement("ask-edits")
 @pytest.mark.parametrize(
-    ("tool", "ask", "before", "after"),
+    ("tool", "before", "after"),
     [
-        (None, "all", "    ask: writes\n", "    ask: all\n"),
-        (None, None, "    ask: writes\n", ""),
-        ("d", "off", "{enabled: true, ask: true}", '{enabled: true, ask: "off"}'),
-        ("d", None, "{enabled: true, ask: true}", "{enabled: true}"),
-        ("f", "all", "f: true", "f: {enabled: true, ask: all}"),
-        ("g", "writes", "g:\n", "g: {enabled: true, ask: writes}\n"),
-        ("new", "all", "      g:\n", "      g:\n      new: {enabled: true, ask: all}\n"),
-        ("new", None, "", ""),
+        ("d", "{enabled: true, ask: true}", "{enabled: false, ask: true}"),
+        ("f", "f: true", "f: false"),
+        ("g", "g:\n", "g: {enabled: false}\n"),
+        ("new", "      g:\n", "      g:\n      new: {enabled: false}\n"),
     ],
 )
-def test_an_edit_changes_that_word_alone(tool: str | None, ask: AskMode | None, before: str, after: str) -> None:
-    assert set_ask(FILE, "a", tool, ask) == FILE.replace(before, after, 1)
+def test_switching_a_tool_keeps_every_ask(tool: str, before: str, after: str) -> None:
+    assert set_tools_enabled(FILE, "a", [tool], False) == FILE.replace(before, after, 1)

@@ -15,9 +15,9 @@ import anyio.abc
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet, FakeServer
+from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
 from trayapp.backends.clock import Clock
-from trayapp.backends.launch import no_secrets
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.accounts import AccountRequests

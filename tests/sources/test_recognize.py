@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.patience import stretched
-from trayapp.sources.recognize import is_registry_name, link_to, recognize
+from tests.sources.links import link_to
+from trayapp.sources.recognize import is_registry_name, recognize
 from trayapp.sources.server_json import short_name
 from trayapp.sources.source import UnclearSourceError, Variable, placeholder_in, with_value
 

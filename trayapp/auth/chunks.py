@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 PLAIN = "1:"  # prefix of a text that fits in its entry
 MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
-READS = 3  # of an entry that another process is writing
+READS = 3  # attempts to read an entry that another process is writing
 SUM_HEX = 32  # of a SHA-256 over the whole text: enough to detect a mixture of two texts
 GENERATIONS = 2  # alternating sets of parts: the next write overwrites what an interrupted one left
 MAX_PARTS = 10_000  # a manifest with more is not ours
@@ -30,27 +30,6 @@ class Entries(Protocol):
 
     def delete(self, name: str) -> None:
         """Delete the text, if there is one."""
-
-
-class MemoryEntries:
-    """Entries in memory, lost when the process ends."""
-
-    limit: int | None = None
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def get(self, name: str) -> str | None:
-        """Return the text, or None."""
-        return self.texts.get(name)
-
-    def set(self, name: str, text: str) -> None:
-        """Store the text."""
-        self.texts[name] = text
-
-    def delete(self, name: str) -> None:
-        """Delete the text."""
-        self.texts.pop(name, None)
 
 
 class Records(Protocol):

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 
@@ -52,16 +52,6 @@ class RecordPlace(Protocol):
 
     def would_ask(self, *, writing: bool) -> bool:
         """Return True if reading or writing them now would show the user a dialog. Blocks."""
-
-
-class FixedPlace(NamedTuple):
-    """A place that never shows a dialog."""
-
-    records: Records
-
-    def would_ask(self, *, writing: bool) -> bool:
-        """Return False: there is no dialog."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

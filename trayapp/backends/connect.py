@@ -127,6 +127,5 @@ def _connect_error(server: ServerConfig, transport: Transport, error: RpcError) 
         hint = f"It printed nothing. Run it yourself: {line}"
     failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", hint)
     failure.model_hint = "Tell the user"
-    failure.http_status = transport.refusal.status
     failure.retry_after_s = transport.refusal.retry_after_s
     return failure

@@ -61,11 +61,6 @@ Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> t
 NO_SECRETS = Secrets()
 
 
-async def no_secrets(names: Sequence[str]) -> Secrets:
-    """Return no secrets: there is no vault."""
-    return NO_SECRETS
-
-
 @dataclass(frozen=True, slots=True)
 class StdioLaunch:
     """A program to start: `argv[0]` is an absolute path."""
@@ -140,7 +135,7 @@ async def prepare_start(
 def _confine_launch(
     launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: RefusalRecord, package: str | None
 ) -> StdioLaunch:
-    from trayapp.confinement.places import own_folders, scratch_folder  # not before a server is confined
+    from trayapp.confinement.places import own_folders, scratch_folder  # imported when the first server is confined
     from trayapp.confinement.start import Confinement, confined_environment
 
     scratch = scratch_folder(server.name, environ)
@@ -149,7 +144,8 @@ def _confine_launch(
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
-    """Return what to start or connect to for `server`, as written, after every check that needs no start.
+    """Return the program to start, or the address to connect to, for `server`, as written, after every check that needs
+    no start.
 
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
     is started or sent.
@@ -204,7 +200,7 @@ async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) ->
 
     Scripts that come with a confined server's package do not run.
     """
-    from trayapp.packages.tools import Tools  # not before a server comes as a package
+    from trayapp.packages.tools import Tools  # imported when the first server is started from a package
 
     folder, path = own_folder(launch.argv), launch.env.get("PATH", "")
     tools = Tools(launch.env | {"PATH": os.pathsep.join((folder, path))} if folder else launch.env)
@@ -226,7 +222,7 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
 
 
 def working_folder(cwd: str | None, home: str) -> str:
-    """Return the folder in which a server runs: its `cwd`, else the home folder, never the gateway's own folder."""
+    """Return the folder in which a server runs: its `cwd`, or else the home folder, never the gateway's own folder."""
     if cwd is None and not Path(home).is_dir():  # service users may have none
         import tempfile  # 2 ms, for the few users without a home folder
 

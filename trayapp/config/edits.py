@@ -22,7 +22,6 @@ from trayapp.config.yaml.rendering import scalar
 from trayapp.config.yaml.splices import Editor, EditRefusedError, Slot
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.settings import AskMode
 
 FILE = "servers.yaml"
 LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024
@@ -100,7 +99,7 @@ def set_tools_enabled(
 
 
 def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) -> str:
-    """Enable or disable one server, by the key that its entry already uses, else by `disabled`."""
+    """Enable or disable one server, by the key that its entry already uses, or else by `disabled`."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -112,42 +111,6 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
     if not said and _merged_enabled(editor, entry) != enabled:
         editor.insert(entry, {"disabled": not enabled}, after=_before_tools(slots))
     return editor.finish()
-
-
-def set_ask(text: str, server: str, tool: str | None, ask: AskMode | None, file: str = FILE) -> str:
-    """Set `ask` of a server, or of one of its tools. None removes it, so that the level above applies."""
-    editor = Editor(text, file)
-    entry = _server(editor, server)
-    if tool is None:
-        slots = editor.slots(entry.value, entry.path)
-        said = next((slot for slot in slots if _name(slot) == "ask"), None)
-        _set_word(editor, entry, said, ask, after=_before_tools(slots))
-        return editor.finish()
-    holder = next((slot for slot in editor.slots(entry.value, entry.path) if slot.path[-1] == "tools"), None)
-    own = {slot.path[-1]: slot for slot in editor.slots(holder.value, holder.path)} if holder is not None else {}
-    if tool not in own:
-        if ask is not None:
-            fresh = {tool: {"enabled": True, "ask": ask}}
-            editor.insert(holder, fresh) if holder is not None else editor.insert(entry, {"tools": fresh}, depth=1)
-        return editor.finish()
-    slot = own[tool]
-    if not isinstance(slot.value, MappingNode) or not slot.value.pairs:
-        listed = _listed(editor, entry)[tool]
-        if ask is not None:
-            editor.assign(slot, {**_entry(listed), "ask": ask})
-        return editor.finish()
-    inner = {pair.path[-1]: pair for pair in editor.slots(slot.value, slot.path)}
-    _set_word(editor, slot, inner.get("ask"), ask)
-    return editor.finish()
-
-
-def _set_word(editor: Editor, holder: Slot, said: Slot | None, word: str | None, after: Slot | None = None) -> None:
-    if said is not None and word is None:
-        editor.remove(said)
-    elif said is not None:
-        editor.assign(said, word)
-    elif word is not None:
-        editor.insert(holder, {"ask": word}, after=after)
 
 
 def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
@@ -315,7 +278,7 @@ def _write_tools(
     own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
     for name, switch in changed.items():
         if name not in own:
-            entries[name] = _entry(switch)  # merged by <<: an own entry overrides it
+            entries[name] = _entry(switch)  # merged by <<: a separate entry overrides it
             continue
         tool, node = own[name], own[name].value
         if isinstance(node, MappingNode) and node.pairs:

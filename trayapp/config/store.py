@@ -1,6 +1,6 @@
 """The servers.yaml file: read, and edited without losing anything that anyone wrote (STYLE 18).
 
-edits makes the changes to the text.
+The module `edits` changes the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from trayapp.config.files import QUIET_S, Signature, locked, read_bytes, signatu
 from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 from trayapp.model.servers import ToolSwitch
-from trayapp.model.settings import AskMode
 
 __all__ = ["ConfigStore", "LoadedFile", "signature"]
 
@@ -145,7 +144,7 @@ class ConfigStore:
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (edits.merge_tools). Return the reason for each server not written."""
-        from trayapp.config import edits  # loaded with the first edit, as below: a first list needs none
+        from trayapp.config import edits  # loaded at the first edit, as below: the first list needs none
 
         refused: dict[str, str] = {}
 
@@ -175,12 +174,6 @@ class ConfigStore:
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
-
-    def set_ask(self, server: str, tool: str | None, ask: AskMode | None) -> bool:
-        """Set `ask` of a server or tool (edits.set_ask)."""
-        from trayapp.config import edits
-
-        return self.edit(lambda text: edits.set_ask(text, server, tool, ask, self.path.name))
 
     def set_setting(self, key: str, value: Any) -> bool:
         """Set one setting (edits.set_setting)."""

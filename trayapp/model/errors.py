@@ -30,9 +30,8 @@ FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 
 class MultiMcpError(Exception):
-    """Base of our errors: `title` says what happened, `hint` what to do (one line each).
-
-    `code` is a stable snake_case name of the kind of error, for JSON output and for tests.
+    """Base of our errors: `title` says what happened, and `hint` what to do, in one line each. `code` is a stable
+    snake_case name for the kind of error, for JSON output and for tests.
     """
 
     code = "failed"
@@ -177,8 +176,7 @@ class ConnectFailedError(ServerError):
     """The server could not be started or reached, or did not finish its handshake."""
 
     code = "connect_failed"
-    http_status: int | None = None  # of the response that refused us
-    retry_after_s: float | None = None  # requested by that response
+    retry_after_s: float | None = None  # the wait that the response asked for
 
 
 class ServerBackoffError(ServerError):
@@ -264,7 +262,7 @@ class Problem:
     hint: str = ""
     column: int = 0
     server: str | None = None
-    fatal: bool = True  # the file (server None) or the server's entry cannot be used
+    fatal: bool = True  # True if the file (server None) or the server's entry is unusable
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from trayapp.model.late import late
 REDACTED = "[redacted]"
 # --- secrets recognized by their own shape: API keys of providers, tokens, credentials in addresses
 
-USERINFO_LONGEST = 200  # characters before the @: each :// of a line may cost as many
-
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # no letter before it, or an escaped one as in %3Dghp_...
 
 # Prefixes that identify the key after them. Sources: the providers' own documentation of their key formats.
@@ -53,7 +51,9 @@ _DOTTED = late(
 )
 _WEBHOOK = late(r"(hooks\.slack\.com/(?:services|workflows)/|/api/webhooks/\d{1,30}/)[A-Za-z0-9_/-]+")
 _AUTHORIZATION = late(r"\b(Bearer|Basic)((?:\s|%20|\+){1,4})([A-Za-z0-9._~+/%-]{4,}={0,2})(?![=\w])", re.IGNORECASE)
-_USERINFO = late(  # USERINFO_LONGEST; after a colon, anything but a port is a password
+# At most 200 characters before the @, since each :// of a line may cost that many steps. After a colon, anything but a
+# port is a password.
+_USERINFO = late(
     r"""(?x) (://) (?: ([^\s/?\#@"'<>\\]{1,200}) @(?=[\w\[])
     | [^\s/:@"'<>\\]{0,80} : (?!\d{1,5}(?:[/?\#]|$)) [^\s"'<>\\]{1,200} @(?=[\w\[]) )"""
 )
@@ -69,7 +69,7 @@ def may_have_shape(text: str) -> bool:
 def without_shapes(line: str) -> str:
     """Return `line` without the secrets that are recognized by their shape."""
     if "://" in line and "@" in line:
-        # A common login name without a password stays.
+        # A common login name without a password is kept.
         line = _USERINFO.sub(lambda found: found[0] if found[2] in _LOGIN_NAMES else f"{found[1]}{REDACTED}@", line)
     if "earer" in line or "asic" in line or "BEARER" in line or "BASIC" in line:
         # `Bearer token` and `basic usage` are words.
@@ -95,13 +95,13 @@ QUOTES = ("'", '"', "`")
 TURNS_OF_WORDS = 0.34  # case changes per letter; ConnectionRefused has half of that
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # one letter stays one letter
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # keeps one letter one letter
 _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
     "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
 )  # fmt: skip
-_ODD_LETTERS = "\u0130\u0131\u017f\u212a"  # match i, s or k where case is ignored
-_WORD = late(  # in lower case
+_ODD_LETTERS = "\u0130\u0131\u017f\u212a"  # these match i, s or k if case is ignored
+_WORD = late(  # matches lower-case text
     r"(?P<rest_of_line>authorization|cookie)"
     r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
     r"|(?P<lone>_auth|pwd|otp)(?![a-z])|(?P<key>key)|(?P<weak>code|state|nonce|sig(?:nature)?|jwt)(?![a-z])"
@@ -109,7 +109,7 @@ _WORD = late(  # in lower case
 _KEY_OF = late(
     r"(?:api|access|private|signing|encryption|account|auth|subscription|master|licen[cs]e|shared|deploy)[ _-]?\Z"
 )
-_WEAK_PREFIX = late(r"(?:.*(?:auth|[_.-]))?\Z")  # not exitCode, monkeystate
+_WEAK_PREFIX = late(r"(?:.*(?:auth|[_.-]))?\Z")  # not in exitCode, monkeystate
 _AFTER = late(
     r"""(?x)
     [A-Za-z0-9_-]{0,48}+
@@ -176,8 +176,8 @@ class _SecretName(NamedTuple):
 
 
 def may_name(text: str) -> bool:
-    """Return False if no line of the text has the name of a secret, in letters of whatever case."""
-    small = text.lower()  # of every alphabet: more than `without_named` looks for
+    """Return False if no line of the text contains the name of a secret, in any case of letters."""
+    small = text.lower()  # lowers letters of every alphabet: more than `without_named` searches for
     return any(stem in small for stem in _STEMS) or (not small.isascii() and any(odd in text for odd in _ODD_LETTERS))
 
 
@@ -229,7 +229,7 @@ def _is_harmless(name: _SecretName) -> bool:
     """Return True if the whole name implies that no secret follows."""
     suffix, word = name.suffix, name.word
     goes_on = suffix[:1].isalpha() and suffix[0].islower() == word[-1].islower()
-    if goes_on and suffix.lower() != "s":  # another word: tokenizer, SECRETARY
+    if goes_on and suffix.lower() != "s":  # a different word: tokenizer, SECRETARY
         return True
     if _HARMLESS_STARTS.search(name.prefix) and word.lower() == "token":
         return True
@@ -289,7 +289,7 @@ def _closing(line: str, start: int, depth: int, quote: str) -> int:
 
 
 def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if the value may be a secret. After a weak name it must look random, else not be an everyday word."""
+    """Return True if the value may be a secret. After a weak name it must look random, else unlike a word."""
     value = line[span.start : min(span.end, span.start + WEAK_LONGEST)]
     if value.lower() in _NOTHING or _REFERENCE.fullmatch(value) or line.startswith(REDACTED, span.start):
         return False
@@ -308,7 +308,7 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
         value = value.lower()
     follows = line[span.end : span.end + 2]
     goes_on = len(follows) == 2 and follows[0] == " " and follows[1].isalpha()
-    # A plain word that another word follows is prose, not a value.
+    # A plain word followed by another word is prose, not a value.
     is_prose = value.isalpha() and value.islower() and goes_on
     return not (after["sep"] == ":" and not span.quoted and is_prose)
 

@@ -54,9 +54,9 @@ _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _OPENS = re.compile(r'([ \t]*)(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{[ \t]*$')  # an object, also one with its name
 _ADDING = re.compile(r"\bmcp add\b|mcp_?servers", re.IGNORECASE)
-_CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # inside a sentence
+_CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # within a sentence
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
-_FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # of a file of instructions for an agent
+_FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
 # A setting as people list it for a dialog: `- **Command:** `npx``.
@@ -66,7 +66,7 @@ _LABEL = re.compile(
     r"\s*(?::|=|\uff1a)\s*\**\s*`?([^`\n]*)`?[.,]?\s*",
     re.IGNORECASE,
 )
-_SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # of npm only
+_SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # npm's form only
 # Pages about a package, recognized by their path, and pages for people: not addresses of servers
 _PACKAGE_PAGE = re.compile(
     r"https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
@@ -121,7 +121,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         except UnclearSourceError:
             if _ADDING.search(part) or len(parts) == 1:
                 raise
-    links = all(map(is_link, parts))  # of several clients, each with its own label
+    links = all(map(is_link, parts))  # install links for several clients, each with its own label
     launches = [
         [
             ("" if links else one.name, launch_of({key: one.entry[key] for key in one.entry if key != "env"}))
@@ -136,7 +136,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield each install link, else each block in a fence, else each object on lines of its own and each code span."""
+    """Yield install links; if none, fenced blocks; if none, objects on lines of their own and code spans."""
     if links := _LINKS.findall(text):
         yield from map(html.unescape, links)
         return
@@ -160,7 +160,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
     lines = _COMMENTS.sub("", text).splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
-        lines.pop()  # comments below, such as the output of a command
+        lines.pop()  # comment lines below it, such as a command's output
     text = "".join(lines).rstrip()
     text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
     if not text:
@@ -202,7 +202,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     commands = holds_command(text)
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
-    if commands:  # among other lines: the error says so
+    if commands:  # between other lines: the error says so
         return read_command_line(text, home, windows=windows)
     hint = "Paste a snippet, a command, a link or an address"
     if re.fullmatch(r"[\w.-]+", text):
@@ -241,7 +241,9 @@ def _package(kind: str, name: str) -> Source:
 
 
 def _refuse_page(url: str) -> None:
-    """Raise UnclearSourceError for an address that is no server's: a package's page, a bundle, a page for people."""
+    """Raise UnclearSourceError for an address that is not a server's: that of a package's page, a bundle, or a page for
+    people.
+    """
     if _PACKAGE_PAGE.fullmatch(url) is not None:
         hint = "Write npm:NAME or pypi:NAME. If it is a server: multi-mcp add NAME --url ADDRESS"
         raise UnclearSourceError("This looks like a package's page, not a server", hint)
@@ -258,7 +260,7 @@ def is_link(text: str) -> bool:
 
 
 def text_of_link(what: str) -> str:
-    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names, else `what`."""
+    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names, or `what`."""
     parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
     if parts is not None and parts.scheme.lower() == "multi-mcp":
         return parse_qs(parts.query).get("what", [what])[0]
@@ -343,9 +345,3 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     return Source(
         name or name_for(entry), entry, kind, wants or wanted(entry), description=query.get("description", [""])[0]
     )
-
-
-def link_to(entry: Entry, name: str) -> str:
-    """Return our own link for an entry."""
-    packed = base64.urlsafe_b64encode(json.dumps(entry, ensure_ascii=False).encode()).decode().rstrip("=")
-    return f"multi-mcp://add?name={name}&config={packed}"

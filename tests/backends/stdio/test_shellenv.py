@@ -18,8 +18,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
-from trayapp.backends.launch import StdioLaunch, no_secrets, prepare_start
+from trayapp.backends.launch import StdioLaunch, prepare_start
 from trayapp.backends.stdio import shellenv
 from trayapp.backends.stdio.shellenv import (
     RESOLVING,

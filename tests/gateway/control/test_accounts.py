@@ -15,14 +15,15 @@ import httpx2
 import pytest
 
 from tests.auth.issuer import Guarded, Issuer, browse, guarded
+from tests.auth.places import FixedPlace, MemoryEntries
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import Client, Wire, as_link
 from tests.patience import stretched
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.chunks import ChunkedRecords, MemoryEntries
+from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
-from trayapp.auth.vault import FixedPlace, Vault
+from trayapp.auth.vault import Vault
 from trayapp.backends.connect import open_transport
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control

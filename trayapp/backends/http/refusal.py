@@ -62,5 +62,4 @@ def refused(server: str, refusal: HttpRefusal) -> ServerError:
     if refusal.auth == "none":
         hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"
     failure = ConnectFailedError(server, f"{server} refused access (HTTP {refusal.status})", hint)
-    failure.http_status = refusal.status
     return failure

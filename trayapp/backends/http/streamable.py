@@ -38,7 +38,7 @@ from trayapp.wire.mirror_headers import (
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
-END_SESSION_S = 1.0  # a courtesy to the server; closing waits no longer
+END_SESSION_S = 1.0  # closing waits no longer than this: the request is only a courtesy to the server
 RETRY_S = 1.0  # before an ended stream is opened again, unless the server names another time
 TRIES = 2  # consecutive failures to open a stream before it is given up
 LAST_EVENT_ID = "last-event-id"
@@ -239,6 +239,5 @@ def _as_server_error(launch: HttpLaunch, error: BaseException, refusal: HttpRefu
     failure = ConnectFailedError(
         launch.server, f"Cannot reach {launch.server} at {host}: {why}", "Check its url in servers.yaml"
     )
-    failure.http_status = refusal.status
     failure.retry_after_s = refusal.retry_after_s
     return failure
