@@ -1,3 +1,3 @@
-"""multi-mcp: one local gateway for all MCP servers. Lives here: the version. Never here: imports."""
+"""multi-mcp: one local gateway for all MCP servers. This module holds the version. Never here: imports."""
 
 __version__ = "0.1.0"

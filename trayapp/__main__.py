@@ -1,18 +1,17 @@
-"""The program's front door: argv to the shim or to the command line.
-
-Never here: imports that the shim would pay for, what a verb does.
+"""The program's entry point: hands the arguments to the shim or to the command line. Never here: imports that would
+slow down the shim, what a verb does.
 """
 
 import os
 import sys
 
-INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+INTERRUPTED = 130  # the exit code that shells report for a program ended by Ctrl-C
 HELP = ("--help", "-h")
 FULL = "Free some space, or send it elsewhere"
 
 
 def main() -> int:
-    """Run the program; its exit code. Ctrl-C and a reader that went away end it without a word."""
+    """Run the program and return its exit code. Ctrl-C and a closed output pipe end it without a message."""
     code = 0
     try:
         code = dispatch(sys.argv[1:])
@@ -20,8 +19,8 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # errors on stdout only: verbs report their own (cli/boundary)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains when it flushes at its end
+    except OSError as error:  # only an error of stdout gets here: verbs report their own (cli/boundary)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise the interpreter complains at exit
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)
         return code or 1
@@ -52,7 +51,9 @@ def dispatch(argv: list[str]) -> int:
 
 
 def find_package() -> None:
-    """Find our modules where this file is started by its path: in the parent of the package, not inside it."""
+    """Make the package importable when this file is run by its path: put the package's parent on sys.path, not the
+    package.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]

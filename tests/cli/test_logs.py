@@ -79,7 +79,7 @@ def test_no_log_yet_is_said_and_is_no_error(home: Path, logs: Path, words: list[
 def test_of_a_server_without_a_log_the_lines_of_the_gateway_s_that_name_it_are_shown(home: Path, logs: Path) -> None:
     write(logs / "gateway.log", "Gateway ready", "Cannot start github: no program x", "my-github is another one")
     done = run_cli(home, "logs", "github")
-    assert done.stderr == "github has written nothing itself. What the gateway's log says of it:\n"
+    assert done.stderr == "github has written nothing itself. What the gateway's log says about it:\n"
     assert done.stdout == "Cannot start github: no program x\n"
     assert run_cli(home, "logs", "github", "--json").stdout.count("no program") == 0
 

@@ -68,7 +68,7 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.click("Servers > other > Enabled")
     panel.told("other is enabled")
     panel.until_header("2 of 3 servers ready, 6 tools")
-    panel.click("Servers > sample > Show log")  # it writes nothing: what the gateway's log says of it
+    panel.click("Servers > sample > Show log")  # it writes nothing: what the gateway's log says about it
     until(lambda: app.opened() == [str(app.home / "cache" / "logs" / "sample.log")], "its log is opened")
     panel.click("! broken > Show log")
     until(lambda: len(app.opened()) == 2, "the other one's log is opened")

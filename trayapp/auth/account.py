@@ -129,7 +129,7 @@ class Account:
         return self._grant.header if self._grant else None
 
     def _is_within(self, moment: float, seconds: float) -> bool:
-        """Return True if the moment was less than `seconds` ago. A future one (the clock was set back) is not."""
+        """Return True if the moment was less than `seconds` ago. Future moments do not count (clock set back)."""
         return 0 <= self._now() - moment < seconds
 
     def require_scope(self, scope: str | None) -> None:
@@ -191,7 +191,7 @@ class Account:
 
     @property
     def is_locked(self) -> bool:
-        """True if a sign-in may be stored that cannot be read now. Without a keyring, none is."""
+        """True if there may be a stored sign-in that cannot be read now. Without a keyring there is none."""
         return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:

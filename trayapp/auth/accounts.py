@@ -50,7 +50,7 @@ class Login(Protocol):
 
 
 async def sdk_login() -> Login:
-    """Import the login module, which uses the SDK. Not before the first sign-in: no list may wait for the SDK."""
+    """Import the login module and, with it, the SDK. Called at the first sign-in: no list may wait for the SDK."""
 
     def load() -> Login:
         from trayapp.auth import login
@@ -104,7 +104,7 @@ class SignIn:
             raise self.error.with_traceback(None)
 
     def paste(self, address: str) -> None:
-        """Take the address where a browser on another machine ended. Raises SignInError."""
+        """Accept the address that a browser on another machine was sent to. Raises SignInError."""
         if self._callback is None or self.done.is_set():
             raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
         self._callback.paste(address)
@@ -216,7 +216,7 @@ class Accounts:
         name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
         outcome: SignInError | None = error
         try:
-            from trayapp.auth.callback import listening  # with its page: not before the first sign-in
+            from trayapp.auth.callback import listening  # loaded with its page at the first sign-in
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)

@@ -113,7 +113,7 @@ class Callback:
         return self._answer
 
     def paste(self, address: str) -> None:
-        """Take the answer from the address where a browser on another machine ended.
+        """Accept the address that a browser on another machine was sent to, with the answer in it.
 
         Raises SignInError for an invalid one; the sign-in keeps waiting.
         """
@@ -141,7 +141,7 @@ class Callback:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, query: str) -> bool | None:
-        """Return None if a query is not our answer, True if it is valid and holds a code, else False."""
+        """Return None if a query is not our answer, True if it is valid and holds a code; otherwise False."""
         parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = parameters.get("state", "")
@@ -195,7 +195,7 @@ class Callback:
         host = next((value.strip() for name, value in named.items() if name.strip().lower() == "host"), "").lower()
         path, _, query = target.partition("?")
         if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
-            await _send(stream, 400, b"")  # a page elsewhere under another host name (DNS rebinding)
+            await _send(stream, 400, b"")  # a foreign page that uses another host name for us (DNS rebinding)
         elif method != "GET":
             await _send(stream, 405, b"")
         elif path != PATH:

@@ -23,7 +23,7 @@ FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
 LONGEST_NUMBER = 30  # characters
-ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by its own URL
+ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by a document's URL
 EXPIRES_S = 300.0  # from showing the address; after that, the person is assumed to be gone
 
 
@@ -100,7 +100,7 @@ class SignInRequest:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ()
-    document_url: str | None = None  # of a client id metadata document
+    document_url: str | None = None  # URL of the client ID metadata document
     before: Grant | None = None
     wanted: str | None = None
 
@@ -186,7 +186,7 @@ def canonical(url: str) -> str:
     parts = urlsplit(url.strip())
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
     with suppress(UnicodeError):  # an invalid host stays as it is, and then matches no request
-        host = host if host.isascii() else host.encode("idna").decode()  # as it is sent
+        host = host if host.isascii() else host.encode("idna").decode()  # in the form in which it is sent
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, DEFAULT_PORTS.get(scheme)) else f":{parts.port}"
     path = quote(_without_dots(parts.path or "/"), LEFT_ALONE)

@@ -55,7 +55,7 @@ REQUEST_S = 15.0  # for one request to a sign-in service
 REVOKE_S = 5.0  # a courtesy: signing out does not depend on it
 CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
-                  "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again brings the same
+                  "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again has the same result
 ACCEPT = {"accept": "application/json, text/event-stream"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which service signs people in
 
@@ -79,7 +79,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
                     outgoing = await flow.asend(provider.as_expected(response))
                     provider.as_found()
             finally:
-                with suppress(RuntimeError):  # it was interrupted in the middle of an operation
+                with suppress(RuntimeError):  # closing fails if it was interrupted in the middle of an operation
                     await flow.aclose()
     except SignInError:
         raise
@@ -221,7 +221,7 @@ class _Provider(OAuthClientProvider):
         require_safe(str(outgoing.url))
         named = self.context.auth_server_url
         if named is not None and self.context.oauth_metadata is None:
-            # The SDK would continue at the server's own origin: never with a service that nobody named.
+            # The SDK would go on at the server's own origin, but a sign-in must not use a service that nobody named.
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} publishes no metadata", "Try again later")
 

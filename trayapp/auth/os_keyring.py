@@ -73,7 +73,7 @@ class KeyringEntries:
             backend = _backend()
             if not type(backend).__module__.startswith(UNFIT):
                 return getattr(backend, question)(*words)
-        except Exception as error:  # noqa: BLE001 (KeyringError, D-Bus, pywin32, OS; a backend that is set but not there)
+        except Exception as error:  # noqa: BLE001 (KeyringError, D-Bus, pywin32, OS; a configured backend is missing)
             raise _unavailable(error) from None
         raise KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
 
@@ -92,7 +92,7 @@ def _collection_locked() -> bool | None:
         with closing(secretstorage.dbus_init()) as bus, suppress(secretstorage.ItemNotFoundException):
             return bool(secretstorage.Collection(bus).is_locked())
         return None
-    except Exception as error:  # noqa: BLE001 (of its words none is shown, as in _unavailable)
+    except Exception as error:  # noqa: BLE001 (its text is not shown, as in _unavailable)
         log.debug("Cannot tell whether the keyring is locked: %s", type(error).__name__)
         return False
 
@@ -103,7 +103,7 @@ def _backend() -> Any:
     keyring chooses once and caches the candidates. Both are reset while there is no usable choice, because the Secret
     Service may start after us.
     """
-    if sys.platform != "darwin":  # to find the libraries of macOS it would run ldconfig, gcc and ld, fifteen processes
+    if sys.platform != "darwin":  # it would run ldconfig, gcc and ld (fifteen processes) to find the libraries of macOS
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]
     import keyring
     import keyring.backend

@@ -63,7 +63,7 @@ class SealedFile:
     def _load(self) -> dict[str, str]:
         """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty.
 
-        Without a file, the key is asked for all the same: no text could be stored without it.
+        The key is asked for even without a file, since no text could be stored without it.
         """
         try:
             data = self._path.read_bytes()
@@ -118,7 +118,7 @@ class SealedFile:
                 words = self._passphrase.encode("utf-8", "surrogatepass")
                 costs = {"n": SCRYPT_N, "r": SCRYPT_R, "p": SCRYPT_P, "maxmem": SCRYPT_MEMORY}
                 key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **costs)
-            else:  # the keyring has it, from the first write on
+            else:  # the keyring holds it from the first write on
                 if (kept := self._key_entry()) is None:
                     if self._path.exists():
                         raise self._refused("has lost its key, which was in the keyring")
@@ -129,7 +129,7 @@ class SealedFile:
         return AESGCM(self._keys[salt]), InvalidTag
 
     def _key_entry(self, new: str | None = None) -> str | None:
-        """Return the keyring's entry of the key, or None. `new`: store this one. Raises KeyringUnavailableError."""
+        """Return the keyring's entry for the key, or None. `new`: store this one. Raises KeyringUnavailableError."""
         if self._keyring is None:
             raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
         try:

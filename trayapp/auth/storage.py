@@ -105,5 +105,5 @@ def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], n
 
 
 def _names(config_file: Path) -> Path:
-    """Return a path to lock for the list of all names: a keyring has no file that could be locked."""
+    """Return a path to lock for the list of all names, since a keyring has no file to lock."""
     return config_file.with_name(NAMES)

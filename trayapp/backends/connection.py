@@ -106,7 +106,7 @@ class Connection:
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
-        self.changes_at_start = False  # its lists changed during the first read; may depend on client capabilities
+        self.changes_at_start = False  # its lists changed in the first read; may depend on client capabilities
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
@@ -412,7 +412,7 @@ class Connection:
         if not self._closing.is_set():
             raise await maintenance.ending()
 
-    # -- what the server sends by itself (context.Inbound) ----------------------------------------------------
+    # -- messages that the server starts (context.Inbound) ----------------------------------------------------
 
     @property
     def _is_unwanted(self) -> bool:

@@ -58,7 +58,7 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most telling exception of a group: the first of our own classes, else the first of all."""
+    """Return the most telling exception of a group: the first of our own classes, or else the first of all."""
     leaves: list[BaseException] = []
     waiting: list[BaseException] = [group]
     while waiting:

@@ -123,7 +123,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
             offered = _offered_modern(error)
             if offered is None:
                 raise
-            protocol = offered  # may be the same revision, from a server being updated: one retry is worth it
+            protocol = offered  # may be the same revision if the server is being updated: worth one retry
             continue
         versions = result.get("supportedVersions")
         common = [v for v in MODERN_VERSIONS if isinstance(versions, list) and v in versions]
@@ -162,7 +162,7 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
 
 
 class _NewerEraError(RpcError):
-    """The server answered initialize with a revision without initialize. Use server/discover instead."""
+    """The server answered initialize with a revision that has no initialize. Use server/discover instead."""
 
 
 def _offered_modern(error: RpcError) -> str | None:

@@ -44,7 +44,7 @@ class Pool:
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
         self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
-        self._opened: list[Connection] = []  # by refreshes under way, each named once for each of these
+        self._opened: list[Connection] = []  # refreshes in progress: a server's name once for each of its refreshes
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.ended_calls = Counter[str]()  # server -> calls of its connections that are gone
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
@@ -131,9 +131,8 @@ class Pool:
         return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
-        """Hold one connection from start to end. Return True if that was a success.
-
-        It was one if the connection lasted RECONNECT_FIRST_S or if a probe dropped it.
+        """Hold one connection from start to end. Return True if it succeeded: it lasted RECONNECT_FIRST_S, or a probe
+        dropped it.
         """
         await connection.reachable()
         try:
@@ -217,7 +216,7 @@ class Pool:
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
         """Run a separate, confined process of that server, and end it."""
-        from trayapp.backends.trial import try_confined  # needed by one command only
+        from trayapp.backends.trial import try_confined  # only one command needs it
 
         return await try_confined(connection.server, self._context, confine)
 
@@ -225,7 +224,7 @@ class Pool:
     def updates(self) -> PackageUpdates:
         """Return updates of packages."""
         if self._updates is None:
-            from trayapp.backends.trial import PackageUpdates  # for two verbs
+            from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 
             self._updates = PackageUpdates(self._context)
         return self._updates

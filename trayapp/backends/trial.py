@@ -25,7 +25,7 @@ from trayapp.packages.locks import Locks, read_package, runs_package
 from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
-MOST_ROUNDS = 8  # each round allows what the previous round was last refused
+MOST_ROUNDS = 8  # each round also allows the accesses that the previous one was refused
 
 
 class _TrialInbound:
@@ -131,7 +131,7 @@ class PackageUpdates:
         return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
 
     def may_change(self, server: ServerConfig) -> bool:
-        """Return True if a server runs a package that may be another one at its next start."""
+        """Return True if a server runs a package that its next start may replace."""
         return server.command is not None and runs_package((server.command, *server.args))
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
@@ -141,7 +141,8 @@ class PackageUpdates:
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
-        """Return what an update would lock: an earlier lock, or what the registry has. None: nothing is newer.
+        """Return the package that an update would lock: an earlier lock, or the registry's release. None: nothing is
+        newer.
 
         Raises PackageError, ToolError, UsageError.
         """

@@ -35,8 +35,8 @@ BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 BESIDE_LARGEST = 16 * 1024  # bytes of the other members that are kept as they were approved; larger ones are left out
 
-# Parts of the members beside PINNED (`_meta`, `icons`, unknown ones) vary with each listing and are no change: numbers,
-# digits and digests in texts, signatures in addresses. A different word is a change.
+# Parts of the members beside PINNED (`_meta`, `icons`, unknown ones) vary with each listing and do not count as a
+# change: numbers, digits and digests in texts, signatures in addresses. A different word is a change.
 PINNED_SET = frozenset(PINNED)
 _VOLATILE = re.compile(
     r"(?<=[?&])(?:x-(?:amz|goog|ms)-[a-z-]+|expires|sig|signature|token|ts|date|policy)=[\w%+/=.~-]{0,2000}"

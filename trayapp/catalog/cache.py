@@ -41,7 +41,7 @@ _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC",
 _LISTS = tuple(LISTS)
 _LATER = {"skills": SKILLS, "events": EVENTS}  # lists that earlier versions did not write
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
-_LATER_FIELDS = ("signed", "older", "older_instructions", "older_capabilities")  # as these lists
+_LATER_FIELDS = ("signed", "older", "older_instructions", "older_capabilities")  # as for _LATER
 
 log = logging.getLogger(__name__)
 

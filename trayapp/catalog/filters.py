@@ -96,7 +96,7 @@ def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[
 
 
 def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]) -> ToolsChange:
-    """Return what `merge_tools` with the same arguments changes, for the log and for people."""
+    """Return the changes that `merge_tools` with the same arguments makes, for the log and for people."""
     listed = dict.fromkeys(found)
     known = switches or {}
     return ToolsChange(

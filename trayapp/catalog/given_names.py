@@ -22,7 +22,7 @@ FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
 VERSION = 1
 NAMES_MOST = 20_000  # per prefix mode; beyond that, names of tools that are gone are forgotten
 
-Names = dict[str, list[Key]]  # by name: the tools that have it, each in different views, by the key of its server
+Names = dict[str, list[Key]]  # name -> the tools that have it, each in a different view, by server key
 
 
 class GivenNames:

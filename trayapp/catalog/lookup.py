@@ -230,7 +230,7 @@ def _is_bare(asked: str, key: Key) -> bool:
 
 
 def _addresses(server: str) -> frozenset[str]:
-    """Return what unambiguously names a server before a tool: `mcp__SERVER__` or `SERVER/`."""
+    """Return the unambiguous ways to name a server before a tool: `mcp__SERVER__` or `SERVER/`."""
     return frozenset({f"mcp__{server}__", f"{server_prefix(server, 'mcp')}__", f"{server}/"})
 
 

@@ -30,7 +30,7 @@ _MCP_SUFFIX = re.compile(r"-?mcp\Z", re.IGNORECASE)
 
 
 class NameClash(NamedTuple):
-    """Tool that could not get the name that it would have by itself. `reason` is one line for people."""
+    """A tool that could not get the name it would have without other tools. `reason` is one line for people."""
 
     server: str
     tool: str
@@ -142,7 +142,7 @@ def expose(
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
     names: dict[Key, str] = {}
-    rivals = dict[str, list[Key]]()  # by wish: all tools that it could mean, if there are more than its holder
+    rivals = dict[str, list[Key]]()  # wish -> all tools that it could mean, if there are more than its holder
     for wish, keys in groups.items():
         first = given.names.get(wish)
         alike = [first] if first is not None and first not in keys else []

@@ -15,7 +15,7 @@ from trayapp.model.errors import ExitCode, MultiMcpError
 LONGEST = 500  # characters of a pattern
 LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles are far shorter
 MEMORY_MOST = 1 << 20  # bytes of a compiled pattern: `(\pL\pM*){500}` is refused
-WORK_MOST_S = 1.0  # of the processor, for all texts; an ordinary pattern needs microseconds for each
+WORK_MOST_S = 1.0  # processor time for all texts; an ordinary pattern needs microseconds for each
 
 # What Python writes and RE2 does not read: \Z, \u0041, \U00000041, a{,3}. The third part steps over other escapes.
 _PYTHON_ONLY = re.compile(r"\\(?:(Z)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)|\{,(\d+)\}", re.DOTALL)
@@ -38,7 +38,7 @@ class Pattern:
     """A compiled pattern, case-insensitive. Raises InvalidPatternError."""
 
     def __init__(self, pattern: str) -> None:
-        import re2  # for those who search by pattern
+        import re2  # loaded at the first search by pattern
 
         if len(pattern) > LONGEST:
             raise InvalidPatternError(pattern, "it is too long")

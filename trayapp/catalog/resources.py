@@ -15,7 +15,7 @@ from trayapp.catalog.names import Exposed, Key, Wish, call_spelling, expose, ser
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.settings import PrefixMode
 
-SCHEME = "multi-mcp://"  # of our own resources, and of those whose URI more than one server has
+SCHEME = "multi-mcp://"  # prefix of our own resources, and of those whose URI several servers have
 
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 MOST = 5  # suggestions
-WORDS_NEEDED = 0.5  # more than this share of the asked words must be met: the server's name alone says nothing
-NEAR_BEST = 0.7  # of the best one's score: weaker ones only distract
-PREFIX_WORTH = 0.8  # of a word met in full: "repo" for "repositories"
+WORDS_NEEDED = 0.5  # more than this share of the asked words must match: the server's name alone says nothing
+NEAR_BEST = 0.7  # share of the best score: weaker suggestions only distract
+PREFIX_WORTH = 0.8  # relative to a full match: "repo" for "repositories"
 TYPO_WORTH = 0.75
 PREFIX_SHORTEST = 3  # characters
 EDITS_MOST = 3  # in a whole name
@@ -65,7 +65,7 @@ class _NameIndex:
         return [self._names[index] for index in heapq.nsmallest(limit, near, key=rank)]
 
     def _by_words(self, asked: str) -> dict[int, float]:
-        """Return the share of the asked words (0 to 1) that each name, by index, meets, if it meets enough of them."""
+        """Return, for each name by index that matches enough of the asked words, their share (0 to 1)."""
         wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
         scores: dict[int, float] = {}
         for word in wanted:
@@ -74,7 +74,7 @@ class _NameIndex:
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
     def _places_met(self, asked: str, compared: int) -> dict[int, float]:
-        """Return the names, by index, that have a word like `asked`, with the worth of the best one."""
+        """Return the names, by index, that have a word like `asked`, with the score of the best one."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
         meant = _close(asked, self._words, allowed, compared) if allowed else {}
@@ -85,7 +85,7 @@ class _NameIndex:
         return met
 
     def _by_edits(self, asked: str) -> dict[int, float]:
-        """Return how much (0 to 1) of each name, by index, is right, for names that are a few typing errors away."""
+        """Return the share (0 to 1) of each name, by index, that is correct, for names a few typing errors away."""
         allowed = min(EDITS_MOST, len(asked) // 3)
         edits = _close(asked, self._wholes, allowed, NAMES_COMPARED) if allowed else {}
         if not edits:
@@ -107,7 +107,8 @@ def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
 
 
 def _close(asked: str, words: Mapping[int, list[str]], allowed: int, compared: int) -> dict[str, int]:
-    """Return the words at most `allowed` edits away from `asked`, with the number of edits; `compared` are looked at.
+    """Return the words at most `allowed` edits away from `asked`, with the number of edits. Only `compared` words are
+    compared.
 
     Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much.
     """

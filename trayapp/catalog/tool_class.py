@@ -33,8 +33,8 @@ _WRITE = _words(
     transfer enable disable deactivate stop restart pause resume close archive restore register subscribe
     unsubscribe schedule deploy configure modify change mark toggle press click fill drag grant reply comment"""
 )
-# Not among them: open, convert, generate, build, start. Tools that only read have these names, too (`open_nodes`,
-# `convert_time`). Without an annotation they count as a write anyway.
+# These are not included: open, convert, generate, build, start. Tools that only read have such names, too
+# (`open_nodes`, `convert_time`), and without an annotation they count as a write in any case.
 _DESTRUCTIVE = _words(
     """delete deletes del deletion drop drops remove removes removal rm rmdir unlink erase destroy purge wipe truncate
     clear revoke reset kill terminate shutdown teardown uninstall discard prune flush trash forget overwrite
@@ -43,10 +43,10 @@ _DESTRUCTIVE = _words(
 )
 _NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # too (`get_last_edit`)
 _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
-_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # `deleted` is no verb of a tool
+_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # tools are not named with the participle `deleted`
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
-# These run or overwrite anything, if such an object follows them, or stands before them at the end (`shell_run`).
+# These words run or overwrite anything if one of the next group follows, or precedes them at the end (`shell_run`).
 _ON_OBJECTS = (
     (
         _words("run runs execute eval evaluate start spawn launch invoke interact call"),
@@ -58,9 +58,9 @@ _ON_OBJECTS = (
     (_words("write"), _words("file files query sql cypher")),
     (_words("empty"), _words("trash bin bucket folder directory queue cart inbox")),
 )
-_STUDIES = _words("analysis review scan lint audit search report")  # of code, not code that runs (`run_code_review`)
+_STUDIES = _words("analysis review scan lint audit search report")  # about code, but do not run it (`run_code_review`)
 _FORCE = "force"  # makes the write beside it destructive (`git_force_push`)
-_PREDICATES = _words("is are has can does should")  # a question as the name: its verb is not done (`can_delete`)
+_PREDICATES = _words("is are has can does should")  # the name is a question: its verb is not done (`can_delete`)
 # Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set

@@ -128,7 +128,7 @@ def add_verb(
         _check_url(url)
         name = name_of_url(url)
     if command and scope == "global" and Path(command[0]).name != command[0] and Path(command[0]).is_file():
-        # the gateway runs in another folder; unresolved, as a .venv's link is another program
+        # the gateway runs in another folder; not resolved, since the target of a .venv's link is a different program
         command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
@@ -145,7 +145,7 @@ def _add(
     *,
     anywhere: bool = False,
 ) -> None:
-    """Write a server's entry and try the server. `anywhere`: no folder belongs to the request, so write no `cwd`."""
+    """Write a server's entry and try the server. `anywhere`: the request comes from no folder, so write no `cwd`."""
     if confine and "command" in entry:
         entry.setdefault("confine", True)
     folder, home = Path.cwd(), Machine().home
@@ -199,11 +199,11 @@ def runs_unconfined(entry: Mapping[str, Any]) -> bool:
 
 
 def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
-    """Return the entry, its secrets moved to the keyring where that is wanted and possible."""
+    """Return the entry with its secrets moved to the keyring, if the user wants that and it is possible."""
     found = secrets_of(name, entry)
     if not found:
         return entry
-    unasked = hide is None and not asks  # then keep what can be kept, and report the rest
+    unasked = hide is None and not asks  # keep what can be kept, and report the rest
     if keeps_secrets() if unasked else may_keep([secret.name for secret in found], hide, asks):
         try:
             taken = secret_names()

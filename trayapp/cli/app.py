@@ -66,7 +66,7 @@ class Verbs(click.Group):
                 formatter.write_dl([(name.ljust(columns), verb.summary) for name, verb in verbs.items()])
 
 
-# Words of other programs for what a verb of ours does.
+# What other programs call the actions of our verbs.
 OTHER_WORDS = {
     "login": "auth", "logout": "auth", "signin": "auth", "account": "auth", "accounts": "auth", "tools": "list",
     "ls": "list", "search": "find", "install": "add", "uninstall": "remove", "rm": "remove", "upgrade": "update",

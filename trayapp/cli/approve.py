@@ -96,7 +96,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
 def _keep(server: str, tool: str, as_json: bool) -> int:
     """Keep the old definition of one tool that changed."""
     if not tool:
-        raise UsageError("Which tool keeps its old definition?", "Name it: multi-mcp approve --keep SERVER/TOOL")
+        raise UsageError("Which tool should keep its old definition?", "Name it: multi-mcp approve --keep SERVER/TOOL")
     require_person("keep the old definition")
     rows = ask(APPROVALS, {"server": server, "tool": tool})["rows"]
     tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
@@ -166,7 +166,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
     for row in rows:
         yield f"{_path(row)}:"
         lines: list[str] = row["difference"]
-        if not whole:  # at first not all of them, and of a new tool no schemas
+        if not whole:  # at first only a part, and no schemas of a new tool
             schemas = (at for at, line in enumerate(lines) if line in SCHEMAS and not row["changed"])
             lines = lines[: next(schemas, len(lines))][:SHOWN_FIRST]
         yield from _wrapped(lines, "    ")

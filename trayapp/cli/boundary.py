@@ -17,7 +17,7 @@ from trayapp.cli.output import has_colors, note, print_json, safe_streams
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.text import one_line
 
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout; errors of files name the file
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of stdout; errors of files name the file
 INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
@@ -45,10 +45,10 @@ def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
 
 
 def report(error: MultiMcpError, *, as_json: bool) -> int:
-    """Print what happened and what to do on stderr, with --json on stdout too. Return the exit code."""
+    """Print what happened and what to do on stderr, with --json also on stdout. Return the exit code."""
     title, hint = one_line(error.title), one_line(error.hint)
     if as_json:
-        with suppress(OSError):  # stdout may be what failed
+        with suppress(OSError):  # stdout itself may be the cause
             print_json({"error": {"title": title, "hint": hint, "code": error.code}})
     head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
     note(f"{head} {title}", *([hint] if hint else []), styled=True)

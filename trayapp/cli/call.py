@@ -71,7 +71,7 @@ def call_verb(
     params |= {"asks": True} if at_terminal() or unattended() else {}
     with project_hint(project):
         answer = _call(tool, params, as_json)
-        while "ask" in answer:  # again if the definition has changed meanwhile
+        while "ask" in answer:  # repeated if the definition has changed meanwhile
             confirm_call(answer["ask"])
             answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
     result = answer["result"]
@@ -182,7 +182,7 @@ def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
 
 
 def value_of(text: str) -> Any:
-    """Return the parsed value if the text is JSON (so `"5"` is the text 5), else the text itself."""
+    """Return the parsed value if the text is JSON (so `"5"` is the text 5), or else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -219,7 +219,7 @@ def example_call(tool: str, schema: Any) -> str:
 
 
 def _example(schema: Any) -> str:
-    """Return an example VALUE for a parameter: one that its schema names, else one of its type."""
+    """Return an example VALUE for a parameter: one that its schema names, or else one of its type."""
     schema = schema if isinstance(schema, dict) else {}
     listed = [values[0] for key in ("examples", "enum") if isinstance(values := schema.get(key), list) and values]
     named = [schema[key] for key in ("default", "const") if key in schema]

@@ -63,7 +63,7 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
     yield from _refusals("Refused in calls", found["refused_in_calls"])
     if found["tools"] is not None:
         if found["refused"]:
-            yield "It can list its tools without what was refused"
+            yield "It can list its tools without the refused accesses"
         if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
             yield "If its tools need no network: confine: {network: false}"
         yield f"Its entry: {found['line']}"
@@ -77,7 +77,7 @@ def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _places(word: str, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the places, without those of the system."""
+    """Yield the places, without the system's own."""
     named = [shown_path(Path(path), Path.home()) for path in paths if not f"{path}/".startswith(SYSTEM)]
     more = f", and {len(named) - PLACES_NAMED} more" if len(named) > PLACES_NAMED else ""
     if named:

@@ -193,7 +193,7 @@ def disconnect_verb(
 class ReportStyle:
     """How changes are reported.
 
-    `diff`: line by line, else one line per tool. `flow`: as a step of a longer flow, without hints.
+    `diff`: line by line, or else one line per tool. `flow`: as a step of a longer flow, without hints.
     """
 
     dry_run: bool
@@ -250,7 +250,7 @@ def _each(
 
 
 def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[str]:
-    """Return what was done, or would be, in words, after the difference if that is wanted."""
+    """Return what was done, or would be, in words; after the difference if that was requested."""
     title, path = change.client.title, shown_path(change.file, context.machine.home)
     state = client_state(change.client.name, context)
     if not change.changes:
@@ -276,7 +276,7 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
 
 
 def _needs(change: Change) -> str:
-    """Return what the user must do so that the tool sees its new entry; "" if nothing."""
+    """Return the steps left to the user before the tool sees its new entry; "" if there are none."""
     new = change.changes and change.wanted == "connected"
     return NEEDS[change.client.restart].format(title=change.client.title) if new else ""
 

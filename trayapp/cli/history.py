@@ -16,7 +16,7 @@ from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, count, one_line, shortened
 from trayapp.wire.control import HISTORY, HISTORY_CLEAR, HISTORY_SHOW
 
-TIMEOUT_S = 60.0  # the history's file may be on a slow disk
+TIMEOUT_S = 60.0  # the file may be on a slow disk
 STYLES = {"failed": "bold red", "error": "red", "timeout": "red", "cancelled": "dim", "refused": "yellow"}
 HEADERS = ("ID", "TIME", "CLIENT", "TOOL", "OUTCOME", "TOOK", "SIZE", "")
 WHY_LONGEST = 60  # columns

@@ -185,7 +185,7 @@ def _take_form(text: str) -> int:
 
 
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
-    """Return what can be imported of a reading, and the reading with a problem for each other server."""
+    """Return the servers of a reading that can be imported, and the reading with a problem for each other server."""
     # a configuration that cannot be parsed raises UnparsableError: nothing is written to such a file
     existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
@@ -236,7 +236,8 @@ def _take(
 ) -> tuple[list[ImportOffer], list[Move]]:
     """Write the chosen servers, remove the `leaving` ones from the tools' files, and record both for an undo.
 
-    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere. Return what was written and moved.
+    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere. Return the written servers and the
+    moves.
     """
     written = _write(hidden, store)
     context = own_context()
@@ -271,7 +272,7 @@ def _read(client: str | None, machine: Machine) -> FoundServers:
     servers = [
         found
         for reading in readings
-        for found in reading.servers  # sessions read a project's file anyway
+        for found in reading.servers  # sessions read a project's own file in any case
         if found.folder is None or found.file != project_file.project_file_of(found.folder)
     ]
     problems = tuple(problem for reading in readings for problem in reading.problems)
@@ -353,14 +354,14 @@ def _asked(offer: ImportOffer) -> list[str]:
 
 
 def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[ImportOffer]:
-    """Return the offers, their secrets moved to the keyring where that is wanted and possible."""
+    """Return the offers with their secrets moved to the keyring, if the user wants that and it is possible."""
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
         return new
     try:
         taken = set(secret_names())
     except MultiMcpError:
-        taken = set()  # nothing can be stored then, either, which keep_all reports
+        taken = set()  # then nothing can be stored, either, which keep_all reports
     found: list[tuple[ImportOffer, set[str]]] = []
     secrets: list[Secret] = []
     for offer in new:  # servers of two folders may have the same name: each secret gets an unused name
@@ -459,7 +460,9 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
 
 
 def _mark(offer: ImportOffer) -> str:
-    """Return a hash of a server as it would be imported, so that only what the user saw is. Secrets are not in it."""
+    """Return a hash of a server as it would be imported: only what the user saw may be imported. Secrets are not part
+    of it.
+    """
     found = offer.found
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]

@@ -53,7 +53,7 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     if server is not None and not (lines or follow or as_json):
         lines = lines_about(server)[-count:] if count else []
         if lines:
-            note(f"{one_line(server)} has written nothing itself. What the gateway's log says of it:")
+            note(f"{one_line(server)} has written nothing itself. What the gateway's log says about it:")
     if not log.path.exists() and not lines:
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:

@@ -201,7 +201,7 @@ def safe_streams() -> None:
 
 def escape_unprintable(text: str) -> str:
     """Return a whole text in one line, with escapes for characters that a terminal would not print."""
-    escapes = {"\x7f": "\\u007f"}  # JSON has none for it
+    escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
     return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
 
 

@@ -37,7 +37,7 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
         text = text_of_link(what)
         if len(text) > LONGEST:
             raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
-        with suppress(OSError, ValueError):  # not a path
+        with suppress(OSError, ValueError):  # a URL or another source that is not a path
             if "\n" not in text and Path(text).is_file():
                 text = str(Path(text).absolute())  # the gateway runs in another folder
     url = str(ask(PANEL, {"what": text} if text else None)["url"])

@@ -13,7 +13,7 @@ from trayapp.model.errors import ExitCode
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import RECONNECT, REFRESH
 
-Outcome = dict[str, Any]  # of one server; its members: wire/control
+Outcome = dict[str, Any]  # the outcome of one server; wire/control lists its members
 
 NAMES_SHOWN = 5
 ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each one starts with its next call"

@@ -85,7 +85,7 @@ def delete_verb(name: str, as_json: bool) -> None:
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
-    """Return True if these secrets are to be kept out of the file: by an option, or because the user agrees.
+    """Return True if these secrets should be kept out of the file: an option says so, or the user agrees.
 
     The user is asked only if the keyring can keep them, or if there is none but the passphrase of an encrypted file is
     set. In the second case a yes also enables that file.
@@ -113,7 +113,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # the error of a keyring that does not open: do not ask its user again
+    keyring: MultiMcpError | None = None  # after an error from a keyring that does not open, do not ask its user again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:
@@ -132,7 +132,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
 
 
 def _kept(secret: Secret) -> MultiMcpError | None:
-    """Keep one secret. Return the error if it cannot be kept, else None."""
+    """Keep one secret. Return the error if it cannot be kept; None otherwise."""
     try:
         if store_secret(secret.name, secret.value):
             return None

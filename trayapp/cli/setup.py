@@ -30,7 +30,7 @@ from trayapp.wire.rundir import run_dir
 
 QUESTION = "which MCP servers do you have?"
 SERVERS_S = 90.0  # for new servers: npx and uvx may download their packages first
-STEP_S = 1.0  # between two looks at servers that are still starting
+STEP_S = 1.0  # between two checks of servers that are still starting
 
 
 @click.command("setup", epilog=examples("multi-mcp setup", "multi-mcp setup --undo"))

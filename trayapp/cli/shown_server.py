@@ -28,7 +28,7 @@ _LOADS_CODE = re.compile(
 
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
-_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # no secret itself
+_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # not secrets themselves
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
 
@@ -145,7 +145,7 @@ def blank_lines(server: ServerConfig) -> Iterator[str]:
     """Yield that an argument has so many blanks in a row that a reader may miss what is behind them."""
     most = max((len(run) for word in server.args for run in re.findall(r"\s{40,}", word)), default=0)
     if most:
-        yield f"has {most:,} blanks in a row: read what is behind them, too"
+        yield f"has {most:,} blanks in a row: read what follows them, too"
 
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:

@@ -41,7 +41,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 NAMED = 6  # tools of one class
-_ANY_ADDRESS = "https://asked.invalid/"  # stands for one that the user still has to give
+_ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 
@@ -58,7 +58,7 @@ class Answers:
     hide: bool | None = None
     pick: int | None = None
     seen: str | None = None
-    way: int | None = None  # of several ways to run one server, from 1
+    way: int | None = None  # the chosen way to run the server, counted from 1
     as_json: bool = False  # stdout then holds a single document
 
 
@@ -119,7 +119,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
 
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
-    """Return the way to run a server that the user chooses, by an option or a question, else the best one."""
+    """Return the way to run a server that the user chooses, by an option or a question, or else the best one."""
     way = answers.way
     if way is None and len(found) > 1:
         note(f"There are {len(found)} ways to run it:")
@@ -220,7 +220,7 @@ def _text_of(what: str) -> str:
                 raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
             return path.read_text(encoding="utf-8")
     except (OSError, ValueError, RuntimeError):
-        pass  # not a path
+        pass  # a URL or another source that is not a path
     return what
 
 
@@ -281,7 +281,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 def tool_lines(source: Source) -> Iterator[str]:
     """Yield how many of the tools that its author names read, write and destroy."""
-    from trayapp.catalog.tool_class import ToolClass, classify  # few sources name tools
+    from trayapp.catalog.tool_class import ToolClass, classify  # few sources name their tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
     for tool in source.tools:
@@ -336,7 +336,7 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
 
 
 def asked_of(source: Source) -> list[Variable]:
-    """Return the values to ask for: one that is shared by several places once."""
+    """Return the values to ask for. A value that several places share is asked for once."""
     first = {one.name: one for one in reversed(source.wants) if one.shared}
     return [one for one in source.wants if not one.shared or first[one.name] is one]
 
@@ -360,7 +360,7 @@ def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
 
 
 def _asked(variable: Variable) -> str:
-    """Ask for a value until it has the right form. Without a terminal return its default."""
+    """Ask for a value until it is well-formed. Without a terminal, return its default."""
     if not is_terminal(sys.stdin):
         return variable.checked(variable.default)
     kind = click.Choice(variable.choices) if variable.choices else None
@@ -379,7 +379,7 @@ def _asked(variable: Variable) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was read. `folder` is where it will lie; its name holds the hash of the file."""
+    """A bundle that was read. `folder` is where it will be unpacked; its name contains the file's hash."""
 
     archive: BundleArchive
     locked: LockedPackage
@@ -427,7 +427,7 @@ def fetch_bundle(url: str, digest: str) -> Path:
 
 
 def bundle_path(what: str) -> Path | None:
-    """Return the path of a bundle if a text names one, else None."""
+    """Return the path of a bundle if a text names one; None otherwise."""
     try:
         path = Path(what.strip()).expanduser()
         return path.absolute() if len(what) < 4096 and "\n" not in what and path.is_file() and is_bundle(path) else None

@@ -30,7 +30,7 @@ def start_verb(detach: bool, linger: bool) -> int:
     It runs here until Ctrl-C, or with --detach in the background until it is
     stopped. Each user has one gateway.
     """
-    if linger:  # a client wants it, not the user
+    if linger:  # started for a client, not by the user
         refuse_while_paused(run_dir(os.environ))
 
     def on_ready() -> None:

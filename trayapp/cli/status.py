@@ -86,7 +86,7 @@ def show(snapshot: dict[str, Any], as_json: bool) -> None:
 
 
 def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
-    """Print each snapshot until they end: a live table on a terminal, else a line for each change."""
+    """Print each snapshot until they end: a live table on a terminal, or else a line for each change."""
     if as_json:
         for snapshot in snapshots:
             print_json(snapshot, compact=True)
@@ -167,7 +167,7 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
-    """Return the tools that the history, of at most a month, has no call of; nothing if it began today."""
+    """Return the tools that the history, up to a month back, has no call of; nothing if it began today."""
     if unused is None or not unused["tools"]:  # None: an older gateway
         return []
     tools, span_s = unused["tools"], time.time() - unused["since"]
@@ -245,7 +245,7 @@ def table(snapshot: Snapshot) -> Table:
     for server in snapshot["servers"]:
         tools, waiting = server["tools"], len(server.get("approvals") or ())
         on, there = tools["enabled"], tools["total"] - tools["stale"]
-        all_on = on + min(waiting, tools["withheld"]) == there  # a note reports the tools that wait
+        all_on = on + min(waiting, tools["withheld"]) == there  # the list of waiting tools is in a note
         state = WORDS.get(server["state"], server["state"])
         listed = str(there) if all_on else f"{on} of {tools['total']}"
         notes = as_typed("; ".join(_notes(server)))
@@ -340,7 +340,7 @@ def confinement_notes(server: dict[str, Any]) -> list[str]:
         None,
         "",
         "open",
-    ):  # its words may not name what it missed
+    ):  # the server's message may not name the missing access
         notes.append(one_line(f"it is confined: multi-mcp confine {server['name']}"))
     return notes
 

@@ -74,7 +74,7 @@ def name_of(row: Row) -> str:
 
 
 def note_of(row: Row) -> str:
-    """Return one word for why no client sees the tool; "" if they do."""
+    """Return one word for why no client sees the tool; "" if clients see it."""
     if row["withheld"]:
         return "withheld"
     return "stale" if row["stale"] else "" if row["enabled"] else "off"

@@ -22,7 +22,7 @@ from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
 OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
 NOBODY = "Not checked: this build was not published, so it has no address to ask"
-LINES_SHOWN = 40  # of one tool's difference
+LINES_SHOWN = 40  # lines that are shown of one tool's difference
 
 
 @click.command("outdated", epilog=examples("multi-mcp outdated", "multi-mcp update github"))
@@ -113,7 +113,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         return
     yield one_line(f"{found['server']}: {found['package']} {found['from']} -> {found['to']}")
     if found["error"] is not None:
-        yield one_line(f"It does not work: {found['error']['title']}. It stays at {found['from']}")
+        yield one_line(f"It does not work: {found['error']['title']}. It keeps running {found['from']}")
         return
     for word in ("added", "removed"):
         if found[word]:

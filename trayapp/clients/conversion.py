@@ -40,11 +40,11 @@ _URLS = ("url", "serverUrl", "httpUrl", "uri", "baseUrl")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers", "httpHeaders")
 _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", "streamablehttp": "http", "sse": "sse"}
-TRANSPORTS = frozenset(_TYPES)  # of a server with an address
+TRANSPORTS = frozenset(_TYPES)  # for a server at a URL
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
-_NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions of Goose that are part of it
-# read elsewhere, or of use in the client only
+_NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
+# read elsewhere, or useful only in the client
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
@@ -88,7 +88,9 @@ class ConvertedEntry:
 
 
 def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None:
-    """Return a server in our keys; None if the entry is no MCP server of its own. Raises ValueError with the reason."""
+    """Return a server in our keys; None if the entry is not an MCP server that can run by itself. Raises ValueError
+    with the reason.
+    """
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a mapping")
     if raw.get("type") in _NO_SERVER:
@@ -144,7 +146,7 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entry without the keys of the other transport, if it has both a command and a URL and names a type."""
+    """Return the entry; if it has a command, a URL and a type, without the keys of the other transport."""
     kind = str(raw.get("type") or raw.get("transport")).lower()
     other = (*_COMMANDS, "args", *_ENVS, "cwd") if kind in _REMOTE else (*_URLS, *_HEADERS) if kind in _LOCAL else ()
     both = any(raw.get(key) for key in _COMMANDS) and any(raw.get(key) for key in _URLS)
@@ -189,7 +191,7 @@ class _EntryReader:
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
     def _pairs(self, *keys: str) -> dict[str, Any]:
-        """Return a mapping, as `_take`. Raises ValueError if the value is another one."""
+        """Return a mapping, as `_take` does. Raises ValueError for any other value."""
         value = self._take(*keys) or {}
         if not isinstance(value, Mapping):
             raise ValueError(f"{keys[0]} is not a mapping")
@@ -243,7 +245,7 @@ class _EntryReader:
         headers |= {name: f"$env:{variable}" for name, variable in self._pairs("env_http_headers").items()}
         auth = self._raw.get("auth")
         own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
-        if held := self._take("authorization_token") or own:  # the first is of Anthropic's API
+        if held := self._take("authorization_token") or own:  # the first one is from Anthropic's API
             headers.setdefault("Authorization", f"Bearer {held}")
         if headers:
             entry["headers"] = self._texts(headers)
@@ -271,7 +273,7 @@ class _EntryReader:
         tools = self._raw.get("tools")
         if isinstance(tools, list):
             self._take("tools")
-            entry |= {"disabled": True} if not tools else {}  # no tools, in Copilot
+            entry |= {"disabled": True} if not tools else {}  # Copilot's notation for no tools
         if isinstance(tools, Mapping):
             self._take("tools")
             entry |= {"tools": known} if (known := _known_switches(tools)) else {}
@@ -347,7 +349,7 @@ def with_our_variables(text: str, context: Context) -> str:
 
 
 def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a variable if the input has a default and is no password, else to a keyring entry."""
+    """Convert `${input:ID}` to a variable if the input has a default and is no password, or else to a keyring entry."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:

@@ -14,7 +14,7 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import too_large
 from trayapp.model.errors import FileChangedError, Problem, StorageError
 
-LARGEST = 64_000_000  # bytes; Claude Code keeps its history of prompts beside its servers
+LARGEST = 64_000_000  # bytes; Claude Code keeps its prompt history in the same file
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
 BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
 _GLOBAL_STORAGE = "globalStorage"
@@ -29,9 +29,9 @@ class ClientFile:
 
 
 def locate(client: Client, machine: Machine) -> ClientFile:
-    """Return the first of its files that exists, else the first whose client is installed. Blocks: some stats."""
+    """Return the first of its files that exists, or else the first whose client is installed. Blocks: some stats."""
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
-    moved = [template for template in templates if template[1].isupper()]  # a variable that is set is the only place
+    moved = [template for template in templates if template[1].isupper()]  # a variable, if set, names the only place
     paths = [(template, machine.path(template)) for template in moved or templates]
     for _, path in paths:
         if _exists(path):

@@ -89,7 +89,7 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
             one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
         )
         if not made[at].fault:
-            names[name] = server  # with its secrets: servers that differ in a secret are different servers
+            names[name] = server  # compared with its secrets: servers that differ in a secret are different servers
     return [made[at] for at, _ in every]
 
 
@@ -393,7 +393,7 @@ def _whole(move: Move, now: str, before: str, context: ClientsContext) -> str | 
 
 
 def _entry_by_entry(move: Move, now: str, before: str) -> str:
-    """Return the text with the moved servers that are missing. A server that is back stays as it is."""
+    """Return the text with the moved servers that it lacks. A server that is already back stays as it is."""
     held = move.client.family.read(before, str(move.file))
     for keys in move.keys:
         value = lookup(held, keys)

@@ -1,4 +1,4 @@
-"""Paths of clients' files on this machine: resolve templates of the table by platform, home and environment."""
+"""Paths of clients' files on this machine: the table's templates, resolved by platform, home and environment."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class FoundServer:
 
     @property
     def from_project(self) -> bool:
-        """True if it is in a file inside the folder, which may have come with a repository."""
+        """True if it is in a file inside the folder, and so may have come with a repository."""
         beside = self.folder is not None and self.file.is_relative_to(self.folder)
         return beside and self.keys[:1] != (PROJECTS,)
 
@@ -149,7 +149,7 @@ class ClientLayers:
         reading = read_servers(client, self._machine)
         servers: dict[str, FoundServer] = {}
         for found in reading.servers:
-            servers.setdefault(found.name, found)  # in several files: the first counts
+            servers.setdefault(found.name, found)  # if several files have it, the first one counts
         return Imported(
             client.name,
             {name: found.entry for name, found in servers.items()},
@@ -189,7 +189,9 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """Return this server merged over a lower one of its name, with nested mappings (as in OpenCode, config-28)."""
+        """Return this server merged over a lower one of the same name. Nested mappings are merged, too (OpenCode,
+        config-28).
+        """
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_merged(lower.value, self.value), also=also)
 

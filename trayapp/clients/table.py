@@ -25,7 +25,7 @@ NAME = "multi-mcp"  # the name of our entry in every client
 class Client:
     """One MCP client. It is broad because it has a field for each way in which clients differ.
 
-    `files`: where it keeps the user's servers. The first that exists counts, else the first whose folder exists.
+    `files`: where it keeps the user's servers. The first that exists counts, or else the first whose folder exists.
     `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
     `holder`: the key path of its servers; `inner`: one more key in newer files.
     `entry`: builds its entry for a stdio server from program and arguments.

@@ -29,7 +29,7 @@ from trayapp.wire.rundir import run_dir
 
 FILE_MODE = 0o600  # a new file may hold secrets later
 FOLDER_MODE = 0o700
-PUT_BACK_S = 0.01  # between two checks whether a program still writes to the replaced file
+PUT_BACK_S = 0.01  # between two checks for writes to the replaced file
 QUIET_S = 0.2  # a file that was saved more recently may be half written
 QUIET_LOOKS = 10  # 2 s in total: a program that writes for longer is not waited for
 REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s: Windows cannot replace a file that a program has open
@@ -44,8 +44,8 @@ _HINTS = {
     errno.EACCES: "Check who owns the file and its folder, and their permissions",
     errno.EPERM: "Check who owns the file and its folder, and their permissions",
     errno.ELOOP: "It is a link that leads back to itself",
-    errno.EISDIR: "It is a folder: move it away",
-    errno.ENOTDIR: "One of its folders is a file: move it away",
+    errno.EISDIR: "It is a folder: move it out of the way",
+    errno.ENOTDIR: "One of its folders is a file: move it out of the way",
 }
 
 
@@ -74,7 +74,7 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
     """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raises StorageError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise StorageError(f"{path} is not a file", "Move away what is in its place")
+            raise StorageError(f"{path} is not a file", "Move it out of the way")
         with path.open("rb") as file:
             return file.read(limit + 1)
     except FileNotFoundError:
@@ -166,7 +166,7 @@ class _HeldFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._seen = os.fstat(descriptor)
-        self._has_writer = False  # it had one for so long that this no longer means anything
+        self._has_writer = False  # True after so long that an open descriptor shows nothing
         self._is_leased = False
 
     def has_writer(self) -> bool | None:
@@ -224,7 +224,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
     """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
     descriptor = -1
     if os.name != "nt":  # Windows cannot replace an open file, whether we or its writer hold it
-        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # the last one: a lease
+        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield _HeldFile(descriptor) if descriptor >= 0 else None
@@ -253,7 +253,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
             _exchange_back(fresh, target, ours)
             file.truncate()
             with contextlib.suppress(FileNotFoundError):
-                file.write(target.read_bytes())  # for a reader that has opened our file and waits
+                file.write(target.read_bytes())  # for a reader that opened our file and is waiting
             raise _changed(target)
     _sync_folder(target.parent)
     # A program may have looked up the old file before the exchange and open it only now.
@@ -321,7 +321,7 @@ def _take_place(
     temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
 ) -> None:
     for left in range(tries - 1, -1, -1):
-        still_right()  # each time: the program that had it open may have saved it
+        still_right()  # again on each attempt: the program that had it open may have saved it
         try:
             temporary.replace(path)
         except PermissionError:
@@ -357,7 +357,7 @@ def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     Not reentrant. Blocks while another process or thread holds it. Raises StorageError after `wait_s`, or if the lock
     cannot be created.
     """
-    place = Path(os.path.normcase(os.path.realpath(path)))  # one name for each file, no matter which link leads to it
+    place = Path(os.path.normcase(os.path.realpath(path)))  # one name per file, whichever link leads to it
     digest = hashlib.blake2b(os.fsencode(place), digest_size=LOCK_NAME_HEX // 2)
     lock = FileLock(run_dir(os.environ), f"{place.name}-{digest.hexdigest()}.lock")
     end = time.monotonic() + wait_s

@@ -70,7 +70,7 @@ class _Expander:
         done = 0
         for token in _TOKEN.finditer(text):
             if token.start() < done:
-                continue  # inside braces that were replaced as a whole
+                continue  # inside braces that were already replaced as a whole
             end = ends.get(token.start(), token.end())
             value = self._value(token, text[token.end() : end - 1], end > token.end(), levels)
             if value is not None:

@@ -77,7 +77,7 @@ def _set_lease(descriptor: int, kind: int) -> bool | None:
 
 def exchange(one: Path, other: Path) -> bool:
     """Exchange two files of one folder. Return False if the system or the file system cannot. Raises OSError."""
-    import ctypes  # late: most programs that read files neither replace nor watch one
+    import ctypes  # imported late: most programs that read files neither replace nor watch any
 
     names = os.fsencode(one), os.fsencode(other)
     try:

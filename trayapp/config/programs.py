@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trayapp.model.late import late
 
-# Folders that installers use, although the PATH of some desktops lacks them
+# Folders that installers use and that the PATH of some desktops lacks
 _FOLDERS = (
     "~/.local/bin", "~/.cargo/bin", "~/bin", "~/.bun/bin", "~/.deno/bin", "~/.volta/bin", "~/go/bin", "/usr/local/bin",
     "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/snap/bin",

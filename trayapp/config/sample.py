@@ -56,7 +56,7 @@ def sample_text() -> str:
 def with_sample(config: Config, command: Sequence[str]) -> Config:
     """Return the configuration with the bundled sample server started by `command`, program first.
 
-    Its entry may name a program of an earlier installation.
+    Its entry in the file may name a program of an earlier installation.
     """
     program, *args = command
     ours = [

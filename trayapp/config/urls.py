@@ -44,7 +44,7 @@ def unsafe_url(url: str) -> str | None:
     Checks as `url_fault`, and that the connection is encrypted (http only for this machine). A user who knows their
     network can write another address into servers.yaml.
     """
-    plain = _VALUE.sub("1", url)  # a variable host may be any host, a variable port counts as a port
+    plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
     fault = url_fault(plain)
     if fault is not None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
@@ -74,7 +74,7 @@ def name_of_url(url: str) -> str:
 
 _METADATA_LABELS = frozenset({"metadata", "instance-data"})  # alone, or before one of the zones below
 _METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
-_METADATA_ADDRESSES = frozenset(  # of clouds, in addition to link-local ones
+_METADATA_ADDRESSES = frozenset(  # metadata services of clouds, besides the link-local addresses
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
 )
 _INSIDE_ZONES = ("localhost", "local", "internal", "home.arpa", "localdomain", "lan")  # RFC 6761, 6762, 8375; ICANN

@@ -20,7 +20,7 @@ WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
 PATH_BYTES = 4096
 _AT = list(ARCHITECTURES).index(machine()) if machine() else 0
 _NOT_FOLLOWED, _EMPTY_PATH = 0x100, 0x1000  # AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
-_NOBODY = (1 << 32) - 1  # an owner or a group that stays
+_NOBODY = (1 << 32) - 1  # leaves the owner or the group unchanged
 # name -> the arguments with the descriptor (-1: none), the path and the flags
 _ARGUMENTS = {
     "chmod": (-1, 0, -1), "fchmod": (0, -1, -1), "fchmodat": (0, 1, -1), "fchmodat2": (0, 1, 3),
@@ -59,7 +59,7 @@ class AttributeChanges:
         facts = os.fstat(opened)
         real = os.readlink(f"/proc/self/fd/{opened}")
         if facts.st_uid != os.geteuid():
-            return False  # as the kernel would answer: the program has no privileges, even if the gateway is root's
+            return False  # as the kernel would answer: the program has no privileges, even if the gateway runs as root
         if not has_name and (not facts.st_nlink or not real.startswith("/")):
             return True  # a descriptor of a pipe, of memory or of a removed file
         if any(is_inside(real, folder) for folder in self._write):

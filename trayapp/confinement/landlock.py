@@ -21,7 +21,7 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 REMOVE_DIR, REMOVE_FILE = 16, 32
 MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_SYM = 128, 256, 512, 1024, 4096
 REFER, TRUNCATE, IOCTL_DEV = 8192, 16_384, 32_768
-ALL_FILE_RIGHTS = (1 << 16) - 1  # with making device nodes, which is never granted: root could open a disk with one
+ALL_FILE_RIGHTS = (1 << 16) - 1  # with making device nodes, which is never granted: root could open a disk through one
 READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = (
     READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM

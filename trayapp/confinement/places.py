@@ -99,7 +99,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders of our configuration, caches, logs and sockets, and servers.yaml, which may be a link."""
+    """Return the folders of our configuration, caches, logs and sockets, and the real path of servers.yaml."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))

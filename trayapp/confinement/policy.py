@@ -64,7 +64,7 @@ class Policy:
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # what a server's own word must never be a reason to grant
+    secrets: tuple[str, ...] = ()  # never granted only because the server asks for it
 
     @property
     def roots(self) -> list[str]:
@@ -129,8 +129,8 @@ class _Grants:
     def __init__(self, program: Program, named: Iterable[str]) -> None:
         self._program = program
         secrets = {*_below(program.home, SECRETS), *program.own}
-        self.there = [one for one in secrets if os.path.lexists(one)]  # most are not
-        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both of their names
+        self.there = [one for one in secrets if os.path.lexists(one)]  # true of most folders
+        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both names
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = set[str]()  # the secrets, and every folder above one
         for path in self.secrets - self._named:
@@ -234,10 +234,10 @@ def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
 
 
 def _code_root(path: str, home: str) -> str:
-    """Return the folder that source code needs: its project, else the folder it is in; never the home folder."""
+    """Return the folder that source code needs: its project, or else the folder it is in; never the home folder."""
     start = folder = os.path.dirname(path)
     above, installed, _ = path.partition("/node_modules/")
-    if installed:  # packages read each other
+    if installed:  # packages import each other
         return above + installed.rstrip("/")
     while not _holds(folder, home):
         if any(os.path.exists(os.path.join(folder, name)) for name in _PROJECT):
@@ -251,7 +251,7 @@ def _code_root(path: str, home: str) -> str:
 
 
 def root_of(program: str, home: str) -> str:
-    """Return what an installed program needs besides itself: the folder above `bin`, else that of its code."""
+    """Return the folder that an installed program needs besides itself: the one above `bin`, or its code's."""
     folder = os.path.dirname(program)
     above = os.path.dirname(folder)
     installed = os.path.basename(folder) == "bin" and not _holds(above, home)
@@ -322,12 +322,12 @@ def _below(home: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _real(paths: Iterable[str]) -> list[str]:
-    """Return the real paths of those that exist."""
+    """Return the real paths of those paths that exist."""
     return [real for path in paths if (real := _found(path)) is not None]
 
 
 def _found(path: str) -> str | None:
-    """Return the real path of what exists, else None. Asking the kernel takes a tenth of `os.path.realpath`."""
+    """Return the real path, or None if there is none. Asking the kernel takes a tenth of `os.path.realpath`."""
     if not _ASKS_KERNEL:
         return os.path.realpath(path) if os.path.exists(path) else None
     try:

@@ -16,7 +16,7 @@ HEAD_BYTES = 65_536
 HEAD_S = 30.0  # for a program to send its request
 CONNECT_S = 30.0
 CHUNK = 65_536
-OF_THE_HOP = (b"proxy-connection", b"proxy-authorization", b"connection")  # headers that are for us alone
+OF_THE_HOP = (b"proxy-connection", b"proxy-authorization", b"connection")  # headers for the proxy, not passed on
 _LOCAL_NAMES = ("localhost",)
 
 
@@ -109,7 +109,7 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """Return False if a host name that does not stand for this machine resolves to it."""
+    """Return False if a host name resolves to this machine although it does not stand for it."""
     if host in _LOCAL_NAMES:
         return True
     with suppress(ValueError):

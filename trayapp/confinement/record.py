@@ -19,7 +19,7 @@ from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
 LINE_BYTES = 4096
-ANSWER_BYTES = 8192  # an error is short
+ANSWER_BYTES = 8192  # errors are short
 Access = Literal["read", "write", "network", "sockets"]
 NETWORK = "the network"
 SOCKETS = "Unix sockets"
@@ -30,8 +30,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _PATH = re.compile(r"""['"`](/[^'"`\n]+)['"`]|(?<![\w.:/~-])(/[^\s'"`:,;()\[\]]+)""")
-_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # has another number at the next start
-# What Node answers if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
+_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # its number differs at the next start
+# Node's error if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
 _MEMORY_USAGE = "uv_resident_set_memory"
 _WRITES = re.compile(
     r"\b(?:mkdir|rmdir|unlink|rename|symlink|link|create|creating|write|writing|copyfile|truncate)\b", re.IGNORECASE
@@ -85,7 +85,7 @@ class RefusalRecord:
     _rest: bytes = b""
 
     def add(self, refusal: Refusal) -> None:
-        """Keep a refusal, and report the first of its kind. What may be written may be read."""
+        """Keep a refusal, and report the first of its kind. A granted write includes reading."""
         if refusal.what == TERMINALS:
             refusal = Refusal("sockets", TERMINALS)
         if refusal.access == "read" and Refusal("write", refusal.what) in self.refusals:

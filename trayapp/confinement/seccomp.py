@@ -45,7 +45,7 @@ REFUSED = {
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-UNKNOWN = {  # as if the kernel had none: programs then use an older call
+UNKNOWN = {  # pretend that the kernel lacks it: programs then use an older call
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
@@ -78,7 +78,7 @@ TRACED = {  # calls that open or change files by name
 }  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # has another meaning in clone
-OF_PARENT = 0x8000  # CLONE_PARENT: the gateway would be the parent, and would never learn of the end
+OF_PARENT = 0x8000  # CLONE_PARENT: the gateway would be the parent, and would never notice the end
 # TIOCSTI, TIOCLINUX: typing keys into a terminal. FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR: attributes of files.
 REFUSED_REQUESTS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
 FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not cover
@@ -133,7 +133,7 @@ def filter_program(
     for number in (pair[at] for pair in TRACED.values() if trace and pair[at] >= 0):
         program += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, NOTIFY)]
     pair = [*_argument(0), (_JUMP_EQUAL, 1, 0, UNIX), (_RETURN, 0, 0, no_socket)]
-    if not unix:  # a pair of datagram sockets can be reconnected to any path
+    if not unix:  # one end of a datagram socket pair can be reconnected to any path
         pair += [*_argument(1), (_AND, 0, 0, TYPE_MASK), (_JUMP_EQUAL, 2, 0, STREAM), (_JUMP_EQUAL, 1, 0, SEQPACKET)]
         pair += [(_RETURN, 0, 0, no_socket)]
     program += _call(SOCKETPAIR[at], pair)

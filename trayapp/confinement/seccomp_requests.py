@@ -40,7 +40,7 @@ _NONBLOCK, _CLOEXEC, _TYPE = 0o4000, 0o2000000, 0xF
 _BIND_TO_DEVICE = 25
 _AT = list(ARCHITECTURES).index(machine()) if machine() else 0
 _SCHEDULED = {numbers[_AT]: name for name, numbers in SCHEDULING.items()}
-_Request = tuple[int, int, int, list[int]]  # the request's number, the thread that asks, the call, its arguments
+_Request = tuple[int, int, int, list[int]]  # the request's number, the requesting thread, the call, its arguments
 
 
 class Requests:
@@ -87,7 +87,7 @@ class Requests:
         if not events:
             return
         if not events[0][1] & select.POLLIN:
-            self.close()  # no process is left that could ask
+            self.close()  # no process is left that could send requests
             return
         import fcntl  # only for programs with limited network
 
@@ -98,7 +98,7 @@ class Requests:
             return  # the program was killed meanwhile
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
         if self._changes is not None and call in self._changes.calls:
-            if self._wanted is None:  # the first of them starts the thread that makes them
+            if self._wanted is None:  # the first request for a change starts the thread that makes them
                 self._wanted = SimpleQueue()
                 work = (self._wanted, os.dup(self._listener), self._changes)
                 threading.Thread(target=_make_changes, args=work, name="file attributes", daemon=True).start()
@@ -152,7 +152,7 @@ def _answer(listener: int, number: int, error: int, flags: int = 0) -> None:
 
 
 def _make_changes(wanted: SimpleQueue[_Request | None], listener: int, changes: AttributeChanges) -> None:
-    """Make the changes that are wanted, one after the other, until there is a None. Closes the listener."""
+    """Make the requested changes, one after the other, until a None arrives. Closes the listener."""
     while (request := wanted.get()) is not None:
         number, pid, call, arguments = request
         _answer(listener, number, changes.make(pid, call, arguments))
@@ -210,5 +210,5 @@ class Trace:
 
 
 def new_trace() -> Trace | None:
-    """Return a trace, or None if this system cannot ask at every call."""
+    """Return a trace, or None if this system cannot report every call."""
     return Trace() if machine() else None

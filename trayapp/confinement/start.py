@@ -49,7 +49,7 @@ INSTALL = "Install bubblewrap (the package bubblewrap)"
 
 
 def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanism:
-    """Return the one for a program with these needs. Raises NoMechanismError. May block 1.5 s on the first call."""
+    """Return the mechanism for a program with these needs. Raises NoMechanismError. The first call may take 1.5 s."""
     if sys.platform == "darwin":
         if os.path.exists(SANDBOX_EXEC):
             return "sandbox-exec"
@@ -149,7 +149,7 @@ class ConfinedStart:
         if self._policy is not None and self._mechanism == "sandbox-exec":
             argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
         elif self._policy is not None:
-            # With a list of hosts, the filter around this one asks.
+            # With a list of hosts, the outer filter sends the requests.
             internet: seccomp.Sockets = "none" if self._policy.network is False else "all"
             rules = seccomp.filter_program(seccomp.machine(), internet, unix=self._policy.sockets, namespaces=True)
             reader, writer = os.pipe()

@@ -25,10 +25,10 @@ class ClientPeer(Protocol):
         """Pass on every message, without blocking, until the client is gone."""
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer a request of the client. Drop the answer if the client is gone."""
+        """Answer a request of the client. If the client is gone, drop the answer."""
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
-        """Send the client a notification. Drop it if the client is gone."""
+        """Send the client a notification. If the client is gone, drop it."""
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
         """Send the client a request; `call` gets the answer. Return an id for `cancel`."""
@@ -92,7 +92,7 @@ class ClientSession(Protocol):
 
     @property
     def history(self) -> CallHistory:
-        """Return where calls are noted when they end."""
+        """Return the history that records calls when they end."""
 
     @property
     def called_servers(self) -> set[str]:
@@ -110,7 +110,7 @@ class ClientSession(Protocol):
         """Send the client a notification, unless the handshake is not complete."""
 
     def wants_log(self, level: Any) -> bool:
-        """Return True if the client wants log messages of that level."""
+        """Return True if the client wants log messages at that level."""
 
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""
@@ -135,7 +135,7 @@ class ClientSession(Protocol):
 
 
 def text_of(params: dict[str, Any], member: str, where: str) -> str:
-    """Return `params[member]`. Raises RpcError unless it is text."""
+    """Return `params[member]`. Raises RpcError if it is not text."""
     value = params.get(member)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"{where} needs {member}")

@@ -277,9 +277,8 @@ class Gateway:
             self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
-        """Keep the current names of tools, unless servers are being asked for the first time.
-
-        This way names do not depend on which server answers first.
+        """Keep the current names of tools, unless servers are being asked for the first time: names must not depend on
+        which server answers first.
         """
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
@@ -364,7 +363,7 @@ class Gateway:
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
         """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
         if self.sharing.note_question(connection, method):
-            self.servers.forget_catalogs()  # with the routes of its tools
+            self.servers.forget_catalogs()  # including the routes of its tools
             self.probes.consider(connection)
         return await self.session_dependencies.server_requests.asked(connection, method, params, about)
 

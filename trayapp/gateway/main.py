@@ -64,7 +64,7 @@ FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system
 SAME_PROBE_S = 60.0  # one network change causes several reports: log only the first
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
-YOUNG_OBJECTS = 10_000  # before a garbage collection; Python's 700 come with every hundred calls or so
+YOUNG_OBJECTS = 10_000  # allocations before a garbage collection; Python's 700 come with every hundred calls or so
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
@@ -143,7 +143,7 @@ class GatewayHost:
         self._lock = lock
         self.makes_room = False
         self._is_followed = is_followed
-        self._last_probe = "", 0.0  # its reason, and when
+        self._last_probe = "", 0.0  # the reason, and the time
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
@@ -175,7 +175,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
-            self._stop_on_signals(gateway)  # a process that can connect may also end it
+            self._stop_on_signals(gateway)  # a process that can connect may also shut the gateway down
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
@@ -239,7 +239,7 @@ class GatewayHost:
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
         """Return the source of secrets for entries: the vault and approved commands (a Keyring)."""
-        from trayapp.backends.secret_commands import SecretSources  # with the first entry that asks for a secret
+        from trayapp.backends.secret_commands import SecretSources  # loaded with the first entry that needs a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
         return await sources.secrets(names)
@@ -349,7 +349,7 @@ class GatewayHost:
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # clients must no longer find it
+                return  # clients must stop finding it
             if self._listener.is_found():
                 continue
             try:

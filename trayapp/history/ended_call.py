@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not kept until the row is made
+HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not held until the row is made
 
 
 class EndedCall(NamedTuple):

@@ -55,7 +55,7 @@ class RowMaker:
         self._kept: dict[str, str] = {}  # by JSON text
         self._density: dict[
             tuple[str, str], float
-        ] = {}  # tokens per character: counting takes longer than all the rest
+        ] = {}  # tokens per character, since counting takes longer than everything else
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets."""
@@ -101,7 +101,7 @@ class RowMaker:
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
-        """Return what is kept of a JSON text. `safe`: returns it with its inner texts redacted."""
+        """Return the part of a JSON text that is kept. `safe`: returns it with its inner texts redacted."""
         if not self._with_texts:
             return ""
         kept = self._kept.get(text)
@@ -178,7 +178,7 @@ def _safe(value: Any, text: str) -> str:
     """Return the JSON text of a value with its inner texts redacted: JSON's escapes hide some secrets."""
     if "\\" not in text:
         return text
-    left = [TEXT_MOST * 2]  # characters: anything after them is cut off anyway
+    left = [TEXT_MOST * 2]  # characters; whatever follows is cut off later
 
     def safe(inner: Any) -> Any:
         if isinstance(inner, str):

@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # from the end of a call to its row: the panel shows it at once, a killed gateway loses no more
-# The thread holds the interpreter no longer than that, then calls come first. Each time delays one call, whether it
-# makes one row or hundreds: so that of quick calls it is less than 1 %, the rows of a flush are made at one time.
+# The thread holds the interpreter for at most this long; then calls come first. Each hold delays one call, whether it
+# makes one row or hundreds. The rows of a flush are made in one go, so that less than 1 % of quick calls are delayed.
 WORK_S = 0.01
-REST_S = 4 * WORK_S  # then; calls in flight keep most of their rate
-BEHIND_S = 0.5  # a call that waited longer for its row: only short rests, so that a kill loses less than a second
-ROWS_AT_ONCE = 1_000  # rows of one transaction; between two of them the thread takes the interpreter once more
-BATCHES_MOST = 50  # that wait for a slow disk; later calls are dropped
-RETRY_S = 5.0  # after a failure, so that a full disk is not retried with every call
+REST_S = 4 * WORK_S  # of rest after a hold; calls in flight keep most of their rate
+BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short, so that a kill loses less than a second
+ROWS_AT_ONCE = 1_000  # rows per transaction; between two of them the thread takes the interpreter once more
+BATCHES_MOST = 50  # calls that may wait for a slow disk; later ones are dropped
+RETRY_S = 5.0  # of rest after a failure, so that a full disk is not retried with every call
 
 Result = TypeVar("Result")
 

@@ -19,18 +19,18 @@ from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 
 FILE_NAME = "history.db"
-LOCKED_S = 1.0  # to wait for another program's lock; then the file is set aside
+LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file is set aside
 PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
-FULL = 0.95  # of the size: indexes and the write-ahead log need the rest
+FULL = 0.95  # share of the size: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
-CACHE_KIB = 256  # of pages, in place of 2 MiB: rows are added at the end, and the system keeps the file's pages too
+CACHE_KIB = 256  # of page cache, not 2 MiB: rows are added at the end, and the system caches the file's pages
 DAY_S = 86_400.0
-INSERTED_AT_ONCE = 50  # rows of one statement, which SQLite keeps; before 3.32 it took 999 values
+INSERTED_AT_ONCE = 50  # rows per statement, which SQLite caches; before 3.32 it took 999 values
 LIST_MOST = 500
 # In SQLite's words: a file that is damaged or not a database, or that another program keeps locked.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 _BEGUN = "Calls continue, and a new history has begun"
-FEW = 1000  # calls: a smaller part of the history than the index goes through until it has a page of rows
+FEW = 1000  # calls; up to this many are compared with the index, which is otherwise read until it has a page of rows
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
@@ -55,7 +55,7 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 class Filter:
     """The calls that are wanted, newest first. `after`: only rows with a higher id. `before`: with a lower one.
 
-    `tool`: its name, or SERVER/TOOL. `typed`: tool and client are parts of names, as somebody types them.
+    `tool`: its name, or SERVER/TOOL. `typed`: tool and client are parts of names, as a user types them.
     """
 
     words: str = ""
@@ -77,7 +77,7 @@ class HistoryFile:
         self.path = path
         self._limits = limits
         self._open: sqlite3.Connection | None = None
-        self._inode = 0  # of the open file
+        self._inode = 0  # inode of the open file
         self._pruned_at = 0.0
         self.set_aside: Path | None = None  # the new path of an unusable file
 
@@ -224,13 +224,13 @@ class HistoryFile:
             ) from None
 
     def _opened(self) -> sqlite3.Connection:
-        """Return the open file. One that somebody deleted or moved is given up: what is written there is lost."""
+        """Return the open file. If it was deleted or moved, give it up: anything written to it would be lost."""
         if self._open is not None and _inode(self.path) != self._inode:
             self.close()
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                for part in _parts(self.path)[1:]:  # of a deleted file: SQLite would read them into the new one
+                for part in _parts(self.path)[1:]:  # of a deleted database: SQLite would read them into the new one
                     part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)

@@ -98,14 +98,14 @@ UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if it has more words of orders than the text itself: there is no other sign that one of these
-    forms was used.
+    A form is yielded only if it has more words of orders than the text itself: nothing else shows that such a form was
+    used.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = low_case(text[:READ_MOST])
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
-    if any(word in text for word in _BY_ROT13):  # as bytes, in a tenth of the time of the codec
+    if any(word in text for word in _BY_ROT13):  # searched as bytes, which takes a tenth of the time of the codec
         ways.append(text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8"))
     ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
     spelled = text.replace("lgnore", "ignore")
@@ -128,7 +128,7 @@ def _joined_letters(text: str, kinds: bytes) -> str:
         at = _LONG_APART.search(kinds, at.start() + 1)
     if at is None or (first := _TWO_APART.search(kinds)) is None:
         return text
-    begin = max(0, first.start() - 1)  # with the character before the first letter
+    begin = max(0, first.start() - 1)  # includes the character before the first letter
     return text[:begin] + _SPACED_TOO.sub(lambda run: _NO_LETTER.sub("", run[0]), text[begin:])
 
 
@@ -163,13 +163,13 @@ def may_hold_run(data: bytes) -> bool:
         return bool(signs)
     plain = data  # without escapes of line breaks and tabs, whose letters would belong to the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
-        plain = plain.replace(escape, b"  ")  # in place, because it is as long
+        plain = plain.replace(escape, b"  ")  # in place, since it has the same length
     name = plain.replace(b"_", b" ")  # in a parameter's name it is read as a blank
     return any(_is_readable_base64(form) for form in dict.fromkeys((data, plain, name)))
 
 
 def _is_readable_base64(text: bytes) -> bool:
-    """Return True if a long run decodes to words: most are long names."""
+    """Return True if a long run decodes to words. Most long runs are just long names."""
     return any(_readable(_of_base64(run.decode())) is not None for run in _long_runs(text))
 
 
@@ -275,7 +275,7 @@ def _of_escapes(run: str) -> str:
 
 
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
-    """Return a text with each part of a kind, and all between them, decoded. Each different one is decoded once."""
+    """Return a text with the parts of a kind and the parts between them decoded. Equal parts are decoded once."""
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}
     return "".join(map(decoded.__getitem__, parts))

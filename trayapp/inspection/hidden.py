@@ -35,7 +35,7 @@ _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
 # Invisible operators of formulas (U+2061 to U+2064) stand between letters
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
-_SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: meant to be invisible
+_SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: invisible by design
 # Legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
 _JOINED = late(
     "(?<=[^\x00-\u02ff\u0e00-\u0eff\u200b-\u200f\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])[\u200c\u200d]"
@@ -73,7 +73,7 @@ SUSPECTS = (  # characters that hide, or that are not printed
 )
 _SUSPECTS = late(SUSPECTS)
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII; deleted first, so that little is left to check
-_EMOJI = "\ufe0f"  # the variation selector that many emoji have
+_EMOJI = "\ufe0f"  # the variation selector in many emoji
 
 # Letters that look like an ASCII letter (Unicode TR39, those that can pass for it in a name): Cyrillic, Greek, others.
 _ALIKE = dict(
@@ -97,7 +97,7 @@ _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) 
 
 
 class Hidden(NamedTuple):
-    """Way in which a text hides something. `serious`: it has no honest use there."""
+    """A way in which a text hides something. `serious`: it has no honest use there."""
 
     code: str
     serious: bool
@@ -172,7 +172,7 @@ def _is_set_apart(line: str) -> bool:
 def _invisible(text: str) -> Iterator[Hidden]:
     rest = _WORD_BREAK.sub("", _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff")))
     breaks = _LINE_BREAK.findall(rest)
-    if len(breaks) < STEGANOGRAPHY or len(set(breaks)) == 1:  # several kinds of them are letters in bits
+    if len(breaks) < STEGANOGRAPHY or len(set(breaks)) == 1:  # several kinds together can encode letters in bits
         rest = _LINE_BREAK.sub("", rest)
     runs = _INVISIBLE.findall(rest)
     if runs:

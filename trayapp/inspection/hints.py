@@ -18,7 +18,7 @@ MEMORY_MOST = 1 << 23  # bytes for the states of the search; half of it makes he
 # hints.
 _HALF = len(RULES)
 EVERY = (1 << _HALF) - 1
-_BITS: dict[str, int] = {}  # of the rules with a hint
+_BITS: dict[str, int] = {}  # hint -> the bits of the rules that have it
 _ALONE = 0  # rules without words beside their hints
 for _at, _rule in enumerate(RULES):
     _bit = 1 << _at
@@ -28,8 +28,9 @@ for _at, _rule in enumerate(RULES):
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
     if not _rule.beside:
         _ALONE |= _bit
-_HINTS = list(_BITS.items())  # by number in the search
-# By the length of a text: the rules whose shortest match is no longer. Many names and values are too short for most.
+_HINTS = list(_BITS.items())  # numbered as in the search
+# By the length of a text: the rules whose shortest match is no longer than it. Many names and values are too short for
+# most rules.
 _FITTING = tuple(
     sum(1 << at for at, rule in enumerate(RULES) if rule.least <= length)
     for length in range(max(rule.least for rule in RULES) + 1)
@@ -47,7 +48,7 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
 def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
     """Return the numbers of the lines of a lower-case text that some of these rules may match, each with those rules.
 
-    Several short texts cost less as lines of one than by themselves.
+    Several short texts cost less as lines of one text than one by one.
     """
     if "\n" not in low:
         return [(0, rules)] if (rules := hopeful_bits(low, wanted)) else []
@@ -90,7 +91,7 @@ def release() -> None:
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
     """Return the search for all hints: it gives the numbers of those in a text."""
-    import re2  # 3 MB and 3 ms: only a search for orders needs it
+    import re2  # 3 MB and 3 ms, needed only by a search for orders
 
     options = re2.Options()
     options.literal, options.max_mem = True, MEMORY_MOST

@@ -40,7 +40,7 @@ LOOKED_EACH = 1  # more for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "It holds more words of orders than can be looked over"
 LOOKED_CONCEALED = 3_000  # in decoded or transformed texts
-LOOKED_PLAIN = 6_000  # for orders that the original of a transformed text contains anyway
+LOOKED_PLAIN = 6_000  # limit of the check for orders that the text already contains in its original form
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # ignored quoted orders of one kind in a sentence; the next one counts
 QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
@@ -187,7 +187,7 @@ class _Said:
 
         left, bit, seen = LOOKED_PLAIN, hints.bit_of(code), set[str]()
         ((_, rule),) = hints.rules_of(bit)
-        for _, (_, low), bits in copy(self._hopeful):  # what an earlier one has read is read again
+        for _, (_, low), bits in copy(self._hopeful):  # reads again what an earlier search has read
             if bits & bit and low not in seen:
                 seen.add(low)
                 left -= len(low) + LOOKED_BESIDE
@@ -247,7 +247,7 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 def _suspected(
     texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts, not too short for it, that a quick check suspects; short ones are first checked together."""
+    """Yield the texts that a quick check suspects, if they are long enough; short ones are first checked together."""
     for some in together(part for part in texts if len(part[1]) >= shortest):
         if len(some) == 1:
             yield from some
@@ -266,7 +266,7 @@ def _turned(text: str, search: _Search) -> Iterator[Finding]:
     bare = hidden.bared(text)
     if not (ways := list(encoded.turned(bare))):
         return
-    said, plain = _Said(bare), dict[str, bool]()  # by code: True if the text contains such an order anyway
+    said, plain = _Said(bare), dict[str, bool]()  # by code: True if the original text contains such an order, too
     for order in (one for words in ways for one in _orders_in(words, search, said)):
         if order.code not in plain:
             plain[order.code] = said.orders(order.code)

@@ -1,7 +1,6 @@
-"""Screening of definitions as JSON for signs of hidden content, of several at once: most have none.
-
-It finds a sign wherever `inspect.find_concealed` finds something, and sometimes where that finds nothing.
-Never here: what the signs are of (hidden, encoded).
+"""Screening of definitions as JSON for signs of hidden content, several at once: most have none. It finds a sign
+wherever `inspect.find_concealed` finds something, and sometimes where that finds nothing. Never here: what the signs
+stand for (hidden, encoded).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def _searches() -> tuple[Callable[[bytes], object], ...]:
 
     All signs in one pattern would have ten times as many states.
     """
-    import re2  # 3 MB and 3 ms: no cached list needs it
+    import re2  # 3 MB and 3 ms, not needed for cached lists
 
     options = re2.Options()
     options.never_capture = True

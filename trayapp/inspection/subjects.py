@@ -24,11 +24,11 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
-OLDER = "(older) "  # prefix, before any other, of the subject name of what the older era defines differently
+OLDER = "(older) "  # prefix, before any other, of the name of a subject that the older era defines differently
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
-CHECKED_TOGETHER = 10  # subjects; of usual ones 7 KB, beyond which little is gained
+CHECKED_TOGETHER = 10  # subjects that are checked at once; usual ones take 7 KB, beyond which little is gained
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -59,7 +59,7 @@ def subjects_of(offer: Offer) -> dict[str, Item]:
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """Return the tools by name. The first of equal names counts; a name reserved for another subject is left out."""
+    """Return the tools by name. Of equal names the first counts. Names reserved for other subjects are left out."""
     tools: dict[str, Item] = {}
     for item in offer.tools:
         if isinstance(name := item.get("name"), str) and is_tool(name):
@@ -102,8 +102,10 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield the name and the hidden content of each subject: most have none, which is found out for some together."""
-    from trayapp.inspection.screening import may_conceal  # loaded with the first check: no cached list needs it
+    """Yield the name and the hidden content of each subject. Most have none, which one check finds out for several at
+    once.
+    """
+    from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
 
     some = list(subjects.items())
     for at in range(0, len(some), CHECKED_TOGETHER):

@@ -15,9 +15,9 @@ TOGETHER = 600  # characters of a sentence that are searched together
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
 _END = late(r"[.!?。！？](?<!e\.g\.|i\.e\.)(?:(?<=[.!?]) |(?<=[。！？]) ?)")
-_MARKS = frozenset(".!?:;。！？")  # before a line break they end a sentence
+_MARKS = frozenset(".!?:;。！？")  # these end a sentence if a line break follows
 _ASCII = bytes(range(128))
-_ITEMS = frozenset("-*#>|<[{•0123456789")  # begin a list item, a heading or a tag
+_ITEMS = frozenset("-*#>|<[{•0123456789")  # these begin a list item, a heading or a tag
 
 
 class Sentence(NamedTuple):
@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
 def passages(text: str) -> list[str]:
     """Return a text without its hidden content in parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
-        return [text]  # a name or a value, of which some definitions have hundreds
+        return [text]  # a name or a value: some definitions have hundreds of them
     lines = text[:READ_MOST].splitlines()
     joined = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
     return [passage for line in joined for passage in _in_passages(line)]
@@ -69,7 +69,7 @@ def low_case(text: str) -> str:
 
 
 def together(parts: Iterable[tuple[str, str]], most: int = TOGETHER) -> Iterator[list[tuple[str, str]]]:
-    """Yield passages with their places: long ones alone, short ones in groups of about `most` characters."""
+    """Yield passages with their places: long ones by themselves, short ones in groups of about `most` characters."""
     some, size = list[tuple[str, str]](), 0
     for part in parts:
         if some and size + len(part[1]) > 2 * most:

@@ -18,9 +18,9 @@ class ChildState(StrEnum):
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
     ATTACHED = "attached"  # answers; started by the user, so we never end it
     RESTARTING = "restarting"  # died or hung; the next one starts after a pause
-    CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user says Retry
-    PAUSED = "paused"  # the user stopped it; nothing happens until Resume
-    STOPPING = "stopping"  # asked by us to end, before a pause, a restart or the end of the tray
+    CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user chooses Retry
+    PAUSED = "paused"  # stopped by the user; nothing happens until Resume
+    STOPPING = "stopping"  # told by us to end, before a pause, a restart or the end of the tray
 
 
 class ChildEvent(StrEnum):
@@ -30,10 +30,10 @@ class ChildEvent(StrEnum):
     FOUND = "found"  # a gateway answers that the user started
     DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
     GAVE_UP = "gave-up"  # it died, and another try now is pointless
-    STOPPED = "stopped"  # it ended because it was asked to
-    START = "start"  # the pause is over, or the user said Retry, Resume or Restart
+    STOPPED = "stopped"  # it ended because it was told to
+    START = "start"  # the pause is over, or the user chose Retry, Resume or Restart
     STOP = "stop"  # the user wants it to end
-    REFUSED = "refused"  # it is not ours, and did not end when asked
+    REFUSED = "refused"  # it is not ours, and did not end when told to
 
 
 _S, _E = ChildState, ChildEvent
@@ -79,14 +79,15 @@ def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
 
 # A code without a row, or a signal, is a crash. 7 has no row: that process found another gateway running.
 EXIT_EVENTS: dict[int, ChildEvent] = {
-    ExitCode.OK: ChildEvent.STOPPED,  # `multi-mcp stop` or SIGTERM
+    ExitCode.OK: ChildEvent.STOPPED,  # after `multi-mcp stop` or SIGTERM
     ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match: a half-done update
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next one would read the same file
 }
 
 CRASHES_MOST = 5  # within the window; then we stop trying (PRODUCT 11)
 CRASH_WINDOW_S = 120.0
-# Pause after the first, second, ... crash of a window. A shim waits 0.7 s for us before it starts a gateway itself.
+# Pause after the first, second, ... crash within the window. A shim waits 0.7 s for us before it starts a gateway
+# itself.
 RESTART_WAITS_S = (0.0, 0.5, 1.0, 2.0)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions compiled on first use, so that start-up does not pay for them.
+"""Regular expressions compiled on first use, so that they do not slow down start-up.
 
 A large pattern takes a millisecond or more to compile, and tens of KiB.
 """

@@ -11,7 +11,7 @@ import re
 GATEWAY_LOG = "gateway.log"
 TRAY_LOG = "tray.log"
 SERVER_LOGS = "servers"  # folder in the log folder, with one file for each server's stderr
-OLDER = ".1"  # suffix of the one older file that is kept
+OLDER = ".1"  # suffix of the one older file
 
 STEM_LONGEST = 80  # characters of a server's name in a file name, whose limit is 255 bytes
 _PLAIN = re.compile(r"[a-z0-9_-]{1,80}")
@@ -25,7 +25,7 @@ def names_server(text: str, server: str) -> bool:
 
 
 def log_name(server: str) -> str:
-    """Return `NAME.log` for a plain name, else a safe name that is unique on every file system."""
+    """Return `NAME.log` for a plain name, or else a safe name that is unique on every file system."""
     if _PLAIN.fullmatch(server) and not _DEVICES.fullmatch(server):
         return f"{server}.log"
     stem = _OUTSIDE.sub(lambda found: f"_{ord(found[0]):x}_", server)[:STEM_LONGEST]

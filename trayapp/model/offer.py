@@ -1,4 +1,6 @@
-"""What one server offers, exactly as received, and how it speaks: what a connection finds out and the cache stores."""
+"""What one server offers, exactly as received, and which protocol it speaks: found out by a connection, stored by the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ class Offer:
     capabilities: Item | None = None
     server_info: Item | None = None
     instructions: str | None = None
-    protocol: str = ""  # the negotiated revision, "" if never connected
-    ttl_ms: int | None = None  # smallest `ttlMs` of the lists, None if the server sent none
+    protocol: str = ""  # the negotiated revision; "" if never connected
+    ttl_ms: int | None = None  # the smallest `ttlMs` of the lists; None if the server sent none
     skills: tuple[Item, ...] = ()
     events: tuple[Item, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read completely -> reason
+    failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read completely -> the reason
     results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result, as received
-    signed: bool = False  # read with the user's sign-in
-    older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as the older era has them
-    older_instructions: str | None = None  # as the older era has them; None: the same
-    older_capabilities: Item | None = None  # the same for these
+    signed: bool = False  # True if read with the user's sign-in
+    older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as defined for the older era
+    older_instructions: str | None = None  # as defined for the older era; None: the same as for the newer
+    older_capabilities: Item | None = None  # likewise, for these two
 
     @property
     def has_items(self) -> bool:
@@ -50,7 +52,7 @@ class Offer:
 
     @property
     def of_older_era(self) -> Offer | None:
-        """Return an offer with what the older era defines differently, None if nothing differs."""
+        """Return an offer with what the older era defines differently; None if nothing differs."""
         if not self.older and self.older_instructions is None and self.older_capabilities is None:
             return None
         lists: dict[str, Any] = dict(self.older)
@@ -58,7 +60,7 @@ class Offer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Return the names of the lists that could not be read and of which nothing is known."""
+        """Return the names of the lists of which nothing is known, because they could not be read."""
         return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
 
     @property

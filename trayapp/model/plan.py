@@ -39,7 +39,7 @@ class Config:
     settings: Settings = Settings()
     servers: dict[str, ServerConfig] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    text: str = field(default="", repr=False, compare=False)  # as written; a project's file is merged over it
+    text: str = field(default="", repr=False, compare=False)  # as written, to be merged below a project's file
     imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)
     foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 

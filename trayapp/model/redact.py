@@ -19,10 +19,10 @@ from trayapp.model.text import visible
 
 __all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
 
-SHORTEST = 8  # characters; shorter values would match words of any text,
+SHORTEST = 8  # characters; shorter values would match ordinary words,
 SHORTEST_MIXED = 6  # except values with both letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
-MOST = 1_000  # values of each kind; beyond that the oldest is forgotten, such as a token renewed long ago
+MOST = 1_000  # values of each kind; beyond that, the oldest one is forgotten (such as a token renewed long ago)
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _QUOTES = {ord('"'): "&quot;"}
 _HTML = (_TAGS, _TAGS | _QUOTES, *(_TAGS | _QUOTES | {ord("'"): code} for code in ("&#x27;", "&#39;", "&apos;")))
@@ -40,7 +40,7 @@ class KnownSecrets:
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
         """Add secrets. Values that could be everyday words are ignored.
 
-        `renewed`: values that are replaced every hour. They are counted apart, so that they never displace lasting
+        `renewed`: values that are replaced every hour. They are counted separately, so that they never displace lasting
         ones.
         """
         kept = self._renewed if renewed else self._lasting
@@ -129,11 +129,11 @@ def _forms(value: str) -> tuple[str, ...]:
     data = value.encode("utf-8", "surrogatepass")
     encoded = []
     for encode in (b64encode, urlsafe_b64encode):
-        for before in (0, 1, 2):  # bytes before it in its group, as in `user:data`
+        for before in (0, 1, 2):  # bytes before the value in its group of three, as in `user:data`
             text = encode(bytes(before) + data).decode()
             encoded.append(text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6])  # the letters that it determines
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
-    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # as PHP writes it
+    escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # PHP's form
     escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs
     escaped += [value.translate(signs) for signs in _HTML]
     quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
@@ -144,7 +144,7 @@ def _forms(value: str) -> tuple[str, ...]:
 # --- whole texts and streams
 
 HELD_LONGEST = 64 * 1024  # characters of an unfinished line that are held back; the rest of such a line is dropped
-TAIL_DROPPED = 256  # characters before such a cut: half a secret is not recognized
+TAIL_DROPPED = 256  # characters dropped before such a cut: half a secret is not recognized
 CUT = " [line cut]"
 
 _LINE_END = late(r"\r\n|\n|\r(?!\Z)")  # a lone return at the very end may be half of a line end
@@ -165,7 +165,7 @@ def redacted(text: str) -> str:
     if len(lines) > 1 and not (
         may_name(whole) or may_have_shape(whole) or "-----BEGIN" in whole or KNOWN.without(whole) != whole
     ):
-        return whole  # one look at all lines instead of some thirty at each
+        return whole  # one check of all lines instead of some thirty per line
     state = _Lines()
     return "\n".join(map(state.take_seen, lines))
 

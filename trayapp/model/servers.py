@@ -28,7 +28,7 @@ class ToolSwitch:
 
     enabled: bool = True
     stale: bool = False
-    ask: AskMode | None = None  # None: as for its server
+    ask: AskMode | None = None  # None: as the server's setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class ServerConfig:
     direct_tools: bool | tuple[str, ...] = False
     expose_resources: bool = True
     new_tools: Literal["enabled", "disabled"] = "enabled"
-    ask: AskMode | None = None  # None: as the setting
-    line: int = 0  # of the entry in its file, 1-based; 0 = unknown
+    ask: AskMode | None = None  # None: as `settings.ask`
+    line: int = 0  # line of the entry in its file, 1-based; 0 = unknown
 
     @property
     def transport(self) -> TransportKind:

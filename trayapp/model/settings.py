@@ -1,6 +1,6 @@
 """The `settings` of servers.yaml as one frozen value, with the defaults of PRODUCT 4.
 
-`Confine` is the value of `confine`, of the settings and of one server's entry (PRODUCT 18).
+`Confine` is the value of `confine`, in the settings and in a server's entry (PRODUCT 18).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HttpSettings(NamedTuple):
 
     enabled: bool = True
     port: int = 7461
-    token: bool = True  # whether clients must send the token; off only for clients that cannot
+    token: bool = True  # True: clients must send the token; False is only for clients that cannot
 
 
 class Profile(NamedTuple):
@@ -37,12 +37,12 @@ class HistorySettings(NamedTuple):
     """Whether and how much call history is stored."""
 
     enabled: bool = True
-    arguments: bool = True  # the first 2 KB of arguments and result too, redacted
+    arguments: bool = True  # also keep the first 2 KB of arguments and result, redacted
     keep: float = 30.0  # days
-    size: int = 50_000_000  # bytes of the file
+    size: int = 50_000_000  # bytes of the history file
 
 
-TRY = "try"  # `confine: try` starts a server openly, and warns, where it cannot be confined
+TRY = "try"  # `confine: try`: where a server cannot be confined, it starts unconfined, with a warning
 
 
 class Confine(NamedTuple):
@@ -58,7 +58,7 @@ class Confine(NamedTuple):
     required: bool = True  # False: `try`
 
     def value(self) -> object:
-        """Return it as plain values, in the shortest form that servers.yaml reads."""
+        """Return it as plain values, in the shortest form that the reader of servers.yaml accepts."""
         if not self.required:
             return TRY
         said: dict[str, object] = {key: list(getattr(self, key)) for key in ("read", "write") if getattr(self, key)}
@@ -98,10 +98,10 @@ class Settings:
     profiles: dict[str, Profile] = field(default_factory=dict)
     synonyms: dict[str, tuple[str, ...]] = field(default_factory=dict)
     token_store: Literal["keyring", "file"] = "keyring"
-    client_metadata_url: str | None = None  # of a client ID metadata document, where sign-in services accept one
+    client_metadata_url: str | None = None  # address of a client ID metadata document, if any
     approve_changes: Literal["ask", "notify", "off"] = "ask"
     write_tools: Literal["all", "switched"] = "all"  # which tools are written to servers.yaml
-    suspicious: Literal["note", "hold", "off"] = "note"  # about new tools that read like instructions or hide text
+    suspicious: Literal["note", "hold", "off"] = "note"  # for new tools that read like instructions or hide text
     ask: AskMode = "auto"  # which calls need the user's permission
     ask_timeout: float = 120.0  # seconds; then the call is refused
     update_check: bool = False

@@ -35,11 +35,11 @@ class SignInStatus:
     """Sign-in state of a server that requires one. Times are Unix seconds. Contains no secrets."""
 
     signed_in: bool
-    until: float | None = None  # when the access token expires; None = unknown
-    renews: bool = False  # without the user
-    kept: bool = True  # after the gateway ends
+    until: float | None = None  # Unix time at which the access token expires; None = unknown
+    renews: bool = False  # True if it is renewed without the user
+    kept: bool = True  # True if it outlasts the gateway
     scope: str | None = None
-    wanted: str | None = None  # further scopes that the server requested; a new sign-in would bring them
+    wanted: str | None = None  # further scopes that the server requested and that a new sign-in would grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,23 @@ class RefusedAccess:
     access: str  # read, write, network, sockets
     what: str  # a path, a host, or a description
     allow: str
-    secret: bool = False  # if true, the server's own claims are no reason to allow it
+    secret: bool = False  # if true, the server's own claims are not enough to allow it
 
 
 @dataclass(frozen=True, slots=True)
 class ConfinementStatus:
     """How a server with `confine` was last started."""
 
-    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` without any of them; "" not yet
+    way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` found none of them; "" = not started yet
     why_open: str = ""
     refused: tuple[RefusedAccess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server as of now, a field for each fact. Times are seconds before the snapshot, None = never."""
+    """One server at the time of the snapshot, a field for each fact. Times are seconds before the snapshot; None =
+    never.
+    """
 
     name: str
     state: State
@@ -76,7 +78,7 @@ class ServerStatus:
     failed_s_ago: float | None = None
     last_used_s_ago: float | None = None
     calls: int = 0
-    project: str | None = None  # folder of the only project that has it
+    project: str | None = None  # folder of the project, if only one project has it
     signed_in: bool | None = None  # OAuth; None = no sign-in known
     auth: SignInStatus | None = None  # None: no sign-in applies, or its state was not read yet
     approvals: tuple[str, ...] | None = None  # tools that await the user's approval; None = none
@@ -160,7 +162,7 @@ class AskStatus:
     tool_class: str = ""
     basis: str = ""  # source of the class: annotations (the server's own claim) or name
     arguments: tuple[ShownArgument, ...] = ()
-    message: str = ""  # of a question
+    message: str = ""  # only for a question
     url: str | None = None
     form: bool = False  # a question with fields to fill in
 
@@ -178,7 +180,7 @@ class Snapshot:
     def to_json(self) -> dict[str, Any]:
         """Return the object of `status --json`. A server's RARE keys appear only if they have a value."""
         servers = list[dict[str, Any]]()
-        for server in self.servers:  # asdict of a whole server copies each text and number: four times the time
+        for server in self.servers:  # asdict of a whole server would copy each text and number, in four times the time
             tools, auth, confinement = server.tools, server.auth, server.confinement
             found: dict[str, Any] = {name: getattr(server, name) for name in _FIELDS}
             found["tools"] = {name: getattr(tools, name) for name in _COUNTS}

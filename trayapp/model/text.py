@@ -27,14 +27,14 @@ _INVISIBLE = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # text of these alone has nothing to remove: the usual case
+_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # a text of only these has nothing to remove: the usual case
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 
 
 def clean(text: str) -> str:
     """Return `text` without control sequences and invisible controls. Line ends and tabs stay."""
-    if text.isprintable():  # then it contains neither
+    if text.isprintable():  # then the text contains neither
         return text
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     plain = CONTROLS.sub("", plain.replace("\r", "\n"))
@@ -72,7 +72,7 @@ def drawn(text: str) -> str:
 
 def shortened(text: str, columns: int) -> str:
     """Return `text` in at most `columns`, with an ellipsis in place of its end if it is longer."""
-    if text[: columns + 1].isascii():  # one column each
+    if text[: columns + 1].isascii():  # each takes one column
         return text if len(text) <= columns else text[: columns - len(ELLIPSIS)].rstrip() + ELLIPSIS
     taken, end = 0, len(text)
     for at, letter in enumerate(text):  # no further than needed: the text may have any length
@@ -105,7 +105,7 @@ class StderrDecoder:
     """Incremental decoder of a server's stderr: UTF-8, or UTF-16 as written by some Windows programs.
 
     The first bytes decide the encoding. A character may arrive in two pieces. Bytes that are not UTF-8 are read as
-    Latin-1, so that a secret that a program writes so is recognized, too.
+    Latin-1, so that secrets in that encoding are recognized, too.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class StderrDecoder:
             even, odd, encoding = data[::2], data[1::2], "utf-8"
             if data[:2] in _MARKS:
                 encoding = _MARKS[data[:2]]
-            elif odd.count(0) * 2 > len(odd) and 0 not in even:  # most characters of most languages' first lines
+            elif odd.count(0) * 2 > len(odd) and 0 not in even:  # the usual ratio in the first lines of most languages
                 encoding = "utf-16-le"
             elif even.count(0) * 2 > len(even) and 0 not in odd:
                 encoding = "utf-16-be"

@@ -31,14 +31,15 @@ MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 CHUNK = 1 << 20
 _METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
 _ENCRYPTED = 0x1
-# Names that Windows does not take, or takes for a device (Naming Files, Paths, and Namespaces). Refused everywhere.
+# Names that Windows does not accept, or takes for a device (Naming Files, Paths, and Namespaces). Refused on every
+# system.
 _BAD_PART = re.compile(
     r'.*[<>:"|?*\\\x00-\x1f\x7f].*|.*[ .]|(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?', re.IGNORECASE | re.DOTALL
 )
 
 
 class BadBundleError(UsageError):
-    """Raised if a file is no usable bundle."""
+    """Raised if a file is not a usable bundle."""
 
     code = "bad_bundle"
 
@@ -95,7 +96,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
     Raises BadBundleError, also if the file has changed since, and StorageError.
     """
     if folder.is_dir():
-        return  # its name holds the hash: the same content
+        return  # its name contains the hash, so the content is the same
     with _opened(bundle.path) as (file, archive):
         if _sha256(file) != bundle.sha256:
             raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Review it again, then add it")
@@ -131,7 +132,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
         raise _bad(f"it holds {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
-    seen: dict[str, bool] = {}  # path, without case and spelling of letters -> whether it is a folder
+    seen: dict[str, bool] = {}  # path in one spelling and without case -> True for a folder
     for entry in entries:
         name = entry.filename
         kind = stat.S_IFMT(entry.external_attr >> 16)

@@ -15,7 +15,7 @@ from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
 _SHORT_SWITCHES = re.compile(r"-[itdqP]+")
-# Options of `docker run` without a value. For others without `=` the next word is the value.
+# Options of `docker run` that take no value. After any other one without `=`, the next word is the value.
 _SWITCHES = frozenset((
     "-i", "--interactive", "-t", "--tty", "-it", "-ti", "--rm", "--init", "--read-only", "--privileged", "-P",
     "--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "-d", "--detach", "-q", "--quiet",
@@ -40,7 +40,7 @@ class ImageRequest:
 
     @property
     def pinned(self) -> bool:
-        return False  # a tag moves
+        return False  # a tag may move to another image
 
     @property
     def has_versions(self) -> bool:
@@ -76,7 +76,7 @@ class ImageRequest:
         return (*self.words[: self.at], str(locked.content), *self.words[self.at + 1 :])
 
     def _version(self, content: str) -> str:
-        """Return the tag with the beginning of the digest, as a tag alone names a newer image, too."""
+        """Return the tag with the beginning of the digest: a tag alone may later name a newer image."""
         tag = self.image.rpartition("/")[2].partition(":")[2] or "latest"
         return f"{tag}@{content.rpartition(':')[2][:12]}"
 

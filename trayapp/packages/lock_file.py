@@ -1,4 +1,4 @@
-"""servers.lock: for each server, and each package as written, the locked package that it runs and those before.
+"""servers.lock: for each server and each package as written, the locked package that it runs and its earlier ones.
 
 npm, pypi and images implement package requests.
 """
@@ -25,7 +25,7 @@ Kind = Literal["npm", "pypi", "oci", "mcpb"]
 
 
 FORMAT = 1
-KEPT_BEFORE = 2  # versions to go back to
+KEPT_BEFORE = 2  # earlier versions to keep
 
 
 class PackageError(MultiMcpError):
@@ -84,7 +84,9 @@ def read_locked(content: Any) -> LockedPackage:
 
 
 class PackageRequest(Protocol):
-    """What a command line asks a package runner for. `spec` is the same for all that ask for the same package."""
+    """A package that a command line asks a package runner for. `spec` is the same for all requests for the same
+    package.
+    """
 
     @property
     def spec(self) -> str:
@@ -96,7 +98,7 @@ class PackageRequest(Protocol):
 
     @property
     def has_versions(self) -> bool:
-        """Return True if one of its versions can be asked for."""
+        """Return True if a particular version can be requested."""
 
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         """Return the version and content that the runner would take now. Raises PackageError, ToolError."""
@@ -156,7 +158,7 @@ class LockFile:
             return versions[0]
 
     def put(self, server: str, spec: str, one: LockedPackage) -> None:
-        """Lock a package in place of the present one. Raises StorageError, UnreadableLockError."""
+        """Lock a package in place of the current one. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = dict(self._read())
             before = [old for old in table.get(server, {}).get(spec, ()) if old.content != one.content]
@@ -164,7 +166,7 @@ class LockFile:
             self._write(table)
 
     def remove(self, server: str) -> None:
-        """Remove what a server has locked. Raises StorageError, UnreadableLockError."""
+        """Remove all locks of a server. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = self._read()
             if server in table:

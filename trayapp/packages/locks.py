@@ -32,7 +32,7 @@ _BY_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Return what a command line asks a package runner for, or None if it cannot be determined."""
+    """Return the package that a command line asks a package runner for, or None if it cannot be determined."""
     argv = with_plain_runner(argv)
     return read_npx(argv) or read_uvx(argv) or read_docker(argv)
 
@@ -55,7 +55,7 @@ def runs_package(argv: tuple[str, ...]) -> bool:
 class Locks:
     """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
 
-    `configured`: names of the current servers. A lock with another name belongs to a server that was renamed.
+    `configured`: the names of the current servers. A lock under any other name belongs to a server that was renamed.
     """
 
     file: LockFile
@@ -65,7 +65,9 @@ class Locks:
     _reported: set[tuple[str, ...]] = field(default_factory=set, compare=False)
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
-        """Return what to start for a command line. Raises ConnectFailedError, UnreadableLockError, StorageError."""
+        """Return the command line that starts the locked package. Raises ConnectFailedError, UnreadableLockError,
+        StorageError.
+        """
         request = read_package(argv)
         if request is None:
             if runs_package(argv) and (server, *argv) not in self._reported:
@@ -79,9 +81,8 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package. Without one lock what the server had under its former name.
-
-        Without that, too, lock what the runner would take now.
+        """Return the locked package. If there is none, lock the one that the server had under its former name, or else
+        the one that the runner would take now.
         """
         kept = self.file.find(server, request.spec)
         if kept:
@@ -90,7 +91,7 @@ class Locks:
         return self.file.add(server, request.spec, versions)
 
     def _of_former_name(self, spec: str) -> list[LockedPackage]:
-        """Return the locks of a server that is not configured any more and asked for the same package."""
+        """Return the locks of a server that is no longer configured and that asked for the same package."""
         present = self.configured() if self.configured is not None else None
         if present is None:
             return []

@@ -110,7 +110,7 @@ class NpmRequest:
             except ToolError as error:
                 if "ETARGET" not in error.output:
                     raise
-                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # its cache is older
+                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # the cached metadata is older
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _explained(error, locked.package, locked.version) from None
@@ -126,7 +126,7 @@ class NpmRequest:
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return what a command line of npx or npm exec asks for, or None for forms that only npm understands."""
+    """Return the package that a command line of npx or npm exec asks for, or None for forms that npm alone knows."""
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
 
@@ -159,7 +159,7 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
 
 
 def _is_before(published: Any, before: float) -> bool:
-    """Return True if a release was published before a time. A release without a date was not."""
+    """Return True if a release was published before a time. A release without a date counts as later."""
     try:
         at = datetime.fromisoformat(str(published))
     except ValueError:

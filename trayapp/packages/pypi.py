@@ -106,7 +106,9 @@ class PypiRequest:
 
 
 def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
-    """Return what a command line of uvx, `uv tool run` or `pipx run` asks for, or None if it is not understood."""
+    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for, or None if it is not
+    understood.
+    """
     if argv[:1] == ("uvx",):
         rest = list(argv[1:])
     elif argv[:3] == ("uv", "tool", "run"):

@@ -20,8 +20,8 @@ from trayapp.model.text import one_line
 
 T = TypeVar("T")
 
-HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows: no console window
-LIMIT_S = 300.0  # a large package over a slow line
+HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no console window on Windows
+LIMIT_S = 300.0  # for a large package over a slow line
 REASON_LARGEST = 300  # characters of a tool's output
 
 
@@ -84,14 +84,14 @@ class Tools:
         return output.decode("utf-8", "replace")
 
     def stop(self) -> None:
-        """End the tools that run, and every later one at once."""
+        """End the running tools now, and every later one at its start."""
         self._stopped.set()
         for process in tuple(self._running):
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do blocking work with these tools in a thread. They end if the caller is cancelled: the gateway stops."""
-        import anyio.to_thread  # the gateway has it loaded, verbs need none
+        import anyio.to_thread  # already loaded in the gateway; verbs do not need it
 
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -26,14 +26,14 @@ BY = "the panel"
 class ActionResult:
     """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
 
-    `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms.
-    `clients`: the AI tools that can be connected, if none is.
-    `ask`: the call that the person must confirm. `again`: the form that confirms it.
+    `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms. `clients`:
+    the AI tools that can be connected, if none is connected yet. `ask`: the call that the person must confirm. `again`:
+    the form that confirms it.
     """
 
     title: str
     hint: str = ""
-    changed: bool = True  # False: the page does not change
+    changed: bool = True  # False: the page stays as it is
     wrong: bool = False
     text: str = ""
     url: str = ""
@@ -75,11 +75,11 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values, parsed where they are JSON. Where a schema wants text, the gateway takes the text."""
+    """Return a form's values, parsed where they are JSON. If the schema requires text, the gateway uses it."""
     values: dict[str, Any] = dict(typed)
     for name, text in typed.items():
         with suppress(JsonError):
-            if not isinstance(value := loads(text.encode()), str):  # keep quotes that the user typed
+            if not isinstance(value := loads(text.encode()), str):  # keep the quotes that the user typed
                 values[name] = value
     return values
 

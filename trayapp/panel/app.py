@@ -33,7 +33,7 @@ ROOT = "/panel"
 COOKIE = "multi_mcp_panel"
 LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
-REST = 4  # times as long as the last page took: frequent changes cost at most a fifth of a core
+REST = 4  # multiple of the time that the last page took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
 # Allow our own style sheet, scripts and images only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
 # a browser that reads it discards the process that it started for the page, 80 ms later. An opener reads nothing here.
@@ -52,7 +52,7 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
-NEWS = ("change", "calls", "logs")  # as `PanelHost.seen` counts them
+NEWS = ("change", "calls", "logs")  # counted like `PanelHost.seen`
 HTML = "text/html; charset=utf-8"
 
 Line = tuple[bytes, bytes]
@@ -63,7 +63,7 @@ class Panel:
 
     def __init__(self, host: PanelHost) -> None:
         self._host = host
-        self._page_s = 0.0  # how long the last page took
+        self._page_s = 0.0  # duration of the last page
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request. This is the boundary where exceptions become error pages."""
@@ -133,7 +133,7 @@ class Panel:
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         about: Context = {"token": self._host.access.token(cookie), "page": name, "seen": seen}
         context = await page(Page(self._host, unquote(rest), query, is_news))
-        waiting = 0 if is_news else await self._waiting()  # an open page takes the content alone
+        waiting = 0 if is_news else await self._waiting()  # an open page fetches the content alone
         text = await anyio.to_thread.run_sync(lambda: render(waiting=waiting, is_news=is_news, **about, **context))
         self._page_s = time.perf_counter() - began
         await reply.html(text)
@@ -240,7 +240,7 @@ class PanelResponse:
 
 
 async def help_page(page: Page) -> Context:
-    """Show the guide. The reader of Markdown is loaded when first asked."""
+    """Show the guide. The Markdown reader is loaded with the first request."""
     from trayapp.panel.guide import guide_page
 
     return await guide_page(page)

@@ -55,5 +55,5 @@ def sections(tokens: Sequence[Token]) -> list[tuple[str, str]]:
 
 
 def anchor(words: str) -> str:
-    """Return the name by which a link leads to a heading: `Every server` as `every-server`."""
+    """Return the name by which links refer to a heading: `every-server` for `Every server`."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")

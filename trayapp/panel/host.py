@@ -87,7 +87,7 @@ class PanelAccess:
         self._cookies[_hash(cookie)] = None
         while len(self._cookies) > COOKIES_MOST:
             del self._cookies[next(iter(self._cookies))]
-        with suppress(OSError):  # without the file, pages must sign in again after the gateway is killed
+        with suppress(OSError):  # without the file, pages must sign in again after a crash of the gateway
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._file.write_text("\n".join(self._cookies), encoding="ascii")
@@ -98,7 +98,7 @@ class PanelAccess:
         return _hash(cookie) in self._cookies
 
     def token(self, cookie: str) -> str:
-        """Return the token that a change must carry when it comes with this cookie."""
+        """Return the token that a change must carry together with this cookie."""
         return hmac.new(cookie.encode(), b"multi-mcp panel change", hashlib.sha256).hexdigest()
 
     def is_token(self, cookie: str, token: str) -> bool:

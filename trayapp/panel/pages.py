@@ -38,12 +38,12 @@ from trayapp.wire.messages import RpcError
 LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
-ROWS = 25  # of a table, unless somebody asks for all
+ROWS = 25  # rows of a table, unless the request is for all
 SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a table is laid out as a whole
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
-LONG_WORD = 30  # characters: a longer one is cut
+LONG_WORD = 30  # characters; longer ones are cut
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
     "connected": "good",
@@ -137,7 +137,7 @@ def read_files(folder: Path) -> dict[str, StaticFile]:
 
 
 def source_of(text: str) -> str:
-    """Return what allows that text in a page, for the content policy."""
+    """Return the source expression that allows that text in a page (content security policy)."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -297,7 +297,7 @@ def _written(text: str, pair: Pair) -> str:
     first, *rest = text[start:].splitlines()
     if value.start < start:  # an alias of something further up
         return first
-    if isinstance(value, Mapping) and not value.flow:  # a block: to the next line that is not deeper
+    if isinstance(value, Mapping) and not value.flow:  # a block ends before the next line that is not deeper
         return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))
     return text[start : value.end]
 
@@ -318,7 +318,7 @@ def matching_rows(rows: list[Context], query: str) -> list[Context]:
 
 
 def first_rows(found: list[Context], page: Page) -> Context:
-    """Return the rows to show, and how many there will be: ROWS of them unless the request is for all."""
+    """Return the rows to show, and how many rows there are in all. Only ROWS are shown, unless all are requested."""
     most = len(found) if page.query.get("all") == "yes" else min(len(found), ROWS)
     return {"rows": screen_of(found[:most], page), "most": most, "found": len(found)}
 
@@ -339,7 +339,7 @@ async def tools(page: Page) -> Context:
 
 
 async def log(page: Page) -> Context:
-    """Show the end of a server's log, as its open page asks for it after each write."""
+    """Show the end of a server's log. An open page requests it after each write."""
     return {"template": "log.html", "log": await server_log(page)}
 
 

@@ -72,7 +72,7 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo(host: PanelHost, form: Form) -> ActionResult:
-    """Put everything back as it was: our entries go, then the AI tools get their servers again."""
+    """Put everything back as it was: remove our entries, then return the AI tools' servers to them."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]

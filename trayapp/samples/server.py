@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-TYPE_CHECKING = False  # as in typing, whose import would double the startup time
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing would double the startup time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

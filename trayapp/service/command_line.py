@@ -27,13 +27,13 @@ def is_frozen() -> bool:
 def own_command() -> list[str]:
     """Return program and first arguments that run multi-mcp from any working folder.
 
-    By path and not by `-m`: that is 5 ms faster, and imports no module from the working folder.
+    It names a path and does not use `-m`: that is 5 ms faster, and imports no module from the working folder.
     """
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
 
 def typed_command() -> str:
-    """Return what a user types to run this program: `multi-mcp`, or its path if PATH does not have it."""
+    """Return the words that a user types to run this program: `multi-mcp`, or its path if PATH does not have it."""
     import shlex  # the shim shows no commands
     import shutil
     from pathlib import Path
@@ -54,7 +54,9 @@ def gateway_command(*, linger: bool) -> list[str]:
 
 
 def tray_command() -> list[str]:
-    """Return the command to start at login: absolute, valid after updates, and without a console window on Windows."""
+    """Return the command to start at login: absolute, still valid after updates, and without a console window on
+    Windows.
+    """
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]
@@ -88,6 +90,6 @@ def sample_file() -> str:
 def sample_command() -> list[str]:
     """Return the command that runs the bundled sample server.
 
-    Without site and environment variables (-I, -S): it needs neither, and starts in half the time.
+    It runs without `site` and environment variables (-I, -S): it needs neither, and starts in half the time.
     """
     return [program(SHIM), SAMPLE_VERB] if is_frozen() else [sys.executable, "-I", "-S", sample_file()]

@@ -18,8 +18,8 @@ from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
-COPY_S = 3.0  # no clipboard service answers if it takes longer
-# The command, and the environment variable that it needs.
+COPY_S = 3.0  # for a clipboard program; beyond that, no clipboard service answers
+# Command -> the environment variable that it needs
 LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 
@@ -111,7 +111,7 @@ def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[byte
     process = subprocess.Popen(
         argv, env=own_environment(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
     )
-    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # else it would remain a zombie
+    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # otherwise it would remain a zombie
     return process
 
 

@@ -29,7 +29,7 @@ OPEN_MOST = 1024  # the usual limit of open descriptors; used if the system does
 FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user will want to remove
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 READY_TIMEOUT_S = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
-GONE_TIMEOUT_S = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
+GONE_TIMEOUT_S = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
 LOG_LINES_SHOWN = 3
@@ -40,7 +40,7 @@ RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the o
 
 def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
     """Start a gateway that outlives this process and its terminal. `environ` has its home. Raises OSError."""
-    import subprocess  # 9 ms, which a shim on POSIX does not pay
+    import subprocess  # takes 9 ms, which a shim on POSIX saves
 
     flags = 0
     if sys.platform == "win32":
@@ -144,10 +144,10 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """
     env = {
         name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"
-    }  # the gateway is no descendant of a server process
+    }  # the gateway does not descend from a server process
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
-    if is_frozen():  # it finds its libraries by itself; our variables would reach its servers
+    if is_frozen():  # it finds its libraries without them, and they would be passed on to its servers
         from trayapp.config.programs import own_environment
 
         env = own_environment(env)
@@ -237,7 +237,7 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # in case it is one of the three, because that one was closed
+        os.set_inheritable(null, True)  # in case it got one of these three numbers, because that one was closed
         try:
             highest = max(map(int, os.listdir("/dev/fd")))
         except OSError:  # no /dev/fd, for example in a chroot

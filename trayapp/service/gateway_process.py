@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
 LOG_LINES_READ = 50  # lines, enough for a traceback
-LINGERS = "--linger"  # from service/command_line: a gateway started with it ends by itself
-ANSWER_S = 5.0  # for the answer to "stop"; the gateway answers before it ends
+LINGERS = "--linger"  # part of the command from service/command_line: such a gateway ends by itself
+ANSWER_S = 5.0  # for the answer to "stop", which comes before the gateway ends
 
 
 class GatewayProcess:
@@ -70,7 +70,7 @@ class GatewayProcess:
             client.call(STOP)
 
     def end_reason(self) -> str:
-        """Return the reason of the end, from the log (GatewayControl). With none logged, report a full disk."""
+        """Return why the gateway ended, from the log (GatewayControl). If the log says nothing, report a full disk."""
         if reason := logged_end_reason(last_lines(self._log, LOG_LINES_READ)):
             return reason
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
@@ -107,7 +107,7 @@ class GatewayProcess:
 
 
 def logged_end_reason(lines: Sequence[str]) -> str:
-    """Return the message of the last log record if it is an error, else "".
+    """Return the message of the last log record if it is an error; otherwise "".
 
     For a record with a traceback it is the last line, which names the exception. The other records of a gateway that
     ended normally, or was killed, give no reason.

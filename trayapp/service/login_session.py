@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
 RUNTIME, BUS = "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"
-RUNTIME_FOLDERS = "/run/user"  # of systemd and elogind: one for each user, named by the user id
+RUNTIME_FOLDERS = "/run/user"  # set up by systemd and elogind: one folder per user, named by the user id
 
 
 def find_login_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:

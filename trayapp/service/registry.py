@@ -25,9 +25,9 @@ from trayapp.service.web import WebError, read_json
 Status = Literal["active", "deprecated", "deleted"]
 
 FRESH_S = 3600.0  # an answer of the last hour is not requested again
-KEPT_S = 7 * 86_400.0  # a younger answer is updated with the changes since; an older one is requested again as a whole
-PAGE = 100  # entries; the maximum of the registry
-PAGES_MOST = 10  # for one word: a search with more results needs another word
+KEPT_S = 7 * 86_400.0  # a younger answer is updated with later changes; an older one is requested again completely
+PAGE = 100  # entries; the registry's own maximum
+PAGES_MOST = 10  # for one word; a search with more results needs another word
 WORDS_MOST = 4
 LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
 ENTRY_LARGEST = 100_000  # characters of one entry
@@ -113,7 +113,7 @@ class ServerRegistry:
         kept = self._kept(key)
         if kept is not None and self._now() - kept[0] < FRESH_S:
             return RegistryAnswer(tuple(_entries(kept[1])))
-        since = ""  # the last change among the kept rows, by the registry's own clock
+        since = ""  # time of the last change among the kept rows, by the registry's clock
         if kept is not None and self._now() - kept[0] < KEPT_S:
             times = [_official(row).get("updatedAt") for row in kept[1] if isinstance(row, dict)]
             valid = [time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)]
@@ -174,7 +174,7 @@ class ServerRegistry:
 
     def _keep(self, key: str, rows: list[Any]) -> None:
         data = json.dumps({"at": self._now(), "rows": [row for row in rows if _is_small(row)]}).encode()
-        with suppress(OSError, StorageError):  # without a cached answer it is requested again
+        with suppress(OSError, StorageError):  # without a usable cached answer, it is requested again
             make_folder(self._folder)
             replace_file(self._file(key), data)
             files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)

@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 TRAY_LOCK = "tray.lock"
 SOCKET = "tray.sock"
-ADDRESS = "tray.addr"  # port and token, on Windows, where we cannot use Unix sockets
+ADDRESS = "tray.addr"  # port and token, for Windows, where Unix sockets are unavailable
 LINE_LIMIT = 4096  # bytes of a request or an answer
-ANSWER_S = 3.0  # the first tray only has to look at its own state
-LISTENS_WITHIN_S = 2.0  # the gap between lock and socket; 20 starts at once hit it
+ANSWER_S = 3.0  # for an answer: the first tray only has to check its own state
+LISTENS_WITHIN_S = 2.0  # the time between lock and socket, which 20 starts at once do hit
 
 Answer = Callable[[str], str]
 

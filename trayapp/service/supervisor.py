@@ -39,16 +39,16 @@ HANGS = "The gateway does not answer"
 class Timing:
     """Durations in seconds; tests use shorter ones."""
 
-    beat: float = 1.0  # interval of the gateway's signs of life: one wake-up a second, of the gateway and of us
+    beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
     silent: float = 2.0  # without a sign of life for this long, it hangs. A busy machine may be late by one beat
     first_sign: float = 4.0  # the same for a new connection, whose first snapshot may be large
-    hung_grace: float = 10.0  # from then until we kill our own gateway: a laptop that swaps may recover
+    hung_grace: float = 10.0  # after that, until we kill our own gateway: a laptop that swaps may recover
     late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
     ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
     launch_again: float = 0.5  # after our gateway found another one (exit code 7) that does not answer
-    gone: float = 15.0  # the stop ladder of a stubborn server takes 4 s, and many stop at once
+    gone: float = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
     last_gasp: float = 2.0  # from the end of the stream to the end of its process
-    look: float = 1.5  # without a gateway: interval of looking for one started elsewhere; shown within 2 s
+    look: float = 1.5  # without a gateway: interval of checks for one started elsewhere; it is shown within 2 s
 
 
 class RunningGateway(Protocol):
@@ -166,7 +166,7 @@ class Commands:
 
     def __init__(self) -> None:
         self._new: deque[Command] = deque()
-        self._taken: list[Command] = []  # and not completed yet
+        self._taken: list[Command] = []  # taken, and not yet completed
         self._closed = False
         self._bell, self._ear = socket.socketpair()
         self._bell.setblocking(False)
@@ -262,7 +262,7 @@ class Supervisor:
     def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
         """Give a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
         command = self._commands.add(kind)
-        if self._thread.is_alive():  # else there is nothing to command anymore
+        if self._thread.is_alive():  # otherwise there is nothing left to command
             command.wait(timeout_s)
 
     # -- the thread ----------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ class Supervisor:
                 if not asleep:
                     self._on_silence(now - sign)
                 if asleep or (self._hung and self._process is None):
-                    sign = now  # the machine slept; or the gateway is not ours, and nothing follows from its silence
+                    sign = now  # the machine slept; or the gateway is not ours, and its silence has no consequences
                 continue
             if not select.select([watch], [], [], 0)[0]:
                 continue  # a command
@@ -472,7 +472,7 @@ class Supervisor:
                 try:
                     self._gateway.request_stop()
                 except MultiMcpError:
-                    self._process.terminate()  # it is not listening yet
+                    self._process.terminate()  # it does not listen yet
                 self._await_end()
             elif self._watch is not None:
                 self._end_other(self._watch)

@@ -40,7 +40,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
         answer = json.loads(done.stdout)
     except ValueError:
         answer = None
-    # A list of findings is an answer, too: doctor exits with an error if it finds a problem.
+    # Findings count as an answer: doctor exits with an error if it finds a problem.
     if done.returncode == 0 or isinstance(answer, list):
         return answer
     failure = answer.get("error") if isinstance(answer, dict) else None

@@ -25,8 +25,8 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
 LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
-SETTLED_S = 15.0  # an installer writes for seconds, and our file may be its first
-MARKER = "__init__.py"  # in an installed package: pip rewrites it for each version
+SETTLED_S = 15.0  # an installer writes for seconds, and may replace our file first
+MARKER = "__init__.py"  # in an installed package, pip rewrites this file for each version
 
 
 def version_text(package: Path = Path(PACKAGE)) -> str:
@@ -75,7 +75,7 @@ def newest(address: str) -> Release:
 
     Raises MultiMcpError.
     """
-    from trayapp.service.web import WebError, read_json  # the libraries of HTTP and TLS
+    from trayapp.service.web import WebError, read_json  # imports the libraries of HTTP and TLS
 
     try:
         found = read_json(address, LARGEST)
@@ -88,7 +88,7 @@ def newest(address: str) -> Release:
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:
-    """Return True if `other` is a final version above `mine`. Pre-releases and invalid versions are not."""
+    """Return True if `other` is a final version above `mine`. False for pre-releases and invalid versions."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
 
@@ -162,7 +162,7 @@ class Update:
         if pid == self._checked_pid:
             return False
         self._checked_pid = pid
-        from trayapp.wire.greeting import read_endpoint  # `multi-mcp version` needs none of it
+        from trayapp.wire.greeting import read_endpoint  # `multi-mcp version` does not need it
 
         endpoint = read_endpoint(self._run)
         if endpoint is None or endpoint.pid != pid or endpoint.started_at <= 0:

@@ -15,8 +15,8 @@ from typing import IO, Any
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 
-STEP_S = 10.0  # for each step: a connection, a piece of the answer
-ANSWER_S = 20.0  # for the whole answer, also one that arrives slowly
+STEP_S = 10.0  # for each step: the connection, a piece of the answer
+ANSWER_S = 20.0  # for the whole answer, even if it keeps arriving slowly
 FILE_S = 600.0  # for a whole file
 PIECE = 1 << 16
 

@@ -28,7 +28,7 @@ def loads(data: bytes) -> Any:
     text = data.decode("utf-8", "surrogatepass").strip(" \t\r\n")
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, SystemError):  # SystemError: its error class is in a module that is not loaded
+    except (StopIteration, SystemError):  # SystemError: the scanner's own error class is in a module that is not loaded
         raise ValueError("no JSON") from None
     if end != len(text):
         raise ValueError("more than one value")
@@ -155,7 +155,7 @@ class Ledger:
         return self._initialize is not None and self._initialize[0] in self.open
 
     def fail_unanswered_calls(self) -> bytes:
-        """Return the same errors as `fail_open_calls`, for a gateway that is connected but does not answer."""
+        """Return the same errors as `fail_open_calls`, for a gateway that is connected and does not answer."""
         self.is_unresponsive = True
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
@@ -218,7 +218,7 @@ class Ledger:
 
 def lines_of(data: bytes) -> list[bytes]:
     """Return whole lines, each with its newline. Not `splitlines`: a carriage return may stand between JSON tokens."""
-    if data.find(b"\n") == len(data) - 1:  # counting the newlines takes 25 times as long
+    if data.find(b"\n") == len(data) - 1:  # counting the newlines would take 25 times as long
         return [data] if data else []
     return [line + b"\n" for line in data.split(b"\n")[:-1]]
 
@@ -242,7 +242,7 @@ def is_id(value: Any) -> bool:
 
 
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
-    """Return the numeric id of a line in one of the two usual orders of members, else None."""
+    """Return the numeric id of a line in one of the two usual orders of members; None otherwise."""
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)
         if end < 0 or not line.startswith(after_head, end + 1):

@@ -16,7 +16,7 @@ FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 Mi
 UNJOINED_FROM = 1 << 17  # bytes of a line; joining its parts takes new memory: 1.5 ms of the processor for each MiB
 SWELLS_FROM = 4 << 20  # bytes of a line; from here on, freeing its memory is worth the effort
 GIVE_BACK_MS = 5000  # idle time after such a line, until the memory it freed is given back to the system
-QUIET_MS = 50  # idle time until the ledger is loaded
+QUIET_MS = 50  # idle time before the ledger is loaded
 EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
@@ -27,7 +27,7 @@ DRAIN_S = 0.2  # for what a lost gateway had already sent; its end of file follo
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
 PING_S = 2.0  # silence after the first request of a connection, until a ping shows if the gateway works on it
 MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may not work
-MUTE_TRIES = 2  # times that long, before the client gets the error; its own patience is 30 s or more
+MUTE_TRIES = 2  # silences of that length before the client gets the error; clients wait 30 s or more
 PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
 LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
 
@@ -78,21 +78,21 @@ class Shim:
     def __init__(self, hello: bytes, run: str) -> None:
         self._hello = hello
         self._run = run
-        self._gateway = -1  # file descriptor that is read; -1: none
-        self._to = -1  # file descriptor that is written: the same one of a socket, another one of two pipes
-        self._socket: _socket.socket | None = None  # until the gateway passes pipes
+        self._gateway = -1  # file descriptor to read from; -1: none
+        self._to = -1  # file descriptor to write to: the same for a socket, another for two pipes
+        self._socket: _socket.socket | None = None  # until the gateway passes its pipes
         self._from_client: list[bytes] = []  # the beginning of an incomplete line
         self._from_gateway: list[bytes] = []
-        self._early: list[tuple[bool, bytes]] = []  # what passed before the ledger was loaded
+        self._early: list[tuple[bool, bytes]] = []  # traffic from before the ledger was loaded
         self._ledger: Ledger | None = None
-        self._stopped = False  # on purpose: do not start it again before the client sends a request
+        self._stopped = False  # stopped on purpose: do not start it again before the client sends a request
         self._start_again_at = 0.0  # by the monotonic clock
         self._heard = True  # the gateway has sent something on this connection
         self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
-        self._pinged = False  # on this connection
-        self._mute = 0  # times in a row that a connection was silent for MUTE_S
-        self._large = self._swollen = False  # seen: an answer larger than a pipe; a line from SWELLS_FROM bytes
-        if sys.platform != "win32":  # the module `windows` waits in its own way
+        self._pinged = False  # first seen on this connection
+        self._mute = 0  # consecutive connections that were silent for MUTE_S
+        self._large = self._swollen = False  # seen so far: an answer larger than a pipe; a line from SWELLS_FROM on
+        if sys.platform != "win32":  # the module `windows` has its own way of waiting
             self._poll = select.poll()
 
     # -- finding a gateway ---------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Shim:
         return False
 
     def _started(self, until: float) -> "bool | None":
-        """Start a gateway and connect. Return True if connected, None if the gateway found another one, else False."""
+        """Start a gateway and connect. Return True if connected, None if it found another, False if it failed."""
         from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
         outcome = start(self._connect, self._pause, until)
@@ -187,7 +187,7 @@ class Shim:
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
-            while data := self._next_of_gateway(DRAIN_S):  # answers above all, and that it was stopped on purpose
+            while data := self._next_of_gateway(DRAIN_S):  # mostly answers, and the note that it was stopped on purpose
                 self._gateway_sent(data)
             if failure.written:
                 self._note(True, lines)  # the gateway may have read and begun it: do not send it again
@@ -205,7 +205,7 @@ class Shim:
         if self._from_gateway and self._large and self._passed_on(data):
             return
         lines = whole_lines(self._from_gateway, data)
-        if lines.endswith(STOPPING):  # for the shim alone, as the answers to its own requests
+        if lines.endswith(STOPPING):  # answers to the shim's own requests
             self._stopped = True
             lines = lines[: -len(STOPPING)]
         if self._ledger is not None and self._ledger.own_ids:
@@ -273,7 +273,7 @@ class Shim:
             write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
-        """Give up a new connection that answers nothing, not even a ping. A handshake is sent once more on another
+        """Give up a new connection that does not even answer a ping. A handshake is sent once more on another
         connection. A call is not: it may have been read, so its connection gets the time of both.
         """
         silent_s = time.monotonic() - self._asked_at
@@ -282,7 +282,7 @@ class Shim:
             try:
                 self._to_gateway(self._load_ledger().ping())
             except PartlyWritten:
-                pass  # the end of the connection is read next
+                pass  # reading on finds the end of the connection
         if silent_s < MUTE_S:
             return
         ledger, self._asked_at = self._load_ledger(), 0.0

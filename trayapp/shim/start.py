@@ -28,7 +28,7 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
 
     `pause` waits a number of seconds. It returns False if waiting is no longer needed.
     """
-    reap_automatically(False)  # else the gateway would inherit the setting and lose its children's exit codes
+    reap_automatically(False)  # otherwise the gateway would inherit the setting and lose its children's exit codes
     try:
         child = start_fast(dict(os.environ))
     except OSError:
@@ -42,5 +42,5 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
             return PAUSED if code == IS_PAUSED else FAILED
         wait = OFTEN_S if time.monotonic() < soon else min(wait * 1.5, SELDOM_S)
     reap_automatically(True)
-    child.poll()  # it may already have ended, if another, quicker gateway accepted the connection
+    child.poll()  # reaps it, if it has already ended because another, quicker gateway accepted the connection
     return CONNECTED

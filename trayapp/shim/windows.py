@@ -32,7 +32,7 @@ class ThreadedShim(Shim):
         self._events: queue.Queue[Event] = queue.Queue()
         self._postponed: deque[Event] = deque()
         self._socket: socket.socket | None = None
-        self._number = 0  # of the current connection; events of earlier ones are ignored
+        self._number = 0  # number of the current connection; events of earlier ones are ignored
 
     def relay(self) -> None:
         """Relay until the client closes our stdin, on events from the reader threads."""

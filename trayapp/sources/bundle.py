@@ -31,17 +31,19 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """Where a bundle will lie, on which system. `files`: its paths; `folders`: HOME, DESKTOP and others by name."""
+    """The place where a bundle will be unpacked, and its system. `files`: its paths; `folders`: HOME, DESKTOP and
+    others by name.
+    """
 
     folder: str
     files: frozenset[str]
     folders: Mapping[str, str]
     platform: str
-    programs: frozenset[str] = frozenset()  # those of `python`, `python3` that are on the PATH
+    programs: frozenset[str] = frozenset()  # of `python` and `python3`, those on the PATH
 
     @property
     def separator(self) -> str:
-        """Return what stands between the parts of a path."""
+        """Return the separator of the parts of a path."""
         return "\\" if self.platform == "win32" else "/"
 
 
@@ -72,7 +74,7 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: bool = False) -> Source:
-    """Return the server of a bundle that will lie in that place. Raises UnclearSourceError.
+    """Return the server of a bundle that will be unpacked there. Raises UnclearSourceError.
 
     `signed`: it carries a signature. It is not verified, and the user is told so.
     """
@@ -121,7 +123,7 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return the launch of a bundle whose manifest leaves it to the host."""
+    """Return the launch of a bundle whose manifest leaves it to the host program."""
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -136,7 +138,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the command; a program of the bundle by its full path, Python by the name that it has here."""
+    """Return the command: a program of the bundle by its full path, Python by its name on this system."""
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
@@ -152,7 +154,7 @@ def _program(command: str, place: BundlePlace) -> str:
 
 
 def _option(name: str, raw: Any, place: BundlePlace) -> Variable:
-    """Return one option of user_config, without its place in the entry."""
+    """Return one option of user_config, without the places where its value belongs."""
     field = f"user_config.{name}"
     if not isinstance(raw, Mapping):
         raise _unclear(f"has a {field} that is not an object")
@@ -187,7 +189,7 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
-    """Return the entry with the bundle's own variables replaced, and each place that takes a value of the user."""
+    """Return the entry with the bundle's own variables replaced, and the places that need a value from the user."""
     wants: list[Variable] = []
     args = []
     for at, word in enumerate(entry["args"]):

@@ -42,7 +42,7 @@ _INSTALLS = re.compile(
     r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"
     r"(?:\s+-{1,2}[\w-]+)*\s+[\"']?([@\w][\w@./=~^-]*)[\"']?"
 )
-_BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # more often they build or install
+_BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
@@ -56,7 +56,7 @@ _CHECKS = re.compile(  # beside a line that adds
 )
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
-_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: what only a shell can work out
+_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
@@ -74,16 +74,16 @@ _INSTALLERS = re.compile(
 )
 
 
-# The inspector, and programs that talk to servers.
+# The inspector, and other programs that use servers.
 _USES_SERVERS = re.compile(r"(?:@[\w.-]+|mcp)/(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo)(?:@|$)")
-# Words after a package's name with which it does something other than serve.
+# Words after a package's name that make it do something other than serve.
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
     "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
     "status", "deploy", "publish", "create", "test", "session", "whoami", "export", "import", "sync",
     "reset", "benchmark", "pack", "inspect", "dev",
 ))  # fmt: skip
-# `generate-skill`, `validate-config`: they do one thing and end.
+# `generate-skill`, `validate-config`: such commands do one thing and end.
 _SETUP_TASK = re.compile(
     r"(?!\S*(?:mcp|serve|stdio))(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear"
     r"|delete|analy[sz]e|scan|get|ls|fetch|show|batch|review|audit)[-_][a-z_-]+"
@@ -118,7 +118,7 @@ _CLIENT_PACKAGES = {
 }  # fmt: skip
 
 
-LINES_MOST = 20  # that add servers to clients
+LINES_MOST = 20  # subcommands that add servers to clients
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -136,7 +136,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
         raise _several_lines(lines)
-    if _WINDOWS.search(text):  # a backslash is a part of a path
+    if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
     _refuse_http(settings)
@@ -148,7 +148,7 @@ def _bare(package: str) -> str:
 
 
 def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
-    """Return the error that tells the one line which starts or adds a server, if any, from the others."""
+    """Return an error that tells the user which single line starts or adds a server, if any does."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
     starting = [line for line in lines if _is_adder(line)] or [
         line
@@ -180,15 +180,14 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_adder(line: str) -> bool:
-    """Return True for a line of a client that adds servers, whatever client it is."""
+    """Return True for a line in which some client adds servers."""
     words = _without_package(line.split())
     return program_of(words[0]) in _ADDERS or _adds(words)
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers that lines of clients add, each once.
-
-    None if two differ in one name, or if a line neither adds a server nor starts one that another line adds.
+    """Return the servers that the lines of clients add, each once. None if two differ under one name, or if a line
+    neither adds a server nor starts one that another line adds.
     """
     adding = [line for line in lines if _is_adder(line)]
     if not adding or len(lines) > LINES_MOST:
@@ -216,7 +215,7 @@ def _refuse_http(env: Mapping[str, str]) -> None:
 
 
 def _with_env(source: Source, env: Mapping[str, str]) -> Source:
-    """Return a source with the variables that the other lines set, also where its entry refers to them."""
+    """Return a source with the variables that other lines set, also in its entry's references to them."""
     if not env:
         return source
     entry: Entry = {key: _filled_in(value, env) for key, value in source.entry.items()}
@@ -241,7 +240,7 @@ def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
 
 def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     words = _words(_with_variables(line))
-    words = [words[0], *(f"{home}{word[1:]}" if word.startswith("~/") else word for word in words[1:])]  # as a shell
+    words = [words[0], *(f"{home}{word[1:]}" if word.startswith("~/") else word for word in words[1:])]  # as in a shell
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
     words = _without_package(words)
@@ -281,13 +280,13 @@ def _with_variables(line: str) -> str:
     return "".join(
         part
         if part.startswith("'")
-        else own.sub(r"${\1}", part.replace("$(pwd)", "${PWD}")).replace(r"\$", "$")  # `"\${NAME}"`, for the client
+        else own.sub(r"${\1}", part.replace("$(pwd)", "${PWD}")).replace(r"\$", "$")  # `"\${NAME}"` is for the client
         for part in parts
     )
 
 
 def _adds(words: Sequence[str]) -> bool:
-    """Return True for `CLIENT mcp add ...`, whatever client it is."""
+    """Return True for `CLIENT mcp add ...`, for any client."""
     return list(words[1:2]) == ["mcp"] and list(words[2:3]) in (["add"], ["add-json"]) and words[0].isascii()
 
 
@@ -373,12 +372,12 @@ def _runs(words: Sequence[str], line: str) -> Source:
     reads = any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words[2:])
     if program in ("docker", "podman") and words[1:2] == ["run"] and not reads:
         raise UnclearSourceError(
-            "This container does not read its input, so it is no stdio server",
+            "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
         )
     speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in _HTTP for word in words[2:])
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
-    if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge has an address
+    if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     package = package_of(words)
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
@@ -396,16 +395,16 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if words[words.index(package) - 1] in ("--from", "-p", "--package") if package and behind else False:
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
-        behind = behind[1:]  # the program of that package
+        behind = behind[1:]  # the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
-        behind = words[words.index("--") + 1 :]  # the words of the program that it builds
+        behind = words[words.index("--") + 1 :]  # the words after the program that it builds
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     _refuse_http(env)
     if program in ("docker", "podman"):
         _refuse_http(dict(word.split("=", 1) for word in words if _ASSIGNMENT.fullmatch(word)))
     if user := next(filter(_USES_SERVERS.match, words[1:]), ""):
-        raise UnclearSourceError(f"{user} is no server, it uses them", "Paste the command that starts the server")
+        raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
     options = words[1:] if program not in ("docker", "podman") else words[words.index(package) :]
     if "--listen" in options:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
@@ -428,7 +427,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
 
 
 def _setup_verb(behind: Sequence[str]) -> str:
-    """Return the word behind a package that makes it set something up or print something; "" for a server."""
+    """Return the word after a package that makes it set something up or print something; "" for a server."""
     if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
         return " ".join(behind[:2])
     for at, word in enumerate(behind):
@@ -440,7 +439,9 @@ def _setup_verb(behind: Sequence[str]) -> str:
 
 
 def _without_terminal(words: Sequence[str]) -> list[str]:
-    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError if it serves elsewhere."""
+    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError if the container serves in
+    another way.
+    """
     image = package_of(list(words))
     end = words.index(image) if image in words else len(words)
     if {"-d", "--detach"} & {*words[:end]}:
@@ -485,7 +486,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
-        is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else a path may have blanks
+        is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # otherwise a path may have blanks
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         line = line if command else list(rest)
         if len(line) == 1 and " " in line[0]:
@@ -499,7 +500,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 
-_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # `--args a,b` is two words there
+_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` means two words
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
@@ -597,7 +598,7 @@ class _AddOptions:
 
 
 def _is_address(word: str) -> bool:
-    """Return True for an address, and for an author's placeholder `<MCP URL>`."""
+    """Return True for an address, or an author's placeholder for one: `<MCP URL>`."""
     return (
         word.startswith(("http://", "https://"))
         or re.fullmatch(r"(?i)<[^<>]*(?<![a-z])(?:url|endpoint|address)(?![a-z])[^<>]*>\S*", word) is not None
@@ -605,7 +606,7 @@ def _is_address(word: str) -> bool:
 
 
 def _is_quoted_command(word: str) -> bool:
-    """Return True for `"npx -y pkg"` in one word; a path with blanks is none."""
+    """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with blanks."""
     first, blank, _ = word.partition(" ")
     return bool(blank) and program_of(first) in RUNNERS
 
@@ -625,7 +626,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
             text = value if equals else next(iter(words[at + 1 :]), "")
             if not text:
                 raise UnclearSourceError("This names no server", "Paste the whole line")
-            text = text.replace('"""', '"')  # as PowerShell has it
+            text = text.replace('"""', '"')  # PowerShell's quoting
             return read_document(text, "code --add-mcp", home, windows=windows)
     return None
 

@@ -34,7 +34,7 @@ _HOLDERS = {
 }  # fmt: skip
 # The same for unknown clients.
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
-_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor's; they are started in the same form
+_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor's; started in the same form
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LEFT_OUT_LINE = re.compile(r"(?m)^[ \t]*(?:\.{3}|\u2026).*$")  # `... other servers ...,`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
@@ -65,20 +65,20 @@ _BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w"
 _BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
-_OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # of a shell
-_YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML wants quotes around @
-_DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a path of Windows whose backslashes were not doubled
+_OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
+_YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
+_DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
 _SCRIPT_KEY = re.compile(
     r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
-)  # of JavaScript or Python; YAML reads it
+)  # JavaScript's or Python's; YAML reads it
 _SCRIPT_CALL = re.compile(r"[\w\])]\(|=>|`")
 _SCRIPT_ENV = re.compile(r"\bprocess\.env\.([A-Za-z_]\w*)(?:!(?!=))?")
 _NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values, or a value and the next key
-# What a word processor or a web page made of quotes and blanks.
+# Quotes and blanks as changed by a word processor or a web page.
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
 _UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
-_ELSEWHERE = ("...", "\u2026")  # a key that stands for others
-# `$NAME`, which authors write where a client or a shell fills it in.
+_ELSEWHERE = ("...", "\u2026")  # a key that stands for omitted ones
+# `$NAME`: authors write this for a value that a client or a shell fills in.
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
@@ -115,7 +115,7 @@ def _source(
             )
     args = raw.get("args") if isinstance(raw, Mapping) else None
     if isinstance(args, list) and any(isinstance(one, Mapping | list) for one in args):
-        raise UnclearSourceError(f"{name or 'The server'}: its arguments are no plain text", "Paste one plain command")
+        raise UnclearSourceError(f"{name or 'The server'}: its arguments are not plain text", "Paste one plain command")
     context = Context(client, home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
@@ -136,7 +136,7 @@ def _source(
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
     left_out = made.left_out
     if "command" in entry and "port" in left_out:
-        title = f"{name or 'The server'} listens on a port, so it is no stdio server"
+        title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
         raise UnclearSourceError(title, "Start it, and add its address instead")
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
         raise UnclearSourceError(f"{program} fetches something; it is no server", "Paste the server's own command")
@@ -144,7 +144,7 @@ def _source(
         refuse_developers_script([str(entry["command"]), *map(str, entry.get("args") or [])])
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
-    if "url" in entry and "env" in entry:  # nothing starts that would read it
+    if "url" in entry and "env" in entry:  # then there is nothing that could read it
         entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
@@ -255,7 +255,7 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
 
 
 def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the key and value of the first holder of servers, searching this many levels."""
+    """Return the key and value of the first holder of servers, searching up to this many levels."""
     for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
         inside = document.get(key)
         if isinstance(inside, list):
@@ -275,7 +275,9 @@ def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, A
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return servers that hold their names inside, by name; None if they are no servers, or have no names apart."""
+    """Return servers that contain their names, by name; None if they are no servers, or if their names are not
+    distinct.
+    """
     items = [one for one in listed if not isinstance(one, str)]  # a name refers to a server defined elsewhere
     named: dict[str, Any] = {}
     for one in items:
@@ -307,7 +309,7 @@ def _is_server(raw: Any) -> bool:
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
     """Return True for an entry without a holder. Other data has a `url` or `command`, too, beside keys of its own."""
     keys = {str(key) for key in document}
-    hook = document.get("type") == "command"  # what a client runs at an event
+    hook = document.get("type") == "command"  # an action that a client runs on an event
     evidence = keys & _ENTRY_ONLY
     kinds = {str(document.get(key)).lower() for key in ("type", "transport") if key in document}
     if evidence <= {"type", "transport"} and not kinds & {*TRANSPORTS, "stdio", "local", "remote", "url"}:

@@ -24,7 +24,7 @@ from trayapp.sources.source import (
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
-_NAMES = {  # a name in its registry: no path, address or option
+_NAMES = {  # a name in a registry: not a path, an address or an option
     "npm": re.compile(r"(?:@[\w.~-]+/)?\w[\w.~-]*"),
     "pypi": re.compile(r"\w[\w.-]*(?:\[[\w.,-]*\])?"),
     "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
@@ -217,7 +217,9 @@ def _remote(part: Input) -> Way | None:
 
 
 def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
-    """Return an input's text, or None for an optional one without a value. `empty`: stands for a missing value."""
+    """Return an input's text, or None for an optional one without a value. `empty`: stands for a missing required
+    value.
+    """
     text = _text(one, "value", "default")
     required = _is(one, *_REQUIRED)
     if not text:

@@ -52,10 +52,10 @@ _INSIDE = re.compile(
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
-# Words that end in what they stand for: `cloud-token`, `a-long-random-secret-key`, `org_url`.
+# Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
-_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # in a secret
+_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
 # The user, password and host that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
@@ -130,7 +130,7 @@ class Variable:
     shared: bool = False
 
     def hint(self) -> str:
-        """Return what the user should know about its form, "" if there is nothing."""
+        """Return a note for the user about the value's form, "" if there is none."""
         limits = [f"at least {self.least:g}"] if self.least is not None else []
         limits += [f"at most {self.most:g}"] if self.most is not None else []
         several = [f"several: separated by {os.pathsep}"] if self.multiple else []
@@ -194,7 +194,7 @@ def with_passed(entry: Entry) -> Entry:
 
 
 def launch_of(entry: Entry) -> Entry:
-    """Return what decides if two entries start the same, however each was written down."""
+    """Return the facts by which two entries start the same server, in whatever form they were written."""
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
@@ -256,7 +256,9 @@ def _replaced(text: str, variable: Variable, value: str) -> str:
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
-    """Return the words of a command line with a value: several values as several words, none without its option."""
+    """Return the words of a command line with a value: several values become several words; without a value, its option
+    goes, too.
+    """
     whole = words[at] == variable.placeholder
     if whole and not value:
         before = words[at - 1] if at else ""
@@ -285,10 +287,10 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
         marks = [own] if text.count(own) == 1 and _names_itself(name, own) else placeholders_in(text)
         for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
-            if folder := _FOLDER.fullmatch(mark):  # one value, wherever it stands
+            if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
-            needed = bool(mark) or name not in passed  # a container may do without
+            needed = bool(mark) or name not in passed  # a variable passed on to a container may be left out
             why = f"in place of {mark}" if mark and mark != text else ""
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
             found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed, kind=kind))
@@ -314,7 +316,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     )
 
 
-# A folder below a person's home, as an author has it in an example. The last ones are no persons.
+# A folder below a person's home, as an author has it in an example. The last ones are not persons.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\][^:,]*)?"
@@ -410,19 +412,19 @@ def placeholders_in(text: str) -> list[str]:
     while (mark := placeholder_in(text)) is not None and mark not in found:
         found.append(mark)
         if not mark or mark == text or mark[0] not in "<{[$%":
-            break  # other forms fill a whole text, or stand in it once
+            break  # other forms must fill the whole text, or occur in it once
         text = text.replace(mark, "plain")
     return found
 
 
 def placeholder_in(text: str) -> str | None:
-    """Return the part of a text that is a placeholder. Return "" for an empty text, and None if the text is a value."""
+    """Return the part of a text that is a placeholder: "" for an empty text, None if the text is a value."""
     if not text.strip():
         return text
     if _PLACEHOLDER.fullmatch(text):
         return text
     if _PLACEHOLDER_PATH.fullmatch(text):
-        return re.split(r"(?<=..):(?=/)", text)[0]  # what a container sees it as (`HOST:CONTAINER`) stays
+        return re.split(r"(?<=..):(?=/)", text)[0]  # the part that a container sees (`HOST:CONTAINER`) stays
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
     for part in re.split(r"(?<=[=:/?&])|\s+", text):
@@ -493,7 +495,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
     return name_of_package(package or script_of(words) or program)
 
 
-BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start nothing, they reach an address
+BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
 _INTERPRETERS = frozenset(
     (
         "node",
@@ -512,7 +514,7 @@ _INTERPRETERS = frozenset(
         "python3",
     )
 )
-# Parts of a path that say nothing of what it leads to.
+# Parts of a path that say nothing about the program.
 _PLAIN_PARTS = frozenset((
     "index", "server", "main", "__main__", "app", "cli", "mcp", "stdio", "run", "start", "bin", "dist", "build", "src",
     "out", "lib", "target", "release", "debug", "scripts", "path", "to", "absolute", "your", "full",
@@ -532,7 +534,7 @@ def _own_part(word: str) -> str:
 
 
 def script_of(words: Sequence[str]) -> str:
-    """Return what `uv run` or `python -m` runs, "" for another program."""
+    """Return the script or module that `uv run` or `python -m` runs, "" for any other program."""
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
     if program == "uv" and "run" in rest:
         rest = rest[rest.index("run") + 1 :]

@@ -38,7 +38,7 @@ CHANGES_FOLDER = "changes"  # in the cache folder
 LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without their own log
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of the gateway's log that are searched
-BY = "the tray"  # who answered, as the error for a later answer says
+BY = "the tray"  # who answered, for the error that a later answer gets
 VERB_S = 30.0  # to edit one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -60,12 +60,14 @@ class ActionServices:
     shim: list[str]
     version: str
     view: Callable[[], TrayView]  # what the tray shows now
-    changed: Callable[[], None]  # reports a change that no snapshot shows
+    changed: Callable[[], None]  # reports changes that no snapshot shows
     quit: Callable[[], None]
 
 
 def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offered, ...]:
-    """Return the rows of `multi-mcp import --json` about servers that multi-mcp lacks; `known`: about those it has."""
+    """Return the rows of `multi-mcp import --json` for servers that multi-mcp lacks; with `known`, for those that it
+    has.
+    """
     return tuple(
         Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
         for row in answer["servers"]
@@ -188,7 +190,7 @@ class Actions:
     # -- asks ----------------------------------------------------------------------------------------------------
 
     def _allow(self, ask: str, answer: str) -> None:
-        """Allow an ask. The first answer counts: a later one raises an error that says so."""
+        """Allow an ask. The first answer counts: for a later one, raise an error that says so."""
         self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:

@@ -25,8 +25,8 @@ from trayapp.tray.state_sources import StateSources
 log = logging.getLogger(__name__)
 
 RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
-ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # the last one: its terminal was closed
-LOOK_AGAIN_S = 2.0  # panels report an opened menu more than once; a look starts a process, 0.2 s of work
+ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
+LOOK_AGAIN_S = 2.0  # panels report an opened menu more than once; each check starts a process, 0.2 s of work
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
 ENDS_NOW = "It ends"
 UPDATED = "The program was updated. The new version takes over"
@@ -83,7 +83,7 @@ class App:
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # True if another tray is to follow this one
+        self.is_replaced = False  # True if another tray should follow this one
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
         self._icon.on_open = self.opened  # for panels that report the opening of the menu
@@ -114,7 +114,9 @@ class App:
         self._redraws.request()
 
     def _hear_signals(self) -> None:
-        """Handle signals on a separate thread: one that arrives as the main thread goes to sleep would not wake it."""
+        """Handle signals on a separate thread: a signal that arrives as the main thread goes to sleep would not wake
+        it.
+        """
         for name in (*ENDS, RENEWS):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: None)
@@ -172,12 +174,14 @@ class App:
             log.warning("The old gateway does not stop: %s", error)
 
     def looked_around(self) -> None:
-        """Read again what no snapshot shows, after a click changed it."""
+        """Read everything again that no snapshot shows, after a click changed it."""
         self._sources.look_around()
         self._redraws.request()
 
     def opened(self) -> None:
-        """Read again what no snapshot shows while the menu is open, unless that was done less than LOOK_AGAIN_S ago."""
+        """Read everything again that no snapshot shows while the menu is open, unless that was done less than
+        LOOK_AGAIN_S ago.
+        """
         if self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._looked_at = self._clock()
             threading.Thread(target=self.looked_around, name="look around", daemon=True).start()
@@ -206,7 +210,7 @@ class App:
     # -- what goes out -------------------------------------------------------------------------------------------
 
     def shown(self) -> TrayView:
-        """Return what the tray shows now."""
+        """Return the view that the tray shows now."""
         return view(self._sources.state())
 
     def _draw(self) -> float | None:
@@ -313,4 +317,4 @@ class BalloonNotifications:
         return True
 
     def withdraw(self, key: str) -> None:
-        """Do nothing: balloons disappear by themselves."""
+        """Do nothing: balloons disappear without our help."""

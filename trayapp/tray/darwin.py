@@ -24,7 +24,7 @@ CORE = int.from_bytes(b"aevt", "big")
 OPEN_DOCUMENTS = int.from_bytes(b"odoc", "big")
 DIRECT_OBJECT = int.from_bytes(b"----", "big")
 FILE_URL = int.from_bytes(b"furl", "big")
-MENUS_KEPT = 8  # an open menu is an old one: its entries must still find their callbacks
+MENUS_KEPT = 8  # an open menu may be an old one, whose entries must still find their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
 CallAfter = Callable[..., None]
@@ -57,7 +57,7 @@ class Callbacks:
         return self._next
 
     def __getitem__(self, tag: int) -> Any:
-        return self._by_tag.get(tag, lambda *_: None)  # a click on an entry of a menu that is long gone
+        return self._by_tag.get(tag, lambda *_: None)  # a click on an entry of a menu from long ago
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:
@@ -87,7 +87,9 @@ def open_in_panel(text: str) -> None:
 
 
 def _hear_opened(opened: Opened) -> object:
-    """Call `opened` for each link and file that macOS opens with this app. Return what has to be kept meanwhile."""
+    """Call `opened` for each link and file that macOS opens with this app. Return an object that the caller must keep
+    alive.
+    """
     import Foundation
 
     class AppleEventReceiver(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
@@ -119,7 +121,7 @@ def mended(
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
         """pystray's icon on macOS, with AppKit called on the main thread only."""
 
-        attention = False  # icons of other systems pass it to their panel
+        attention = False  # without effect here; on Linux the panel gets it
         _icon_image: Any
         _menu_handle: Any
 

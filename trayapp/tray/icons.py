@@ -14,7 +14,7 @@ from PIL import Image
 import trayapp
 from trayapp.tray.state.tray_state import IconKind
 
-SIZES = (*range(16, 49), 64, 128)  # above 48 half a pixel is invisible: other sizes are made from the next larger one
+SIZES = (*range(16, 49), 64, 128)  # above 48, half a pixel is invisible: other sizes are made from the next larger one
 APP = "app"
 
 
@@ -45,7 +45,7 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
     colors = COLORS[kind]
     whole = Image.new("RGBA", (size, size), colors.either if dark is None else colors.dark if dark else colors.light)
     whole.putalpha(_picture(f"tray-{kind}", size))
-    return Image.alpha_composite(Image.new("RGBA", (size, size)), whole)  # what is not covered has no color
+    return Image.alpha_composite(Image.new("RGBA", (size, size)), whole)  # fully transparent pixels have no color
 
 
 @cache

@@ -13,7 +13,7 @@ from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
 
 log = logging.getLogger(__name__)
 
-PAUSE_S = 0.25  # at most 4 redraws a second: nobody would notice more
+PAUSE_S = 0.25  # at most 4 redraws a second: more would not be noticed
 Click = Callable[[Action], None]
 Draw = Callable[[], float | None]
 WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide inactive icons are asked to show these

@@ -57,7 +57,7 @@ Say = Callable[[str], None]
 
 
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
-    """Run the tray until it quits, and return the exit code. `say` prints a line if somebody reads it.
+    """Run the tray until it quits, and return the exit code. `say` prints a line, if the output is read at all.
 
     If a tray is already running, ask it to show itself, print its answer, and end. A start at login ends silently
     instead.
@@ -76,7 +76,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
         is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
     finally:
         single.close()
-    if is_replaced:  # become the newly installed program: the session that started this process notices no end
+    if is_replaced:  # become the newly installed program: the session that started this process notices nothing
         argv = tray_command()
         os.execve(argv[0], argv, own_environment(environ))
     return 0
@@ -221,7 +221,7 @@ class SystemPlatform:
     """The icon and the notifications of this system. Implements app.TrayPlatform.
 
     `told`: a file that exists once the user was told that nothing shows icons. None = a person started the tray. Then
-    the panel is running or starting too, and the user is told in any case.
+    the panel is already running or starting, and the user is told in any case.
     """
 
     def __init__(self, say: Say, told: Path | None = None) -> None:

@@ -17,7 +17,7 @@ from trayapp.tray.state.tray_state import ClientState, Offered, TrayState
 log = logging.getLogger(__name__)
 
 Clients = Callable[[], tuple[ClientState, ...]]
-Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, the look failed
+Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, because reading failed
 
 
 def no_offer() -> tuple[Offered, ...]:
@@ -59,7 +59,7 @@ class StateSources:
         """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
         self._is_on = self._start_at_login()
         clients = self._look()
-        offered = () if self._offered == () else self._look_for_offer()  # once empty, an offer stays empty
+        offered = () if self._offered == () else self._look_for_offer()  # an offer that was empty once stays empty
         doubled = self._look_for_doubled() if any(client.connected for client in clients) else ()
         with self._lock:
             self._clients, self._offered, self._doubled = clients, offered, doubled or ()

@@ -20,7 +20,7 @@ from trayapp.tray.state.notices import Notice
 log = logging.getLogger(__name__)
 
 KEY = "update"
-FIRST_S = 60.0  # not while a login keeps the machine busy
+FIRST_S = 60.0  # wait until a login no longer keeps the machine busy
 EVERY_S = 24 * 3600.0
 
 

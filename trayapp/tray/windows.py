@@ -46,7 +46,7 @@ def mended(base: Any) -> type[Any]:
     class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
         """pystray's icon on Windows, with cut texts and a menu that stays while it is open."""
 
-        attention = False  # icons of other systems pass it to their panel
+        attention = False  # without effect here; on Linux the panel gets it
         on_open: Callable[[], None] | None = None  # called when the menu opens; its changes appear the next time
         on_balloon: Callable[[], None] | None = None  # called for a click on the current notification
 
@@ -55,7 +55,7 @@ def mended(base: Any) -> type[Any]:
             self._is_open = self._is_stale = False
 
         def _update_menu(self) -> None:
-            """Update the menu; if it is open, after it closes: an update would destroy it."""
+            """Update the menu; if it is open, wait until it closes, because an update would destroy it."""
             if self._is_open:
                 self._is_stale = True
             else:

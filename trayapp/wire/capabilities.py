@@ -25,8 +25,8 @@ EVENTS = "io.modelcontextprotocol/events"
 APPS = "io.modelcontextprotocol/ui"
 APP = "text/html;profile=mcp-app"  # the media type of a user interface (SEP-1865)
 
-# Extensions of clients that decide nothing that a server lists. The gateway does the first ones for clients without
-# them, and the others are about signing in.
+# Extensions of clients that do not affect what a server lists. The first ones the gateway provides for clients without
+# them; the others are about signing in.
 NOT_LISTED_BY = frozenset(
     {
         TASKS,
@@ -37,7 +37,7 @@ NOT_LISTED_BY = frozenset(
     }
 )
 EXTENSIONS = "extensions"
-SETTINGS = {APPS: {"mimeTypes": [APP]}}  # of a client with that extension, where it needs any
+SETTINGS = {APPS: {"mimeTypes": [APP]}}  # requirements on a client with that extension, if any
 
 # Capabilities declared to a server that has no client yet: everything that any client may be asked for.
 EVERYTHING: Capabilities = {
@@ -97,7 +97,7 @@ def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
 
 
 def questions_of(capabilities: Capabilities) -> frozenset[str]:
-    """Return the capabilities among these that allow server requests: sampling, elicitation, roots."""
+    """Return those of the capabilities that allow server requests: sampling, elicitation, roots."""
     return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
 
 
@@ -105,7 +105,7 @@ class ClientKind(NamedTuple):
     """The part of a client that decides which connections it uses and what it sees.
 
     `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, those that it can
-    answer with a task (MCP 2025-11-25, tasks), and its extensions that servers may list by.
+    answer with a task (MCP 2025-11-25, tasks), and those of its extensions that may affect servers' lists.
     """
 
     newer: bool = False
@@ -113,7 +113,7 @@ class ClientKind(NamedTuple):
 
     @property
     def extensions(self) -> frozenset[str]:
-        """Return the names of its extensions that servers may list by."""
+        """Return the names of those extensions that may affect servers' lists."""
         return frozenset(name for kind, _, name in (one.partition(".") for one in self.able) if kind == EXTENSIONS)
 
     def told(self, known: Collection[str]) -> ClientKind:
@@ -138,7 +138,7 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
 
 
 def listed_by(capabilities: Capabilities) -> frozenset[str]:
-    """Return the extensions among these capabilities, of a client or a server, that decide what a server lists."""
+    """Return those extensions of a client or a server that may affect what servers list."""
     extensions = capabilities.get(EXTENSIONS)
     return frozenset(extensions) - NOT_LISTED_BY if isinstance(extensions, Mapping) else frozenset()
 
@@ -155,7 +155,7 @@ def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
 
 
 def capabilities_of(kind: ClientKind) -> dict[str, Any]:
-    """Return capabilities of that kind: what a server is told that has to list for it."""
+    """Return capabilities of that kind, to announce to a server that lists for it."""
     found: dict[str, Any] = {name: {} for name in kind.able if name in QUESTIONS.values()}
     for name in sorted(kind.able):
         capability, _, member = name.partition(".")

@@ -93,8 +93,8 @@ class ControlError(MultiMcpError):
 class ControlClient:
     """One connection to the gateway of a runtime folder. Use it as a context manager.
 
-    `timeout`: how long, in seconds, the gateway may stay silent while it owes an answer. Raises NoGatewayError if no
-    gateway runs.
+    `timeout`: how many seconds the gateway may stay silent while an answer is due. Raises NoGatewayError if no gateway
+    runs.
     """
 
     def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S, tcp: bool = USES_TCP) -> None:
@@ -152,7 +152,7 @@ class ControlClient:
         the asks in the snapshots.
         """
         self.call(WATCH, {} if asks else {"asks": False})
-        self._socket.settimeout(None)  # nothing arrives while nothing changes
+        self._socket.settimeout(None)  # there is nothing to read while nothing changes
         self._wait = wait
         for message in self._messages():
             if message.get("method") == SNAPSHOT:

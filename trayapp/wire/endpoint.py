@@ -29,11 +29,11 @@ from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
-SEND_BYTES = 4 << 20  # lets a large answer leave in a few turns of the event loop
-GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names need
+SEND_BYTES = 4 << 20  # lets a large answer leave within a few turns of the event loop
+GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names take
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
-PIPES_AFTER_S = 0.1  # from the first line of a session; its first answers come before the pipes
+PIPES_AFTER_S = 0.1  # counted from the first line of a session, whose first answers come before the pipes
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
@@ -70,7 +70,7 @@ class Link(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._socket: asyncio.BaseTransport | None = None  # until the shim closes it for the pipes
         self._pipes: PipeTransport | None = None
-        self._descriptor = -1  # that takes several buffers in one call (writev)
+        self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
         self._room = asyncio.Event()
@@ -108,7 +108,7 @@ class Link(asyncio.Protocol):
         if hello.options.pop("pipes", None):
             asyncio.get_running_loop().call_later(PIPES_AFTER_S, self._pass_pipes)
         self._dispatcher = self._accept(hello, self)
-        self.data_received = self._dispatcher.feed  # type: ignore[method-assign]  # saves a call per read
+        self.data_received = self._dispatcher.feed  # type: ignore[method-assign] # saves a call per read
         if rest:
             self._dispatcher.feed(rest)
 
@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
         await self._room.wait()
 
     def _pass_pipes(self) -> None:
-        """Send over pipes from now on, if the shim can be given them and has read everything before."""
+        """Send over pipes from now on, if the shim accepts them and has read everything sent before."""
         socket_transport = self._transport
         if socket_transport is None or socket_transport.is_closing() or socket_transport.get_write_buffer_size():
             return
@@ -161,7 +161,8 @@ class Link(asyncio.Protocol):
             log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
             if self._descriptor >= 0:
-                # asyncio leaves the writer of an empty buffer, and then cannot watch the next socket of that number.
+                # asyncio keeps a writer that has nothing left to write, and then cannot watch the next socket of that
+                # number.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
@@ -181,7 +182,7 @@ class Link(asyncio.Protocol):
         try:
             sent = os.writev(self._descriptor, pieces)
         except OSError:
-            return pieces  # the transport runs into the same error and handles it
+            return pieces  # the transport gets the same error and handles it
         left: list[memoryview] = []
         for piece in pieces:
             if sent < len(piece):
@@ -251,7 +252,7 @@ class Listener:
         published, path = read_endpoint(self.run), self.endpoint.socket
         is_ours = bool(path) and _place_of(path) == self.place
         self.server.close()
-        if published is None or published.pid == os.getpid():  # not one of a newer gateway
+        if published is None or published.pid == os.getpid():  # unless a newer gateway has written it
             with suppress(OSError):
                 endpoint_file(self.run).unlink()
         if is_ours:
@@ -323,7 +324,7 @@ BURST_PART = 4  # asyncio reads from a connection two turns after accepting it; 
 
 
 class PendingConnections:
-    """At most `most` pending connections, each for at most `limit_s` seconds. One too many closes the oldest."""
+    """At most `most` pending connections, each for at most `limit_s` seconds. A further one closes the oldest."""
 
     def __init__(self, most: int | None = None, limit_s: float = IDENTIFY_S) -> None:
         self._most = most if most is not None else places(descriptor_limit())
@@ -358,7 +359,7 @@ class PendingConnections:
 
 
 def places(descriptors: int) -> int:
-    """Return how many pending connections a process with this many descriptors can afford."""
+    """Return how many pending connections a process with this many descriptors can allow."""
     return max(2, min(PLACES_MOST, descriptors // PART))
 
 

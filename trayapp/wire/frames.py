@@ -59,7 +59,7 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of one request. `cancel_on_abandon`: tell the peer if nobody waits for the answer any more."""
+    """Options of one request. `cancel_on_abandon`: notify the peer once nobody waits for the answer."""
 
     timeout: float
     cancel_on_abandon: bool
@@ -180,7 +180,7 @@ class FrameDispatcher:
         return len(self._pending)
 
     def call_of(self, request_id: int) -> Call | None:
-        """Return the call that waits for the answer to an outbound request, or None if that is not open."""
+        """Return the call that waits for the answer to an outbound request, or None if that request is not open."""
         pending = self._pending.get(request_id)
         return pending[0] if pending is not None else None
 
@@ -272,7 +272,7 @@ class FrameDispatcher:
                 self.take(frame)
 
     def close(self, why: RpcError | None = None) -> None:
-        """Answer every open outbound request with `why`, as the peer is gone, and let `run` return."""
+        """Answer every open outbound request with `why`, since the peer is gone, and let `run` return."""
         if self._closed is not None:
             return
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
@@ -326,11 +326,11 @@ class FrameDispatcher:
             self._refuse(frame, frame[-TAIL_BYTES:], PARSE_ERROR, "is not valid JSON, or nested too deep")
         except Exception:
             log.exception("Unexpected error in a message")
-            if not isinstance(frame, OversizedFrame):  # its waiting side gets an error
+            if not isinstance(frame, OversizedFrame):  # the side that waits for it gets an error
                 self._refuse(frame, frame[-TAIL_BYTES:], INTERNAL_ERROR, "could not be handled")
 
     def _sort(self, message: Any, frame: bytes) -> None:
-        """Handle one message. `frame`: the frame it was read from, empty if that was a batch."""
+        """Handle one message. `frame`: the frame that contained it; empty for a message of a batch."""
         if type(message) is not dict:
             self._on_junk(frame or dumps(message))
             return
@@ -384,7 +384,7 @@ class FrameDispatcher:
             self._on_junk(head)
 
     def answer(self, request_id: RequestId, reply: Reply) -> None:
-        """Deliver the answer to an open outbound request. Ignore it if that is not open."""
+        """Deliver the answer to an outbound request. Ignore it if that request is not open."""
         number = request_id if type(request_id) is int else own_id(request_id)
         pending = self._pending.pop(number, None) if number is not None else None
         if pending is None:

@@ -18,7 +18,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # are passed on unparsed, with the id at their head or tail replaced (1 MB: 0.14 ms spliced, 2.9 ms parsed).
 SMALL_FRAME_BYTES = 64 * 1024
 
-CHECKED_FROM = 2 << 20  # bytes; a frame is checked for enough memory to join it at twice this size and at each doubling
+CHECKED_FROM = 2 << 20  # bytes; from twice this size, and at each doubling, there must be enough memory to join a frame
 
 _HEAD = b'{"jsonrpc":"2.0","id":'  # how most servers' answers begin
 _SPACE = rb"[ \t\r]{0,8}"
@@ -32,11 +32,11 @@ _ANSWER_START = late(_OPEN + rb'"(?:result|error)"')
 _ANY_HEAD = late(_OPEN + _ID + rb",")
 _ANY_START = late(_OPEN + rb'"(?:result|error|method)"')
 _TAIL = late(_COMMA + _ID + rb"\}" + _SPACE + rb"\Z")
-TAIL_BYTES = 260  # the longest id that _ID accepts, with its surroundings
+TAIL_BYTES = 260  # the length of the longest id that _ID accepts, with what surrounds it
 
 
 def find_answer_id(frame: bytes) -> tuple[int, int] | None:
-    """Return the position of an answer's id (start, end) if it can be found without parsing, else None.
+    """Return the position of an answer's id (start, end) if it can be found without parsing; None otherwise.
 
     The position is certain for valid JSON with unique names: the head holds the object's first members, and `,"id":N}`
     at the very end closes the object.
@@ -130,9 +130,9 @@ class FrameSplitter:
         elif self._size > self._checked * 2:
             self._checked = self._size
             try:
-                bytes(self._size)  # the size of the joined frame; as it is never touched, it costs microseconds
+                bytes(self._size)  # as large as the joined frame; its pages are never touched, so it costs microseconds
             except MemoryError:
-                self._skip()  # else the next read would fail for lack of memory where nothing can catch it
+                self._skip()  # otherwise the next read would run out of memory where nothing can catch it
 
     def _skip(self) -> None:
         """Keep only the first and last bytes of a frame that is too large."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 USES_TCP = sys.platform == "win32"
-GREETING = b"multi-mcp/1 "  # then a JSON object and a newline; the number is the protocol version
+GREETING = b"multi-mcp/1 "  # a JSON object and a newline follow; the number is the protocol version
 
 
 class Endpoint(NamedTuple):

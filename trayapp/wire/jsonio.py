@@ -97,7 +97,7 @@ class _WrittenJson(str):
 def _deep_json(value: Any) -> str:
     """Return JSON without recursion. The depth that `_json` can reach depends on the caller's stack."""
     parts: list[str] = []
-    todo = [value]  # the next piece last
+    todo = [value]  # a stack: the next piece comes last
     while todo:
         piece = todo.pop()
         if isinstance(piece, _WrittenJson):
@@ -124,7 +124,7 @@ def _deep_json(value: Any) -> str:
 _TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # strings as a whole: brackets inside them do not count
 _LONE = late("[\ud800-\udfff]")
 ENTRY_DEPTH = 3  # nesting depth of an entry in {"result": {"tools": [entry]}}
-LEVELS_MOST = 100  # of one entry; serde_json accepts 128 in a whole message, pydantic 200
+LEVELS_MOST = 100  # of one entry; the limits for a whole message are 128 in serde_json and 200 in pydantic
 
 
 def salvaged(frame: bytes) -> dict[str, Any] | None:

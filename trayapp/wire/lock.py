@@ -39,16 +39,16 @@ class FileLock:
                 return holder
             if self._is_there(descriptor):
                 break
-            os.close(descriptor)  # its holder has removed it: the lock is the file that is there now
+            os.close(descriptor)  # its holder has removed it: only the file that is there now is the lock
         self._descriptor = descriptor
-        with suppress(OSError):  # a full disk: the process id is only informative
+        with suppress(OSError):  # a full disk: the process id only serves information
             self._path.chmod(0o600)
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         return None
 
     def is_held(self) -> bool:
-        """Return True if a process holds it now. A lock file that cannot be opened counts as free."""
+        """Return True if a process holds it now. A lock file that cannot be opened counts as not held."""
         return self.holder() is not None
 
     def holder(self) -> int | None:
@@ -63,7 +63,7 @@ class FileLock:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Release it and delete its file, where the system lets open files be deleted (Windows does not)."""
+        """Release it and delete its file, if the system lets open files be deleted (Windows does not)."""
         if self._descriptor is not None and self._is_there(self._descriptor):  # not another process's lock file
             with suppress(OSError):
                 self._path.unlink()
@@ -100,9 +100,8 @@ class GatewayLock(FileLock):
             raise AlreadyRunningError(holder)
 
     def reacquire(self) -> None:
-        """Release the lock and take it again, as its file may have been removed.
-
-        Raises the errors of `acquire`; no lock is held then.
+        """Release the lock and take it again, since its file may have been removed. Raises the errors of `acquire`;
+        then no lock is held.
         """
         self.release()
         self.acquire()
@@ -133,7 +132,7 @@ def _lock_now(descriptor: int) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # after the text, which others must be able to read
+            os.lseek(descriptor, 0x10000, os.SEEK_SET)  # a byte after the text, which others must be able to read
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
@@ -152,7 +151,7 @@ def private_folder(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sys.platform == "win32":
             return
-        facts = path.lstat()  # a link in /tmp may lead to any user's folder
+        facts = path.lstat()  # a link in /tmp may lead to the folder of any user
         if facts.st_uid != os.getuid():
             raise StorageError(f"{path} belongs to another user", "Set MULTI_MCP_HOME to a folder of your own")
         if not stat.S_ISDIR(facts.st_mode):

@@ -47,7 +47,7 @@ def facts_of(here: Address, there: Address) -> SocketFacts | None:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as netlink:
             netlink.send(question(here, there))
             return answer_in(netlink.recv(4096))
-    except OSError:  # a confined process, a kernel without this
+    except OSError:  # a confined process, or a kernel without sock_diag
         return None
 
 

@@ -16,7 +16,7 @@ def widen(descriptor: int) -> None:
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except OSError:
-        return  # a file, a socket, or the user's quota for pipes is used up: it works without this
+        return  # a file or a socket, or the user's quota for pipes is used up: everything works without this
 
 
 def give_back_freed_memory() -> None:

@@ -176,7 +176,7 @@ class UnreadReply(Reply):
     unread: bytes
 
     def result(self) -> dict[str, Any]:
-        """Raise the error, with the frame of the answer in `unread`."""
+        """Raise the error, with the unreadable answer's frame in `unread`."""
         try:
             return super().result()
         except RpcError as error:
@@ -214,7 +214,7 @@ class _OwnReply(Reply):
 
 
 def is_answer(message: dict[str, Any]) -> bool:
-    """Return True if a message with a result or an error holds exactly one of them, and that is valid.
+    """Return True if a message with a result or an error holds exactly one of them, in valid form.
 
     An error is valid by JSON-RPC 2.0 (section 5), a result if it is an object (MCP basic, responses).
     """

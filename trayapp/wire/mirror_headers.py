@@ -16,7 +16,7 @@ from trayapp.wire.capabilities import TASK_METHODS
 
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
-NAMED_BY = {  # method -> the parameter that Mcp-Name repeats
+NAMED_BY = {  # method -> the member of the params that Mcp-Name repeats
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
@@ -24,11 +24,11 @@ NAMED_BY = {  # method -> the parameter that Mcp-Name repeats
 }
 
 ANNOTATION = "x-mcp-header"
-SHOWN = 40  # characters that a reason quotes of a server's text
+SHOWN = 40  # characters of a server's text that a reason quotes
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: a valid header name
 _PLAIN = re.compile(r"[ -~]*")
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=")
-_TYPES = frozenset({"string", "integer", "boolean"})  # types with only one way to write a value
+_TYPES = frozenset({"string", "integer", "boolean"})  # types whose values have only one written form
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 _SINGLE = frozenset({

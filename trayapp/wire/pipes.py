@@ -15,7 +15,7 @@ from collections.abc import Callable
 from trayapp.wire.memory import PIPE_BYTES, widen
 from trayapp.wire.rundir import PIPES
 
-READ_BYTES = 1 << 16  # what a pipe holds at first
+READ_BYTES = 1 << 16  # capacity of a new pipe
 HIGH_BYTES = 1 << 16  # more unsent bytes than this pause the sender, as in asyncio
 LOW_BYTES = HIGH_BYTES // 4
 
@@ -54,7 +54,7 @@ class PipeTransport(asyncio.Transport):
         except OSError:
             data = b""
         if not data:
-            self.abort()  # the shim is gone, so nobody reads the other pipe
+            self.abort()  # the shim is gone, so nobody reads from the other pipe, either
             return
         if len(data) == self._read_bytes < PIPE_BYTES:
             self._read_bytes = PIPE_BYTES
@@ -62,7 +62,7 @@ class PipeTransport(asyncio.Transport):
         self._take(data)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send without blocking. What the pipe does not hold is kept (asyncio.WriteTransport)."""
+        """Send without blocking. What the pipe cannot hold is kept (asyncio.WriteTransport)."""
         if not self._unsent:
             sent = self._sent(data)
             if 0 <= sent < len(data) and not self._is_wide:
@@ -80,7 +80,7 @@ class PipeTransport(asyncio.Transport):
             self._link.pause_writing()
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
-        """Return how many bytes the pipe took; -1 if nobody reads it any more, which ends the transport."""
+        """Return how many bytes the pipe took; -1 if it has no reader any more, which ends the transport."""
         try:
             return os.write(self.writer, data)
         except BlockingIOError:

@@ -34,12 +34,12 @@ _OF_RETRY = frozenset({"inputResponses", "requestState"})
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
 MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
-WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # over HTTP; later revisions have none
-WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # clients over HTTP accept an event without data
+WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # only over HTTP; later revisions have none
+WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # revisions whose clients over HTTP accept an event without data
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
-ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # their results may be `input_required`
-LIST_TTL_MS = 5_000  # a user who enables a tool accepts this delay with a client that does not listen for changes
+ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # methods whose results may be `input_required`
+LIST_TTL_MS = 5_000  # an acceptable delay after the user enables a tool, for a client that does not listen for changes
 READ_TTL_MS = 0  # only its server knows how long a resource stays unchanged
 
 # Content types that each revision of MCP knows (its schema, ContentBlock). Unlisted revisions are newer than this code.
@@ -126,7 +126,7 @@ def mixed_eras_error() -> RpcError:
 def with_cache_members(
     listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS, meta: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Return a result with the members that 2026-07-28 requires in cacheable results.
+    """Return a result with the members that 2026-07-28 requires of cacheable results.
 
     `listing`: the result's JSON, a non-empty object. `meta`: further members of its `_meta`.
     """
@@ -187,7 +187,7 @@ def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
     A large one passes unchanged if it can: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
-    They refuse `structuredContent` that is no object (SEP-2106), so that becomes a text if there is no other content.
+    They refuse `structuredContent` that is not an object (SEP-2106). It becomes a text if there is no other content.
     """
     frame = reply.frame
     if reply.is_large and not (b'"structuredContent"' in frame and _OTHER_VALUE.search(frame)):

@@ -47,7 +47,7 @@ def socket_folder(run: str) -> str:
     """Return the folder of the Unix socket: the runtime folder, or a short private one if its path is too long."""
     if len(os.fsencode(run)) + len("/gateway.sock") <= SOCKET_PATH_LIMIT:
         return run
-    from zlib import crc32  # rare, so not imported by every shim
+    from zlib import crc32  # rarely needed, so the shim does not import it at the top
 
     return os.path.join("/tmp", f"multi-mcp-{os.getuid()}-{crc32(os.fsencode(run)):08x}")
 

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
 REDIRECTS = 3  # within the same origin, as `/mcp` to `/mcp/`
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
-# The relayed request whose answer this task reads. It tells to which request a server's message belongs.
+# The relayed request whose answer this task reads. It shows which request a server's message belongs to.
 SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
@@ -154,7 +154,7 @@ class HttpChannel(FrameDispatcher, ABC):
                 continue
             is_modern = False
             if message.get("method") == CANCELLED:  # a request of 2026-07-28 is cancelled by closing its response
-                cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # 0 is no id of ours
+                cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
                 is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
                 if cancelled is not None and is_modern:
                     cancelled.scope.cancel()

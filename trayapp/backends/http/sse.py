@@ -55,7 +55,7 @@ class SseChannel(HttpChannel):
         await self._posted(frame)
 
     async def _posted(self, frame: bytes) -> RpcError | None:
-        """Post a message. Return an error if the server did not accept it, else None."""
+        """Post a message. Return an error if the server did not accept it; None otherwise."""
         headers = {"content-type": "application/json"}
         request = self._client.build_request("POST", self._endpoint, content=frame, headers=headers)
         try:

@@ -106,7 +106,7 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         if kind == "initialized":
             return await self._tell(request)
         if kind == "answer":
-            self.tasks.start_soon(self._tell, request, math.inf)  # without it the call that asked would never end
+            self.tasks.start_soon(self._tell, request, math.inf)  # otherwise the call that asked would never end
         elif len(self._notices) < NOTICES_MOST:
             self._notices.append(request)
             if len(self._notices) == 1:
@@ -220,7 +220,7 @@ class HttpTransport(httpx2.AsyncHTTPTransport):
         if status == UNAUTHORIZED:
             self._refusal.unauthorized = True
             why = refused(self._server, self._refusal)
-            self._refusal.why = f"{why.title}. {why.hint}"  # for other open requests: the connection ends now
+            self._refusal.why = f"{why.title}. {why.hint}"  # for other open requests, since the connection ends now
             self._gone.set()
         if status == 404:
             return response

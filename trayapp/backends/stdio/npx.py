@@ -113,7 +113,7 @@ def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
 
 
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
-    """Return what an argv asks npx for, or None for forms left to npm (other flags, files, git, aliases)."""
+    """Return the package that an argv asks npx for; None for forms left to npm (other flags, files, git, aliases)."""
     if argv[:1] == ("npx",):
         return _after_flags(list(argv[1:]), ("-p", "--package"))
     if argv[:2] == ("npm", "exec"):
@@ -221,7 +221,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
 
 
 def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
-    """Return the copy that npx would use: the one made for these words, else the newest that may run, else None."""
+    """Return the copy that npx would use: the one made for these words, or else the newest that may run, or None."""
     best: tuple[tuple[int, object, int], CachedPackage] | None = None
     for copy in copies(npx, request.package, request.words):
         fit = _fit(request, copy)
@@ -248,7 +248,7 @@ def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
 
 
 def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return what runs that copy without npm; None where it has no such program."""
+    """Return the command that runs that copy without npm, or None if the copy has no such program."""
     name = request.bin
     if not name:  # the only program, or the one named like the package without its scope
         own, bins = request.package.rpartition("/")[2], copy.bins

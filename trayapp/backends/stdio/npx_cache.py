@@ -87,7 +87,7 @@ def entry_name(words: str) -> str:
 
 
 def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
-    """Yield the usable copies of a package, first the one of exactly these `words`. Skip entries being written."""
+    """Yield the usable copies of a package, first the one for exactly these `words`. Skip unfinished entries."""
     first = entry_name(words)
     for name in chain((first,), _entries(npx, first)):
         copy = copy_in(npx / name, package, hashed=name == first)
@@ -96,7 +96,7 @@ def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
 
 
 def _entries(npx: Path, but: str) -> Iterator[str]:
-    """Yield the folders' names. They are read only on demand: usually the copy of the exact words exists."""
+    """Yield the folders' names. They are read only on demand: usually there is a copy for the exact words."""
     try:
         with os.scandir(npx) as found:
             names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
@@ -106,7 +106,7 @@ def _entries(npx: Path, but: str) -> Iterator[str]:
 
 
 def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
-    """Return the package that was installed in a folder; None where it is not usable."""
+    """Return the package that was installed in a folder, or None if it is unusable."""
     folder = entry / "node_modules" / package
     manifest = read_manifest(folder)
     if manifest is None or manifest.get("name", package) != package or exists(entry / "concurrency.lock"):

@@ -23,7 +23,7 @@ from trayapp.config.programs import own_environment
 
 log = logging.getLogger(__name__)
 
-GUARD_START_S = 2.0  # it takes 20 ms
+GUARD_START_S = 2.0  # for the guardian to start, which takes 20 ms
 UNFINISHED = ".new"  # suffix of a registry that is being written
 SPENT_MOST = 256  # lines of ended servers, after which the registry is rewritten without them
 
@@ -130,7 +130,7 @@ class PosixTracker:
             pipe.close()
 
     def _note(self, line: str, spent: int = 0) -> None:
-        """Append a line to the registry: the work for one server must not grow with their number."""
+        """Append a line to the registry: the cost of starting one server must not grow with their number."""
         with self._writing:
             self._spent += spent
             try:

@@ -276,7 +276,7 @@ async def open_stdio(
 ) -> AsyncIterator[Transport]:
     """Start the server's process and carry frames over its pipes. The process ends with the context."""
     confinement = launch.confinement
-    has_printed = False  # anything but frames
+    has_printed = False  # anything that is not a frame
 
     def keep(data: bytes) -> None:
         nonlocal has_printed

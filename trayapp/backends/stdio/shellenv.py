@@ -122,7 +122,7 @@ def should_ask(environ: Mapping[str, str], has_terminal: bool) -> bool:
 
 
 def login_shell(environ: Mapping[str, str]) -> str:
-    """Return the user's shell: SHELL, else the one in the password file, else /bin/sh."""
+    """Return the user's shell: SHELL, the one in the password file, or /bin/sh."""
     if environ.get("SHELL"):
         return environ["SHELL"]
     if sys.platform != "win32":

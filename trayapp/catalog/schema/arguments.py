@@ -19,7 +19,7 @@ from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
 
 PROBLEMS_MOST = 20  # reported at once
-STEPS_MOST = 50_000  # of one check: about 50 ms
+STEPS_MOST = 50_000  # steps of one check: about 50 ms
 DEPTH_MOST = 60  # levels that are checked; recursive schemas end with the arguments
 SHOWN = 60  # characters of a wrong value in a message
 ENUM_SHOWN = 12  # values of an enum in a message
@@ -126,7 +126,7 @@ class _Check:
             return []
 
     def wrong(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
-        """Yield what is wrong with `value`, which stands at `where` ("" for all arguments)."""
+        """Yield what is wrong with `value`, found at `where` ("" for all arguments)."""
         self._steps -= 1
         if self._steps < 0 or depth > DEPTH_MOST:
             raise _TooLongError

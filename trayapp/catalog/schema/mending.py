@@ -91,7 +91,7 @@ class Mender:
 
     def _inner(self, value: Any, depth: int) -> Any:
         if isinstance(value, bool):
-            return {} if value else {"not": {}}  # as MCP wants for parameters
+            return {} if value else {"not": {}}  # MCP requires this for parameters
         if not isinstance(value, dict):
             self._note("a part was not a schema")
             return {}

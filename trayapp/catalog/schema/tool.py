@@ -16,8 +16,8 @@ from trayapp.wire.mirror_headers import why_no_headers
 RULES = 3  # raise it with each change of `served_tool`: sound tools are then checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
-_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # readers that look at `properties` alone miss what these say
-_PUT_BESIDE = ("$ref", "enum", "const")  # these say what an object is, not what limits it
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # clients that read only `properties` miss these
+_PUT_BESIDE = ("$ref", "enum", "const")  # these define what an object is and do not limit it
 _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -57,7 +57,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
 
 
 def allows_others(schema: Any) -> bool:
-    """Return True if a schema allows values that are no objects, by its `type` or by that of an alternative."""
+    """Return True if a schema allows values other than objects, by its `type` or by that of an alternative."""
     if not isinstance(schema, dict):
         return False
     if (kind := schema.get("type")) is not None:
@@ -81,10 +81,10 @@ def repaired(schema: Any) -> Schema:
 
 
 def repair(schema: Any) -> RepairedTool | WithheldTool:
-    """Return the input schema of a tool as MCP wants it: `type: object`, with all parameters in `properties`.
+    """Return the input schema of a tool as MCP requires it: `type: object`, with all parameters in `properties`.
 
-    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows.
-    Return a WithheldTool if the schema can be no object, or if it asks for headers that no client may send.
+    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows. Return a
+    WithheldTool if the schema cannot be that of an object, or if it asks for headers that no client may send.
     """
     if not isinstance(schema, dict):
         return RepairedTool(_anything(), () if schema is None else ("it was not a schema",))
@@ -152,7 +152,7 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
 
 
 def _only_limits(schema: Schema, named: set[str], depth: int = 0) -> bool:
-    """Return True if combinations at the top concern only `named` parameters, which all readers look at."""
+    """Return True if combinations at the top constrain only `named` parameters, which every client looks at."""
     if depth > 3 or not schema.get("properties", {}).keys() <= named or any(key in schema for key in _PUT_BESIDE):
         return False
     inner = [part for key in _MERGED for part in schema.get(key, ()) if isinstance(part, dict)]

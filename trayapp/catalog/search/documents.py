@@ -20,7 +20,7 @@ BODY_CHARS = 4_000  # of long descriptions: beyond this, manuals only blur what 
 PARAMS_MOST = 100  # parameters, nested ones included
 PARAM_CHARS = 300  # of one parameter's description
 ENUM_MOST = 20  # values of one parameter
-DEPTH_MOST = 5  # of nested parameters; `$ref`s are not followed: they would repeat known words
+DEPTH_MOST = 5  # levels of nested parameters; `$ref`s are not followed, since they would repeat known words
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 
@@ -31,7 +31,7 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")
     marks = annotations if isinstance(annotations, Mapping) else {}
-    true = [key.removesuffix("Hint") for key, value in marks.items() if value is True]  # as words: read only
+    true = [key.removesuffix("Hint") for key, value in marks.items() if value is True]  # read-only words
     return (
         [stem(word) for word in split(name)],
         _compounds(name),

@@ -24,8 +24,8 @@ from trayapp.model.errors import ExitCode, MultiMcpError
 STEP = 25  # tools that are indexed at a time: about 5 ms
 LIMIT = 8  # hits if the caller gives no limit
 SURE = 5  # hits that are returned however weak they are
-RELEVANT = 0.04  # of the best score: further hits that are weaker than this only cost tokens
-FIRST_CHARS = 200  # of a description: where word forms are compared, and whose first line patterns match
+RELEVANT = 0.04  # share of the best score: further hits below it only cost tokens
+FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # the other digits depend on the order in which sets are summed, which differs at each start
 WRITTEN_MET = 0.15  # added to the factor 1 if all words are there in the form in which they are asked for
@@ -232,7 +232,7 @@ def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return len(words & others) >= len(words | others) * ALIKE
 
 
-@lru_cache(maxsize=512)  # the same tools of several servers are compared with each other, query by query
+@lru_cache(maxsize=512)  # each query compares the same tools of several servers
 def _words(description: str) -> frozenset[str]:
     return frozenset(description.split())
 

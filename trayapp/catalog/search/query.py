@@ -59,7 +59,7 @@ _QUESTIONS = frozenset(
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems` maps what may stand for it to its worth (0 to 1); those in `own` are no synonyms.
+    """One word of a query. `stems` maps what may stand for it to its worth (0 to 1); those in `own` are not synonyms.
 
     `gains`: what a document gains that has the stem. `rarity`: what a document loses that has none of the stems.
     """
@@ -128,7 +128,7 @@ class UserSynonyms:
 
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
-    """Return the query that `words` mean; it has no terms if there is no word in them."""
+    """Return the query that `words` mean; it has no terms if they contain no word."""
     clauses = clauses_of(words)
     written = list(chain(*clauses))
     # The first word of a clause is a verb, and one after `to`, `and`, `please`, `you` ...
@@ -251,5 +251,5 @@ def action_of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) ->
 
 
 def action_of_tool(name: Iterable[str], head: Sequence[str]) -> str:
-    """Return the action of a tool by the stems of its name, else by the first of its description; "" if unclear."""
+    """Return the action of a tool by the stems of its name, or else by the first of its description; "" if unclear."""
     return next((_ACTIONS[known] for known in (*name, *head[:1]) if known in _ACTIONS), "")

@@ -97,7 +97,7 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
-    """Return, for a query of one word, the documents with the word itself, else those with a synonym."""
+    """Return the documents for a query of one word: those with the word itself; if none, with a synonym."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found

@@ -25,8 +25,8 @@ _UNSPACED = late("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\u
 _LETTERS = str.maketrans({
     "ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L",
     "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ı": "i",
-})  # fmt: skip  # Latin letters that are no letter and an accent
-_PAIR = 2  # characters: scripts without spaces are searched by pairs
+})  # fmt: skip # Latin letters that do not decompose into a letter and an accent
+_PAIR = 2  # characters; scripts without spaces are searched by pairs
 
 STOP_WORDS = frozenset(
     """
@@ -132,7 +132,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Return how many times vowels are followed by consonants: Porter's `m`."""
+    """Return how many times a consonant sequence follows a vowel sequence: Porter's `m`."""
     return len(_SYLLABLE.findall(_shape(word)))
 
 
@@ -166,7 +166,7 @@ def _participle(word: str) -> str:
 
 
 def _mended(root: str) -> str:
-    """Return the verb before `-ed` or `-ing`: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
+    """Return the verb whose `-ed` or `-ing` was removed: `creat` is `create`, `runn` is `run`, `fil` is `file`."""
     if root.endswith(("at", "bl", "iz")):
         return root + "e"
     if len(root) > 1 and root[-1] == root[-2] and root[-1] not in "aeioulsz":

@@ -57,7 +57,7 @@ def lay_over(
 ) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field. The first of two layers with one name wins.
 
-    A layer's unusable server is reported for its file and otherwise ignored. None of our own servers is lost by it.
+    A layer's unusable server is reported for its file and otherwise ignored. It never costs us one of our own servers.
     """
     surroundings = EntryContext(exists, windows)
     top = _top(config)
@@ -92,7 +92,9 @@ def user_pairs(user: Config, surroundings: EntryContext) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
-    """Merge the upper entry over the lower. If either is not a mapping, return the upper: the parser reports it."""
+    """Merge the upper entry over the lower one. If either is not a mapping, return the upper one: the parser reports
+    it.
+    """
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
@@ -270,7 +272,7 @@ def preview(
             merged = merged_pair(_without_private(lower), pair, surroundings)
         entry = read_entry(merged, report, surroundings)
         if entry is None:
-            servers.pop(key, None)  # not the user's own entry: the project wants a different one
+            servers.pop(key, None)  # the project wants another server than the user's own entry
         else:
             if _has_ask(pair):
                 report.add(pair.key, f"{key}: ask does not count in a project's file", "Set it in servers.yaml")

@@ -31,14 +31,14 @@ from trayapp.model.late import late
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # the first one in a folder counts
 MOST = 1000  # paths that are examined for one server
-LARGEST = 64_000_000  # bytes that are read of one; for a larger one, size and time count
+LARGEST = 64_000_000  # bytes that are read of one file; for a larger one, size and time count
 _SEPARATORS = late(r"[\s;&|<>()'\"`,]+")
 _CODE = late(
     r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
     r"|.*requirements[\w.-]*\.txt",
     re.IGNORECASE,
 )
-_MANIFESTS = {  # what a program reads in its folder to find out what to run
+_MANIFESTS = {  # files in which a program looks up what to run
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
     "node": ("package.json", "index.js"),
     "make": ("GNUmakefile", "makefile", "Makefile"),
@@ -51,7 +51,7 @@ _MANIFESTS = {  # what a program reads in its folder to find out what to run
     "go": ("go.mod",),
 }
 _HERE = frozenset((".", "./", "..", "../"))
-_ONLY_WITH = {  # these read the project only with one of these words
+_ONLY_WITH = {  # these run a project's files only with one of these words
     **dict.fromkeys(("npx", "bunx", "node"), _HERE),
     "docker": frozenset(("compose", "build")),
 }
@@ -63,7 +63,7 @@ class ProjectFile(NamedTuple):
     path: Path  # with its folder resolved, so that each folder has only one name
     data: bytes
     scripts: tuple[Script, ...] = ()  # programs inside the project that its servers run
-    watched: tuple[Path, ...] = ()  # where these are or would be
+    watched: tuple[Path, ...] = ()  # where these files are or would be
 
     @property
     def folder(self) -> Path:

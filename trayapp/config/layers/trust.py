@@ -118,7 +118,7 @@ class TrustStore:
         return content if isinstance(content, dict) and content.get("version") == VERSION else {}
 
     def _check_owner(self) -> None:
-        """Raise StorageError for a file that other users may write: they could trust anything."""
+        """Raise StorageError for a file that other users may write: they could add any project."""
         if os.name == "nt":
             return
         try:

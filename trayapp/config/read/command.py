@@ -22,7 +22,7 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
 )
 _PACKAGE_RUNNERS = frozenset(
     ("npx", "bunx", "pnpx", "uvx", "pipx")
-)  # their first argument that is not an option is a package
+)  # the first argument that is not an option names a package
 
 
 def path_exists(path: str) -> bool:
@@ -101,7 +101,7 @@ def relative_paths(command: str, args: Sequence[str]) -> list[str]:
 
     A word may have several parts: --dir=./x, type=bind,src=.,dst=/data.
     """
-    package = -1  # the index of the package that a package runner starts: its name may look like a path
+    package = -1  # the index of the package that a runner starts: a package's name may look like a path
     if PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe") in _PACKAGE_RUNNERS:
         package = next((at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run"), -1)
     found = [command] if re.search(r"[/\\]", command) and is_relative(command) else []

@@ -125,7 +125,7 @@ class _Entry:
         return self._values[key][1] if key in self._values else None
 
     def _place(self, *keys: str) -> Node:
-        """Return the key node of `keys` that comes last in the file, else that of the entry."""
+        """Return the key node of `keys` that comes last in the file, or else that of the entry."""
         places = [self._values[key][0].key for key in keys if key in self._values]
         return max(places, key=lambda node: node.start, default=self._pair.key)
 

@@ -30,7 +30,7 @@ from trayapp.model.settings import TRY, AskMode, Confine, Confining
 Reader = Callable[[Node], Any]
 
 MAX_TIME_S = 365 * 86_400.0  # a year; larger values overflow the timers of some systems
-MAX_DIGITS = 30  # of a number
+MAX_DIGITS = 30  # of a number, in any spelling
 _VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
 _ITS_VALUE = re.compile(r"(?:\$env:|\$?\{(?:env:)?|\$|%)([A-Za-z_][\w()]*)(?:\}|:-|%|\Z)", re.ASCII)
 
@@ -88,7 +88,7 @@ def switch(node: Node) -> bool:
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """Return the hint for a value that is text only because of its quotes."""
+    """Return the hint for a value that is a text only because it is quoted."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"
@@ -290,9 +290,8 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}: what the server may reach in addition.
-
-    An unknown key is an error here: a misspelled limit must not mean fewer limits.
+    """Read true, false, `try`, or {read, write, network, sockets}: what else the server may access. An unknown key is
+    an error here: a misspelled limit must not grant more.
     """
     if isinstance(node, Scalar):
         if kind(node) == "str" and node.text.strip().lower() == TRY:

@@ -280,7 +280,7 @@ class _SettingReader:
         return group(**self.read(inside, node, known))
 
     def _profiles(self, node: Node) -> dict[str, Profile]:
-        """Return the profiles without those with an unreadable limit: they would show everything."""
+        """Return the profiles, except those with an unreadable limit: they would show everything."""
         profiles: dict[str, Profile] = {}
         for pair in fields.mapping_pairs(node):
             profile = _SettingReader(self._report, "The profile is ignored")

@@ -109,7 +109,7 @@ def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str
 
 
 def lines_of(text: str, path: Path, *, listed: bool = False) -> dict[str, int]:
-    """Return the line of each key, or each named item, of the value at `path`."""
+    """Return the line of each key, or of each named item, in the value at `path`."""
     node = compose(text, "")
     for key in path:
         inside = follow(node) if node is not None else None

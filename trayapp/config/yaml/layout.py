@@ -23,7 +23,7 @@ class Layout:
         self._newline = found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
 
     def newline(self, at: int) -> str:
-        """Return the line end to use at position `at`: that of the line there, else the file's first."""
+        """Return the line end to use at position `at`: that of the line there, or else the file's first."""
         found = _BREAK.match(self.text, at)
         return found[0] if found and found[0] in ("\n", "\r\n", "\r") else self._newline
 
@@ -57,13 +57,13 @@ class Layout:
         return None if end is None else self.line_start(end)
 
     def blank_above(self, start: int) -> int:
-        """Return the start of the first of the blank lines above `start`, else `start`."""
+        """Return the start of the first of the blank lines above `start`, or `start`."""
         while (above := self.line_above(start)) is not None and not self.line_at(above).strip():
             start = above
         return start
 
     def blank_below(self, end: int) -> int:
-        """Return the end of the last of the blank lines below the line that ends at `end`, else `end`."""
+        """Return the end of the last of the blank lines below the line that ends at `end`, or `end`."""
         while (below := self.next_line(end)) is not None and below < len(self.text) and not self.line_at(below).strip():
             end = self.line_end(below)
         return end

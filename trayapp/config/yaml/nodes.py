@@ -20,7 +20,7 @@ from trayapp.model.errors import Problem
 
 ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
 
-MAX_NODES = 100_000  # with every alias counted in full; 527 tools of 70 servers need 4,000
+MAX_NODES = 100_000  # values, with every alias counted in full; 527 tools of 70 servers need 4,000
 MAX_DEPTH = 50  # levels of nesting
 
 Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -200,7 +200,7 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
         if mark and text[shift + mark.index : shift + mark.index + 1] == "\t":
             message, hint = "The file is not YAML: it has a tab here", "Indent with spaces"
         else:
-            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: lines get cut
+            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first, since lines are cut
             message, hint = f"The file is not YAML: {words}", "Check this line and the one above"
         raise UnparsableError(Problem(file, line, message, hint, column)) from None
     except yaml.YAMLError:

@@ -219,7 +219,7 @@ class Asks:
         if answer not in ask.answers:
             raise UnfitAnswerError(ask_id, answer, ask.answers)
         if ask.question is not None and ask.question.schema is not None and answer == "once":
-            from trayapp.catalog.schema.arguments import problems  # not before a form is answered
+            from trayapp.catalog.schema.arguments import problems  # a form has to be answered first
 
             wrong = problems(content or {}, ask.question.schema)
             if wrong:
@@ -231,7 +231,7 @@ class Asks:
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
         self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
-        for other in self if answer in ("session", "always") else ():  # that this answer also covers
+        for other in self if answer in ("session", "always") else ():  # the others that this answer also covers
             if other.subject is not None and self.is_granted(other.asker.session, other.subject):
                 self._end(other, "allowed", f"it was allowed by {by}, together with another one")
         return row
@@ -293,7 +293,7 @@ def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
 
 
 def no_user_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call that nobody is there to approve."""
+    """Return the error of a call that needs approval while nobody is there to give it."""
     hint = (
         "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
         "then call it again"
@@ -302,7 +302,7 @@ def no_user_error(server: str, tool: str) -> NotAllowedError:
 
 
 def too_many_asks_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call while the user has too many asks to answer."""
+    """Return the error of a call that comes while too many asks await the user."""
     hint = "Wait until the user has answered; do not repeat the call"
     return NotAllowedError(server, tool, "too many calls wait for the user's yes", hint, "ask_too_many")
 
@@ -340,7 +340,7 @@ class UnfitAnswerError(MultiMcpError):
 
 
 MESSAGE_LONGEST = 1_000  # characters
-STILL_WANTED_S = 1.0  # interval of checks whether the question's call is still waiting
+STILL_WANTED_S = 1.0  # interval of checks that the question's call is still waiting
 
 
 class UserQuestions:

@@ -16,7 +16,7 @@ VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # of all values
 MOST = 40  # arguments
-READ_LONGEST = 256 * 1024  # characters that are searched for secrets: of a longer value, those at both ends
+READ_LONGEST = 256 * 1024  # characters that are searched for secrets; in a longer value, at both ends
 HEAD_SHARE = 0.65  # of a cut value: the beginning is more informative than the end
 
 # Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).

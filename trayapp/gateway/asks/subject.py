@@ -9,7 +9,7 @@ from trayapp.model.offer import Item
 from trayapp.model.servers import ServerConfig
 from trayapp.model.settings import AskMode, Settings
 
-READS = ToolClassification("read", "name")  # of a resource
+READS = ToolClassification("read", "name")  # the class of reading a resource
 
 
 class Subject(NamedTuple):
@@ -30,7 +30,7 @@ class Subject(NamedTuple):
 
 
 def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskMode:
-    """Return the setting that holds for a tool: its own, its server's, or the one for all."""
+    """Return the setting that applies to a tool: its own, its server's, or the one for all."""
     if server is None:
         return settings.ask
     switch = (server.tools or {}).get(tool)

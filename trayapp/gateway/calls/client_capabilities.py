@@ -37,7 +37,7 @@ class ConnectionPurpose(Protocol):
 
     @property
     def kind(self) -> ClientKind | None:
-        """Return the kind of client that it announces to the server, None for the actual clients."""
+        """Return the kind of client that it announces to the server, None if it announces its actual clients."""
 
 
 class ClientCapabilities:
@@ -60,7 +60,7 @@ class ClientCapabilities:
         self._tried_older: dict[str, bool] = {}
 
     def wanted_by(self, session: ClientSession, key: str) -> None:
-        """Note that a session needs that connection, which is about to be made."""
+        """Record that a session needs that connection, which is about to be made."""
         self._wanted[key] = session
 
     def of_clients(self, key: str) -> dict[str, Any]:

@@ -40,16 +40,16 @@ class AskingSession(ClientSession, Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return what client and user can do for servers."""
+        """Return what the client and the user can do for servers."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return the subject of the consent that the request needs, None if it needs none.
+        """Return the subject of the consent that the request requires, None if it needs none.
 
         `listed`: the client called the tool by its name, not through the one tool.
         """
 
 
-Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets, None for consent
+Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets; None: the user consented
 
 
 class CallConsent:

@@ -42,9 +42,7 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
 
 
 def model_hint(error: MultiMcpError) -> str:
-    """Return what a model can do, which is at most to ask its user. It gets no command that undoes the user's
-    decisions.
-    """
+    """Return what a model can do: at most, ask its user. It gets no command that undoes a decision of the user's."""
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
 
@@ -79,5 +77,5 @@ def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpErro
 
 
 def shown(text: str) -> str:
-    """Return the text of an error without secrets: servers quote in it what they were given."""
+    """Return the text of an error without secrets: servers quote in it what they received."""
     return redacted(text)

@@ -14,8 +14,8 @@ from trayapp.wire.revisions import has_envelope
 
 LOG = "notifications/message"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
-# These belong to one request and end at the connection. One that comes too late concerns no session: sessions may use
-# the same tokens and ids for requests of their own.
+# These belong to one request and end at the connection. A late one concerns no session: sessions may use the same
+# tokens and ids for their own requests.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 OLDER_ONLY = frozenset({"notifications/roots/list_changed"})  # MCP up to 2025-11-25
 
@@ -25,7 +25,7 @@ class Notifications:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._asked: dict[str, tuple[Live, int]] = {}  # by server: the connection that was asked, and for which level
+        self._asked: dict[str, tuple[Live, int]] = {}  # by server: the connection whose level was set, and the level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
         """Pass a notification to the session of the call `about`, if the transport names it.
@@ -127,7 +127,7 @@ def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
 
 
 def at_least(level: Any, wanted: str | None) -> bool:
-    """Return True if `level` is at least `wanted`, or either is unknown."""
+    """Return True if `level` is at least `wanted`, or if either is unknown."""
     if wanted not in LEVELS or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wanted)

@@ -91,15 +91,15 @@ class RoutedCall:
         through_tool: bool = False,
     ) -> None:
         self.session = session
-        self.request = request  # as the backend gets it
+        self.request = request  # in the form that the backend gets
         self.request_id = request.id  # the client's request that gets the answer
         self.connection = connection
         self.serial = 0  # number in the order in which calls began
         self.sent_at = 0.0  # by the gateway's clock
         self.parked = False
         self.moved = False  # sent again on another connection
-        self.log_level: str | None = None  # asked for by the client in this request
-        self.proof: Callable[[float], None] | None = None  # called with the seconds after which the server answered
+        self.log_level: str | None = None  # requested by the client for this call
+        self.proof: Callable[[float], None] | None = None  # called with the number of seconds that the server took
         self.finish = finish  # makes the client's answer from the backend's
         self.through_tool = through_tool  # the client called the one tool, not the called tool itself
         self._allowed = ""  # hash of the definition for which the user has allowed this call
@@ -107,7 +107,7 @@ class RoutedCall:
         self._began = perf_counter()
         self._rounds = 0  # how often the backend has asked before answering
         self._last = False  # True: the request is not sent again
-        self._live: Live | None = None  # the one on which the request was sent, not a later one
+        self._live: Live | None = None  # the connection on which the request was sent, not a later one
         self._number = 0
         self._timeout_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -115,7 +115,7 @@ class RoutedCall:
 
     @property
     def is_under_way(self) -> bool:
-        """Return True while the client is waiting for the answer, or has yet to come back for it."""
+        """Return True while the client waits for the answer, or has yet to come back for it."""
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
@@ -146,7 +146,7 @@ class RoutedCall:
                 params = live.peer.stamped(params, self.session.capabilities)
             self._number = live.transport.channel.relay(method, params, self)
         except BaseException:
-            self._close()  # else the connection would never be idle again
+            self._close()  # otherwise the connection would never be idle again
             raise
         if timeout_s > 0:
             self._set_timer()
@@ -158,13 +158,13 @@ class RoutedCall:
             return
         live = self._live if self.log_level is not None else None
         if live is not None and live.transport.kind == "http" and not live.peer.modern:
-            # An older server over HTTP sends log messages and answers over two connections, so that the answer may
-            # arrive first. A client that asked for messages with its request gets none after the answer.
+            # An older server over HTTP sends log messages and answers over two connections, so the answer may arrive
+            # first. A client that requested log messages gets none after the answer.
             asyncio.get_running_loop().call_later(LATE_LOGS_S, self._answered_after_logs, reply)
             return
         if not self._close():
             return
-        if not reply.frame:  # not the backend's own words
+        if not reply.frame:  # not an error from the backend
             if not self._last and was_not_executed(reply):
                 self._last = True
                 self.session.start(self.request_id, self._send_again)
@@ -174,7 +174,7 @@ class RoutedCall:
             self.proof((self.connection.last_used or 0.0) - self.sent_at)
         why, finished = "", True
         try:
-            # In the form of the client's protocol revision.
+            # in the protocol revision of the client
             modern = self._live is not None and self._live.peer.modern
             own = self._translate(reply, modern) if modern or self.session.client.modern else reply
             finished = own is not None
@@ -206,7 +206,7 @@ class RoutedCall:
             self._note(None, "cancelled")
             self._tell_server(reason)
 
-    # -- the user's yes ------------------------------------------------------------------------------------------
+    # -- the user's consent --------------------------------------------------------------------------------------
 
     def _subject(self) -> Subject | None:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
@@ -222,7 +222,7 @@ class RoutedCall:
         return True
 
     def _round(self, state: Any) -> str:
-        """Return what the next request of this call has in common with this one. `state`: the server's requestState."""
+        """Return the key that links the next request of this call to this one. `state`: the server's requestState."""
         params = self.request.params or {}
         called = [params.get("name"), params.get("uri"), params.get("arguments")]
         words = [self.session.client.name, self.connection.key, self.request.method, *called, state]
@@ -349,7 +349,7 @@ class RoutedCall:
         if request.method in RECORDED:
             answer: bytes | dict[str, Any] | None = None
             size = len(reply.frame) if reply is not None else 0
-            if reply is not None:  # a large one is not held until its row is made
+            if reply is not None:  # a large answer is not held until its row is made
                 answer = (reply.frame if size < HEAD_BYTES else reply.frame[:HEAD_BYTES]) if size else reply.message
             server = self.connection.server.name
             self.session.history.note(
@@ -399,7 +399,7 @@ class RoutedCall:
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
-        if self._yes is not None:  # it has not been sent yet
+        if self._yes is not None:  # not sent yet
             self._yes.withdraw("its call was cancelled")
             self._yes = None
             return False
@@ -414,7 +414,7 @@ class RoutedCall:
             return reply
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
-            return reply  # the backend's own answer: it still runs, and over HTTP answers can come without frames
+            return reply  # the backend's own answer: it is still running, and over HTTP answers can come without frames
         return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
 
 

@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
-STATE_ONLY_PAUSE_S = 0.1  # pause before a server that wants to be asked again, without a question, is asked again
+STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call to a server that asks for that without a question
 HELD_S = 50.0  # limit for a question whose session is uncertain; the SDKs' clients give up a call after 60 s
-STUCK_S = 5.0  # the same once each call in progress may be waiting for the answer to a question of its own
+STUCK_S = 5.0  # the same limit once each call in progress may be waiting for an answer of its own
 UNSTUCK_S = 1.0  # for the call of a refused question to end; the questions of the last session left are then certain
-STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and answers nothing since, may still ask
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call and has sent no answer since may still ask
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress there"
@@ -70,9 +70,9 @@ class ServerRequests:
     ) -> None:
         self._services = services
         self._purpose = purpose
-        self._user = user  # asked where a client cannot answer
+        self._user = user  # asked instead of a client that cannot answer
         self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked in an answer
-        self._questions: dict[RoutedCall, Questions] = {}  # of the calls whose clients are asked in an answer
+        self._questions: dict[RoutedCall, Questions] = {}  # open questions of calls whose clients are asked so
         self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
         self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()
@@ -160,7 +160,7 @@ class ServerRequests:
         if among is not None:
             calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
-        if not calls:  # it starts for requests that wait
+        if not calls:  # it is being started for requests that wait
             asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
@@ -225,7 +225,7 @@ class ServerRequests:
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
-        if not of_live or of_live[-1].asked:  # its answer says nothing about what was sent after the ping
+        if not of_live or of_live[-1].asked:  # its answer proves nothing about calls sent after the ping
             of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
@@ -313,10 +313,10 @@ class ServerRequests:
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
             if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # else it is cancelled
+                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # or it is cancelled
             raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
-            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require an id for each
+            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require each to have an id
         return await self.ask(session, method, params or None, about)
 
     # -- parked calls --------------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ class _HeldQuestions:
         return max(self._newest + STUCK_S, self._next_at if calls >= self._calls else 0.0)
 
     def note_refusal(self, now: float, calls: int) -> None:
-        """Note that a question is refused while so many calls are in progress."""
+        """Record that a question was refused while this many calls were in progress."""
         self._next_at, self._calls = now + UNSTUCK_S, calls
 
 
@@ -505,7 +505,7 @@ class _CancelPing:
         self.live.channel.relay("ping", None, self)
 
     def answered(self, reply: Reply) -> None:
-        """Count the server as done with the cancelled calls."""
+        """Consider the server done with the cancelled calls."""
         self._note_answer(self)
 
     def progress(self, params: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ class AccountRequests:
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[AccountKey, SignIn] = {}  # by account: `login_wait` may still ask for its outcome
+        self._last: dict[AccountKey, SignIn] = {}  # by account, since `login_wait` may still ask for its outcome
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -109,7 +109,7 @@ class AccountRequests:
         return begun
 
     def _require_accounts(self) -> Accounts:
-        assert self._sign_ins.accounts is not None  # without accounts there are no handlers
+        assert self._sign_ins.accounts is not None  # there are no handlers without accounts
         return self._sign_ins.accounts
 
     def _connection(self, params: dict[str, Any]) -> Connection:
@@ -134,7 +134,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
-        """Return whether the vault opens. With `unlock` the user gets the keyring's own dialog."""
+        """Return True if the vault opens. With `unlock` the user gets the keyring's own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:

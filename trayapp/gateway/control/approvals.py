@@ -75,7 +75,7 @@ class ApprovalRequests:
                 tools += is_tool(tool)
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
-                }.values()  # names of the other servers, too
+                }.values()  # for the names of the other servers, too
                 rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
                 await anyio.lowlevel.checkpoint()  # clients come first
         return {"rows": rows, "tools": tools}

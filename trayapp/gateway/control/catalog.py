@@ -57,7 +57,7 @@ Note = Callable[[str], None]  # sends the user a line before the answer
 
 
 def no_note(line: str) -> None:
-    """Drop the line."""
+    """Discard the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +117,12 @@ class CatalogRequests:
     async def _stay_until_answered(self, visitor: CatalogCaller, view: View) -> None:
         """Stay until the project's slow servers have answered. The next request then finds their tools in the cache."""
         try:
-            await view.first_list_delay.answered(math.inf, own=True)  # each start is bounded
+            await view.first_list_delay.answered(math.inf, own=True)  # each start has a time limit
         finally:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Note which servers' tools are unknown, and why."""
+        """Tell the user which servers' tools are unknown, and why."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
@@ -132,7 +132,7 @@ class CatalogRequests:
         async with self._session_view(asked) as seen_by:
             server = self._server(seen_by, asked)
             for problem in self._gateway.problems:
-                if problem.fatal and server in (None, problem.server):  # it keeps a server out
+                if problem.fatal and server in (None, problem.server):  # a reason for which a server is left out
                     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
                     whose = f"{problem.server}: cannot be used: " if problem.server else ""
                     self._note(f"{whose}{shown(problem.message)} ({where})")
@@ -151,7 +151,7 @@ class CatalogRequests:
 
     @staticmethod
     def _server(seen_by: SessionView, asked: Asked) -> str | None:
-        """Return the server that is named, if one is. Raises ServerNotFoundError, RpcError."""
+        """Return the named server, or None if the request names none. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
         return seen_by.named(text_of(asked, "server", "the request"))
@@ -315,7 +315,7 @@ class CatalogRequests:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """Return the key of the tool, asking unknown servers for it. Raises MultiMcpError."""
+        """Return the key of the tool. Unknown servers are asked for it. Raises MultiMcpError."""
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
         try:

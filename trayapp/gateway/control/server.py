@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 Reload = Callable[[], Awaitable[None]]
 
-BEAT_SHORTEST_S = 0.05  # a shorter one would keep the gateway from everything else
+BEAT_SHORTEST_S = 0.05  # with a shorter interval, the gateway would have no time for anything else
 
 
 def beat_of(params: dict[str, Any]) -> float | None:
@@ -229,7 +229,7 @@ class Control:
         assert self._tasks is not None
 
         async def stop() -> None:
-            await anyio.lowlevel.checkpoint()  # the answer goes out first
+            await anyio.lowlevel.checkpoint()  # send the answer first
             self._gateway.stop_wanted.set()
 
         self._tasks.start_soon(stop)

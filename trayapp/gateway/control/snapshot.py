@@ -22,7 +22,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
         version=__version__,
         uptime_s=round(now - gateway.started, 3),
         http_url=gateway.http_url,
-        # A request of 2026-07-28 over HTTP is its own session. It ends before anybody could read about it.
+        # A request of 2026-07-28 over HTTP is a session of its own, which ends before anybody could see it.
         sessions=tuple(
             SessionStatus(one.client.name, one.transport, one.client.protocol, one.seen.exposure.mode)
             for one in gateway.sessions
@@ -41,7 +41,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
 
 
 def _server(gateway: Gateway, connections: list[Connection], now: float) -> ServerStatus:
-    # Show the state of a connection that is up, else of the one used last.
+    # Show the state of a connection that is up, or else of the one used last.
     connection = max(connections, key=lambda one: (one.is_up, -1.0 if one.last_used is None else one.last_used))
     up = sum(one.is_up for one in connections)
     server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
@@ -55,7 +55,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     reason = None
     if error:
         reason = {"title": shown(error.title), "hint": shown(error.hint)}
-    elif offer is not None and offer.failure:  # it is reachable, but some of its lists are missing
+    elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
         hint = f"Ask it again with: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
     # The lists that are still unknown although they were requested.

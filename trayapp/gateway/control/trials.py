@@ -70,7 +70,7 @@ class UpdateRequests:
         updates.tried[server.name] = one
         told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
         if one in package.versions:
-            return told | {"kept": True}  # it has run before: going back takes seconds and needs no registry
+            return told | {"kept": True}  # it ran before: going back takes seconds and needs no registry
         before = self._gateway.services.listings.get(server.name)
         try:
             after = await updates.offer(server, one)
@@ -136,7 +136,7 @@ class ConfinementRequests:
         record = services.confinements.get(name)
         called = record.status().refused if record is not None else ()
         if record is not None and record.confine == now:
-            now = record.remedy()  # a trial calls no tool: refusals during calls are known only from here
+            now = record.remedy()  # a trial calls no tool, so only this record has the refusals during calls
         trial = await services.pool.try_confined(connection, now)
         error = trial.error
         return {

@@ -183,7 +183,7 @@ class Approvals:
         self._others = others
         self._verdicts: dict[str, dict[str, Verdict]] = {}
         self._logged: dict[tuple[str, str], list[str]] = {}
-        self._looked: dict[str, dict[str, Inspection]] = {}  # by server and name
+        self._looked: dict[str, dict[str, Inspection]] = {}  # server -> name -> what an earlier inspection found
         self.unread: Callable[[], None] = lambda: None  # called when definitions have to be searched for orders
 
     # -- verdicts ------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Approvals:
         else:
             known = self.pins.of(server)
             known.listed = frozenset(filter(is_tool, items))
-            others = cache(lambda: OtherTools(self._others(server)))  # only needed for new tools
+            others = cache(lambda: OtherTools(self._others(server)))  # needed only for new tools
             verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
@@ -262,7 +262,7 @@ class Approvals:
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
-        # Texts that are no tools may change from day to day.
+        # Texts other than tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # no earlier version of a skill can be served
@@ -309,7 +309,7 @@ class Approvals:
         findings = findings if alike is None else (alike, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
-        )  # texts are never compared with the older form
+        )  # other texts are never compared with the older form
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
@@ -347,11 +347,11 @@ class Approvals:
         return {
             name: (digest, orders_in(name, item))
             for name, (digest, item) in unread.items()
-            if definition_hash(item) == digest  # otherwise it has changed, and waits
+            if definition_hash(item) == digest  # otherwise it has changed and waits for approval
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Note what `orders` has found, and log it."""
+        """Record the findings of `orders`, and log them."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
@@ -372,7 +372,7 @@ class Approvals:
     # -- tools that wait for approval ----------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[PendingApproval]:
-        """Return what the user should look at, of one server or of all. Held-back tools come first."""
+        """Return the tools that the user should look at, of one server or of all. Held-back tools come first."""
         held, flagged = list[PendingApproval](), list[PendingApproval]()
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():

@@ -30,7 +30,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "Ask them to look at it"  # the error says so
+WAITS = "Ask them to look at it"  # the error names the reason
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
@@ -42,7 +42,7 @@ def _names_of(
 
 
 def digests_of(skill: Item) -> dict[str, str | None]:
-    """Return the digest of each file of a skill by its URI; None where the server publishes none."""
+    """Return the digest of each file of a skill by its URI; None if the server publishes none for it."""
     files = skill.get("resources")
     found = {str(skill.get("uri")): None}
     return found | {
@@ -92,7 +92,7 @@ class Catalog:
         return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
     def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
-        """Return why no client sees a tool, None if clients may see it."""
+        """Return why no client sees a tool; None if clients may see it."""
         server, name = key
         entry = self.config.servers[server]
         if entry.disabled:
@@ -119,7 +119,7 @@ class Catalog:
         return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
 
     def switch(self, key: Key) -> Literal["on", "off", "excluded"]:
-        """Return what servers.yaml says of a tool, whether its server is enabled and its definition served or not."""
+        """Return the setting of a tool in servers.yaml, even if its server is disabled or its definition withheld."""
         entry, siblings = self.config.servers[key[0]], self.offers[key[0]].tools
         if not passes(*key, entry.include_tools, entry.exclude_tools, siblings):
             return "excluded"
@@ -266,7 +266,7 @@ class Catalog:
 
     @cached_property
     def readable(self) -> dict[Key, Item]:
-        """Return what can be read as a tool by (server, URI): the resources, and each skill's SKILL.md."""
+        """Return everything that can be read as a tool, by (server, URI): the resources, and each skill's SKILL.md."""
         found = dict(self.resources)
         for key, skill in self.skills.items():  # for clients without skills
             said = skill.get("frontmatter")

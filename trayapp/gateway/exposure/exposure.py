@@ -30,12 +30,12 @@ INDEX: Item = {
     "description": "What the tools of all servers do, in Markdown",
     "mimeType": "text/markdown",
 }
-_OUTSIDE = "This session was started without it"  # its --servers, or its --profile
+_OUTSIDE = "This session was started without it"  # by --servers or --profile
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
 _UNSEEN = "Its server does not list it for a client of this kind"
 UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
 _WITHHELD = HiddenReason("It is withheld", WAITS)
-Unseen = frozenset[tuple[str, str, str]]  # list, server, and name of what a kind of client is not listed
+Unseen = frozenset[tuple[str, str, str]]  # list, server and name of each item that a kind of client does not get
 
 
 class HiddenCounts(NamedTuple):
@@ -178,7 +178,7 @@ class Exposure:
     def name_of(self, key: Key) -> str:
         """Return the name under which clients see a tool, or a resource as a tool."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
-        return known or self.catalog.uris.exposed(*key)  # a file of a skill
+        return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
@@ -297,7 +297,7 @@ class Exposure:
 
     @cached_property
     def capabilities(self) -> dict[str, Item]:
-        """Return what the enabled servers announce in the sessions' era, by their names."""
+        """Return the capabilities that the enabled servers announce in the sessions' era, by their names."""
         found: dict[str, Item] = {}
         for name, entry in self.servers.items():
             prepared = self.catalog.offers.get(name)

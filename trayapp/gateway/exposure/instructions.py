@@ -14,7 +14,7 @@ from trayapp.model.offer import Item
 from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
-LONGEST = 2_048  # bytes: clients show that much whole
+LONGEST = 2_048  # bytes: clients show this many in full
 WORDS_MOST = 6  # of one server's tools
 ABOUT_LONGEST = 60  # characters of a server's own description
 SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
@@ -92,7 +92,7 @@ def _first_words(instructions: str) -> str:
 # --- the most common words of a server's tools
 
 READ_MOST = 160  # characters of a description: usually its first sentence
-NAME_WEIGHT = 2  # a word in a tool's name tells more than one in its description
+NAME_WEIGHT = 2  # a word in a tool's name says more than one in its description
 SHORTEST = 3  # characters
 TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
 UNTELLING = frozenset(
@@ -108,9 +108,9 @@ UNTELLING = frozenset(
 
 def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
     """Return up to `most` words or word pairs, the most common first, without `known` ones, which are already shown."""
-    from trayapp.catalog.search.words import stem  # only the one tool needs it: 2 ms of a start
+    from trayapp.catalog.search.words import stem  # 2 ms of a start, which only the one tool needs
 
-    scores: Counter[str] = Counter()  # by stem, in the order of appearance
+    scores: Counter[str] = Counter()  # stem -> score, in order of appearance
     having: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     spellings: dict[str, str] = {}

@@ -85,7 +85,7 @@ class ListingWriter:
     def one_write(self) -> Iterator[None]:
         """Combine all jobs added inside into one write, which waits for them ONE_WRITE_S at most."""
         self._gathering += 1
-        if self._gathered.is_set():  # otherwise the writer already waits for this one
+        if self._gathered.is_set():  # otherwise the writer already waits for this block
             self._gathered = anyio.Event()
         try:
             yield
@@ -112,7 +112,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, jobs)
             finally:
-                if not self._jobs and not self._wake.is_set():  # else a task waits for new jobs
+                if not self._jobs and not self._wake.is_set():  # otherwise a task waits for new jobs
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
@@ -140,11 +140,12 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
         log.exception("%s", failing)
 
 
-# A server that starts anyway is asked again if its lists are older than this: `npx -y` may have brought a newer one.
+# A server that has just started is asked again if its lists are older than this: `npx -y` may have brought a newer
+# version.
 RECHECK_S = 3600.0
 # By era (newer: True), the kind of client that can do everything.
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
-RETRY_S = 60.0  # for a server that could not list everything: another try may hang for just as long
+RETRY_S = 60.0  # for a server that could not list everything: another attempt may hang for just as long
 
 
 class Listings:
@@ -260,12 +261,12 @@ class Listings:
         return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
-        """Return what a client of that kind sees of the server; None if all clients see the same."""
+        """Return the view of the server that a client of that kind gets; None if all clients get the same."""
         variants = self.variants(name)
         return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
 
     def kind_at(self, name: str, kind: ClientKind) -> ClientKind:
-        """Return a kind of client as that server may tell it from others."""
+        """Return a kind of client reduced to what that server may distinguish."""
         offer = self.get(name)
         return kind if offer is None or not kind.extensions else _told_kind(kind, offer)
 
@@ -319,7 +320,8 @@ class Listings:
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
         switched_only = self._config.settings.write_tools == "switched"
-        # Names that the file lacks: it may only have the switched ones, and what was just written is read later.
+        # Skip names that the file lacks: it may list only switched tools, and the latest write may not have been read
+        # yet.
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")

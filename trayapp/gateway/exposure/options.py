@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     unknown: tuple[str, ...] = ()
 
     def has(self, server: str) -> bool:
-        """Return True if the session sees that server."""
+        """Return True if the session sees the server."""
         return not self.wrong and (self.servers is None or server in self.servers)
 
 

@@ -1,4 +1,4 @@
-"""Search tools for all sessions of a view, in one index that is updated server by server when somebody searches."""
+"""Search tools for all sessions of a view, in one index that is updated server by server at each search."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ToolSearch:
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
-        if keys and words.strip() and not regex:  # a pattern takes too long to try here, where others wait
+        if keys and words.strip() and not regex:  # a pattern takes too long to run here: other requests wait
             least = min((len(hit.missed) for hit in hits), default=None)
             found = self._kept_index(exposure.catalog).search(words, limit=len(keys), allowed=frozenset(keys))
             near = [hit for hit in found if least is None or len(hit.missed) <= least]

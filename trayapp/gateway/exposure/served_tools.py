@@ -85,7 +85,7 @@ class ServedOffer:
 
     @cached_property
     def older(self) -> ServedOffer | None:
-        """Return the offer for clients of the older era, None if they get the same."""
+        """Return the offer for clients of the older era; None if they get the same one."""
         if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}

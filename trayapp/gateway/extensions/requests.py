@@ -37,8 +37,8 @@ from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, Reply, Request, RequestId, RpcError
 
-REFRESH_S = 5.0  # a list waits this long for one server's answer, then uses what is known of it
-PAGES_MOST = 100  # of one server's tasks
+REFRESH_S = 5.0  # a list waits this long for a server's answer, then uses the known items
+PAGES_MOST = 100  # per server
 CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
@@ -121,7 +121,7 @@ class ExtensionRequests:
             return
         finish = to.finish
         if request.method == "skills/get":
-            # Its answer has to be the inspected skill: a different one waits for approval.
+            # The answer has to be the inspected skill: any other one waits for approval.
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
@@ -203,7 +203,7 @@ class ExtensionRequests:
 
     @staticmethod
     async def _fetch(connection: Connection) -> None:
-        with suppress(ServerError):  # keep what is known of it
+        with suppress(ServerError):  # keep the known items
             if connection.is_up:
                 await connection.fetch(soon=True)
 

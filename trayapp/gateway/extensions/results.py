@@ -36,7 +36,9 @@ class ServerResult:
         return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=handles)
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the answer with addresses and task ids that lead back. Raises JsonError if it cannot be read."""
+        """Return the answer with addresses and task ids that lead back to the server. Raises JsonError if it cannot be
+        read.
+        """
         if reply.frame and not self._renames and b'"taskId"' not in reply.frame:
             return reply
         result = reply.message.get("result")
@@ -58,7 +60,7 @@ class ServerResult:
             if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
                 related = {**related, "taskId": prefixed(self._server, own_id)}
                 found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
-        inside = found.get("result")  # of a completed task
+        inside = found.get("result")  # the result of a completed task
         if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
             found = {**found, "result": own}
         return found

@@ -67,10 +67,10 @@ def _has(known: Capabilities, member: str) -> bool:
 
 
 OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  # MCP 2025-11-25
-TASKS_LIST = "tasks/list"  # of MCP 2025-11-25 alone, as tasks/result is
+TASKS_LIST = "tasks/list"  # for MCP 2025-11-25 alone, like tasks/result
 SKILL_METHODS = frozenset({"skills/get", "resources/directory/read"})
 EVENT_METHODS = frozenset({"events/poll", "events/stream", "events/subscribe", "events/unsubscribe"})
-LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # lists that are cached, as those of tools are
+LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # cached lists, like those of tools
 
 NO_TASK = "Task not found: its handle names no server that this session has"
 NOBODY = "Method not found: {}. {}"
@@ -231,7 +231,7 @@ def require(seen: SessionView, extension: str, method: str) -> None:
 
 
 def task_ids(params: dict[str, Any]) -> list[str]:
-    """Return the tasks that a subscriptions/listen names."""
+    """Return the ids of the tasks that a subscriptions/listen names."""
     wanted = params.get("notifications")
     found = wanted.get("taskIds") if isinstance(wanted, dict) else None
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

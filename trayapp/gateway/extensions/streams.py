@@ -29,7 +29,7 @@ class TaskSession(AskingSession, Protocol):
 
     @property
     def seen(self) -> SessionView:
-        """Return its exposure."""
+        """Return the session's exposure."""
 
     @property
     def task_handles(self) -> dict[str, None]:
@@ -46,7 +46,7 @@ class TaskListening:
         self.session = session
         self._request_id = request_id
         self._result = result
-        self.settled = anyio.Event()  # the server reports from now on, or never
+        self.settled = anyio.Event()  # set once the server reports, or never will
         self.error: Any = None
 
     def answered(self, reply: Reply) -> None:
@@ -71,7 +71,7 @@ class StreamingCall(RoutedCall):
     def __init__(self, session: AskingSession, request: Request, connection: Connection, exposed: str) -> None:
         super().__init__(session, request, connection)
         self.own = str((request.params or {}).get("name"))
-        self.exposed = exposed  # its name for the client
+        self.exposed = exposed  # the name that the client knows
 
     @property
     def number(self) -> int:
@@ -87,7 +87,7 @@ class Streams:
         self._listening: dict[tuple[Channel, int], TaskListening] = {}
 
     def add(self, live: Live, number: int, listening: TaskListening) -> None:
-        """Note the number of the request that asks a server to report on tasks."""
+        """Record the number of the request that asks a server to report on tasks."""
         self._listening[live.channel, number] = listening
 
     def drop(self, live: Live, number: int) -> None:

@@ -33,7 +33,7 @@ def needs_bridge(session: AskingSession, request: Request) -> bool:
     """Return True if the client of a call cannot take a task as its answer."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
-    return "task" not in (request.params or {})  # MCP 2025-11-25: the client says so with each call
+    return "task" not in (request.params or {})  # MCP 2025-11-25: the client states this in each call
 
 
 def as_task(seen: Exposure, server: str, request: Request, connection: Connection) -> Request:
@@ -85,7 +85,7 @@ class TaskBridge:
         return self._finish(reply)
 
     async def _call_again(self) -> None:
-        """Make the call as a client with tasks does. The server refused the first one without executing it."""
+        """Repeat the call as a client with tasks would make it. The server refused the first one unexecuted."""
         reply = await self._ask(self._request.method, dict(self._request.params or {}))
         result = None if reply.is_large else reply.message.get("result")
         if isinstance(result, dict) and (task := task_of(result)) is not None:
@@ -100,7 +100,7 @@ class TaskBridge:
         name, step = task["taskId"], 0
         meta = (self._request.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        self._connection.in_flight += 1  # it must not be closed as idle
+        self._connection.in_flight += 1  # must not be closed as idle
         try:
             while True:
                 step += 1
@@ -227,7 +227,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
         if method != "tools/call" or not demanded:
             raise
     live = await connection.ensure()
-    connection.in_flight += 1  # it must not be closed as idle
+    connection.in_flight += 1  # must not be closed as idle
     name: Any = None
     try:
         wanted = params if live.peer.modern else {**params, "task": {}}

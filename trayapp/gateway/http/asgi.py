@@ -18,8 +18,8 @@ Line = tuple[bytes, bytes]  # name, in lower case, and value of a header
 
 JSON = "application/json"
 STREAM = "text/event-stream"
-PART_BYTES = 1 << 18  # of a large answer; as much as asyncio reads at once
-CONNECTION = "multi_mcp.connection"  # in the state of a scope: the HttpConnection (server)
+PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads at once
+CONNECTION = "multi_mcp.connection"  # key in the state of a scope: the HttpConnection (server)
 
 
 class Headers:
@@ -90,7 +90,7 @@ async def respond_with(send: Any, reply: Reply, request_id: RequestId, status: i
         for start in range(0, len(piece), PART_BYTES):
             part = piece[start : start + PART_BYTES]
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            await asyncio.sleep(0)  # lets others send, and the server see that the client is gone
+            await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
     await send({"type": "http.response.body"})
 
 

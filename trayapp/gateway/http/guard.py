@@ -21,7 +21,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Values = Mapping[str, list[str]]  # of headers, by their names in lower case
+Values = Mapping[str, list[str]]  # the values of headers, by lower-case name
 
 HEADERS_MOST = 100  # clients send about ten headers
 HEADER_BYTES = 32 * 1024
@@ -30,14 +30,14 @@ UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})
 PANEL = "/panel"
-MANAGED = "/mcp_servers"  # adding and removing servers: starts programs
+MANAGED = "/mcp_servers"  # adding and removing servers, which starts programs
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What requests must show. `client`: the token of AI tools, empty: none is asked for (`settings.http.token`).
-
-    `owner`: the one of the endpoint file, which comes in everywhere. `place`: where a person finds the client's.
+    """The tokens that requests must show. `client`: that of AI tools; empty if none is required
+    (`settings.http.token`). `owner`: that of the endpoint file, accepted everywhere. `place`: where a person finds the
+    client's.
     """
 
     client: str
@@ -71,7 +71,7 @@ class Guard:
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        panel = is_of_panel(scope["path"])  # the panel has its own cookie, and only pages of our own origin are let in
+        panel = is_of_panel(scope["path"])  # the panel has its own cookie, and only pages of our own origin get here
         refusal = of_another_page(values, scope["server"][1] if panel or not self._access.client else None)
         refusal = refusal or (None if panel else self._without_token(values, scope))
         connection = scope.get("state", {}).get(CONNECTION)
@@ -79,7 +79,7 @@ class Guard:
             refusal = 403, "Other users of this machine are not allowed"
         length = values.get("content-length", ["0"])[0]
         if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
-            refusal = 413, "The body is too large"  # one without a length is counted by its route
+            refusal = 413, "The body is too large"  # a body without a declared length is counted by its route
         return refusal
 
     def _without_token(self, values: Values, scope: Scope) -> tuple[int, str] | None:
@@ -122,7 +122,7 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 
 
 def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
-    """Refuse a request that a page from elsewhere may have sent; with `own_port`, from any page but that server's."""
+    """Refuse a request that a foreign page may have sent. With `own_port`, only that server's pages are not foreign."""
     hosts = values.get("host", [])
     if len(hosts) != 1 or not is_own_host(hosts[0]):
         return 403, "This Host is not the gateway's"
@@ -142,7 +142,7 @@ def is_json(values: Values) -> bool:
 
 
 def shows(authorization: list[str], token: str) -> bool:
-    """True if the one Authorization value is that bearer token."""
+    """True if the single Authorization value is that bearer token."""
     if len(authorization) != 1 or not token:
         return False
     kind, _, given = authorization[0].partition(" ")
@@ -156,7 +156,7 @@ _HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 _ORIGIN = re.compile(r"(?P<scheme>https?)://" + _AUTHORITY, re.IGNORECASE)
 _REFERER = re.compile(_ORIGIN.pattern + r"(?:[/?#].*)?", re.IGNORECASE)
 PORTS_END = 65_536
-OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of our own page, and of the address bar
+OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by our own page, and from the address bar
 
 
 def is_own_host(host: str) -> bool:

@@ -57,7 +57,7 @@ class LegacySse:
             await respond(send, b"Could not parse message", 400, TEXT)
         else:
             await respond(send, b"Accepted", 202, TEXT)
-            peer.dispatcher.feed(body.replace(b"\n", b" ") + b"\n")  # JSON has them only between its tokens
+            peer.dispatcher.feed(body.replace(b"\n", b" ") + b"\n")  # JSON allows line breaks only between its tokens
 
 
 def is_message(body: bytes) -> bool:

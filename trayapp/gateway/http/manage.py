@@ -1,4 +1,4 @@
-"""Management requests over HTTP (PRODUCT 9): the code of the command line, behind the same guard."""
+"""Management requests over HTTP (PRODUCT 9): they use the code of the command line, behind the same guard."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Manage:
         except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
-            # An unknown server; what the file does not allow; what the machine does not.
+            # An unknown server, a refused change of the file, or a failure of the machine.
             status = 404 if isinstance(error, ServerNotFoundError) else 500
             status = 409 if isinstance(error, UsageError | ConfigError) else status
             body = {"error": shown(error.title), "hint": shown(error.hint)}
@@ -98,7 +98,7 @@ class Manage:
         return 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
 
     def tools(self) -> Answer:
-        """Return what `list --json` prints."""
+        """Return the output of `list --json`."""
         return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
 
     async def add(self, receive: Any) -> Answer:

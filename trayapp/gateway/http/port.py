@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
 PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
 TOKEN_BYTES = 32
-TOKEN_NAME = "http-token"  # for the configured port; for another one with `-PORT` appended
+TOKEN_NAME = "http-token"  # for the configured port; for any other port, `-PORT` is appended
 PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # for the request that follows a link
 
 
@@ -92,7 +92,7 @@ class HttpPort:
             self._news.set()
 
     async def serve(self) -> None:
-        """Keep the port as the settings say for as long as the gateway runs."""
+        """Keep the port in the state that the settings ask for, as long as the gateway runs."""
         while True:
             settings, self._news = self._wanted, anyio.Event()
             async with anyio.create_task_group() as tasks:
@@ -143,7 +143,7 @@ def bind(wanted: int) -> BoundPort | None:
         try:
             sock = _listening(port)
         except OSError as error:
-            if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # there it may also be EACCES
+            if error.errno == errno.EADDRINUSE or sys.platform == "win32":  # on Windows it may also be EACCES
                 taken[port] = taken.get(port) or port_holder(port)
             elif error.errno != errno.EACCES or port == wanted:  # a port below 1,024 may be forbidden
                 log.warning("Cannot listen on %s:%d: %s", HOST, port, error.strerror)
@@ -186,7 +186,7 @@ class ClientTokens:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: int | None = None  # an open descriptor
+        self._held: int | None = None  # the open descriptor of the locked file
 
     def name(self, port: int, wanted: int) -> str:
         """Return the name of the file with the token of a port. `wanted`: the configured port."""

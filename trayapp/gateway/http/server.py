@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
 LAST_ANSWERS_S = 1.0  # at the end, for requests in progress
-LAST_WORDS_S = 0.2  # then, to answer those that are still open
+LAST_WORDS_S = 0.2  # then, to answer requests that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
 
 
@@ -204,7 +204,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
                 task.cancel()
             if waiting:
                 await asyncio.wait(waiting, timeout=LAST_WORDS_S)
-            for _ in range(2):  # clients that do not read, or came at the last moment
+            for _ in range(2):  # clients that do not read, or that connected at the last moment
                 await anyio.lowlevel.checkpoint()
                 for connection in list(left.connections):
                     connection.transport.abort()
@@ -234,7 +234,7 @@ class Exchange:
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive
         self._send = send
-        self._body = b""  # of a small request
+        self._body = b""  # the body of a small request
         self._begun: Any = None
         self._whole = False
 

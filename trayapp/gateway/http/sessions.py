@@ -110,7 +110,7 @@ class HttpSessions:
         self._store.forget(session.id)
 
     async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
-        """Return the session's peer; a new one, with the handshake repeated, if the client was away too long."""
+        """Return the session's peer; if the client was away too long, a new one with the handshake repeated."""
         if session.peer.is_closed:
             async with session.waking:
                 if session.peer.is_closed:
@@ -138,7 +138,7 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the calls that are open now, or end it all, unless the client reconnects within GONE_S."""
+        """Cancel the calls that are open now, or end the whole session, unless the client reconnects within GONE_S."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:
@@ -147,7 +147,7 @@ class HttpSessions:
         if whole:
             peer.close()
             if session in self._idle:
-                self._idle.move_to_end(session, last=False)  # before any whose client is connected
+                self._idle.move_to_end(session, last=False)  # ends before any session whose client is connected
 
     def _rest(self, session: HttpSession) -> None:
         """Mark a session as idle; end the oldest if there are too many."""

@@ -73,7 +73,7 @@ class StatelessHttp:
         if request.method != "POST":
             await request.refuse_method("POST")
         elif (message := await request.message()) is None:
-            return  # it has been refused
+            return  # already refused
         elif not is_message(message):
             await request.refuse(400, NO_MESSAGE)
         elif "id" in message:

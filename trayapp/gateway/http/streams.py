@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
 LARGEST_KEPT = 256 * 1024  # bytes of a stored event; the client of a larger one that was cut off has to ask again
-PING_S = 30.0  # no proxy is between us and our clients; they give up a silent stream after 60 s at the earliest
-BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; beyond that it is cut off
+PING_S = 30.0  # there is no proxy between us and our clients, which wait at least 60 s on a silent stream
+BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; beyond that it is disconnected
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
@@ -78,15 +78,15 @@ class EventStream:
         self._store, self._owner, self._expects = store, owner, expects
         self.number = store.number() if store is not None else 0
         self.ended = False
-        self._reply: Reply | None = None  # the only answer, while it may be sent as JSON
-        self._events = expects != 1  # it will not be sent as JSON
+        self._reply: Reply | None = None  # the only answer, as long as it may be sent as JSON
+        self._events = expects != 1  # the answer will not be sent as JSON
         self._last = 0  # a number higher than that of any event put into `_waiting` so far
         self._waiting: list[bytes] = []  # for the response that carries it, or the first one that will
-        self._is_direct = store is None or expects is not None  # events are put there
+        self._is_direct = store is None or expects is not None  # events go straight to `_waiting`
         self._size = 0
         self._news = asyncio.Event()
         self._carrier: anyio.CancelScope | None = None  # of the response that carries it
-        self._lost = False  # that response's client has stopped reading
+        self._lost = False  # the client of that response has stopped reading
 
     @property
     def is_carried(self) -> bool:
@@ -112,7 +112,7 @@ class EventStream:
         self._news.set()
 
     def be_events(self) -> None:
-        """Rule out JSON."""
+        """Exclude JSON as the form of the answer."""
         self._events = True
         self._news.set()
 
@@ -135,7 +135,7 @@ class EventStream:
             if len(kept) <= LARGEST_KEPT:
                 self._store.keep(self._owner, self.number, number, kept)
         if self._is_direct:
-            before = self._size  # a single answer alone may be that long
+            before = self._size  # only a single answer may be that long
             self._waiting.append(made)
             self._size += len(made)
             self._last = number

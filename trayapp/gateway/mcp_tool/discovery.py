@@ -146,7 +146,7 @@ class Discovery:
         return name
 
     def must_be_met(self, asked: ToolRequest) -> bool:
-        """Return True if an unknown server has to be asked first. Raises ServerError."""
+        """Return True if an unknown server has to be asked for its lists first. Raises ServerError."""
         unknown = self._view.missing()
         if not unknown:
             return False

@@ -1,5 +1,5 @@
-"""Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where. Check the
-arguments of the tool that it calls.
+"""Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where. Also check
+the arguments for the tool that it calls.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_request(arguments: Any) -> ToolRequest:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return the value in the field's type. Models also write numbers and booleans as text."""
+    """Return the value in the type of its field. Models also write numbers and booleans as text."""
     if name == "args":
         return value
     if name in SWITCHES:
@@ -131,7 +131,7 @@ def _mode(values: dict[str, Any]) -> Mode:
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
-    """Raise WrongFieldsError for fields that belong to no named mode. Fields of a mode that lost are ignored."""
+    """Raise WrongFieldsError for fields that belong to no named mode. Fields of a mode not chosen are ignored."""
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
     if mode == "tool" and "search" not in named:

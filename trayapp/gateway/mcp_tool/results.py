@@ -42,7 +42,7 @@ class ResultFitter:
 
     def __call__(self, reply: Reply) -> Reply:
         """Return the reply for the client. Raises JsonError if the answer has to be read and is not valid JSON."""
-        # For an older client, some parts may need a substitute.
+        # An older client may need a substitute for some parts.
         passes = not self._reads and KNOWN_PARTS.get(self._protocol) == ALL_PARTS
         if reply.is_large and passes and (not self._limit or self._is_short(reply.frame)):
             return reply
@@ -99,7 +99,7 @@ def fitted(result: Result, protocol: str) -> Result:
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
     structured = result.get("structuredContent")
     if not parts and structured is not None:
-        parts = [_text(_json(structured))]  # servers should send it as text, too (MCP tools, structured content)
+        parts = [_text(_json(structured))]  # servers should also send it as text (MCP tools, structured content)
     same = isinstance(content, list) and len(parts) == len(content) and all(map(is_, parts, content))
     return result if same else {**result, "content": parts}
 

@@ -24,7 +24,7 @@ from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-LISTS_S = 2.0  # the longest that a call waits for new lists of a server that has just started with cached ones
+LISTS_S = 2.0  # how long a call waits at most for new lists of a server that has just started and has cached ones
 
 
 class RequestSender(Protocol):
@@ -142,7 +142,7 @@ class McpTool:
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._dependencies.services.pool.reconnect(connection)
-        if not self._dependencies.is_own(connection.key):  # its lists are those of the shared connection
+        if not self._dependencies.is_own(connection.key):  # its lists come from the shared connection
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
@@ -201,7 +201,7 @@ class McpTool:
         return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
-        """Return what a call is about: a tool, or a resource as a tool, by its server's own name."""
+        """Return the subject of a call: a tool, or a resource as a tool, by its server's own name."""
         return ("resources/read" if key in self._seen.reads else "tools/call"), key[1]
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:

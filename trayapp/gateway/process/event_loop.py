@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 RUNS_MOST = 64  # readers before the loop gets its turn, in which it removes cancelled timers
-EVENTS_MOST = 64  # of one wait; the next one reports the others
+EVENTS_MOST = 64  # limit of events per wait; the next wait reports the others
 # Undocumented members in use, the same from Python 3.11 to 3.14. Without them the loop is asyncio's own.
 OF_LOOP = ("_ready", "_scheduled", "_stopping")
 OF_SELECTOR = ("_selector", "_fd_to_key")
@@ -46,7 +46,7 @@ if sys.platform == "linux":
         loop: Any = None
 
         def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-            """Return the events as BaseSelector does. Empty also after `select` has run the readers itself."""
+            """Return the events as BaseSelector does; none if `select` has itself run the readers."""
             loop: Any = self.loop
             if loop is None or (timeout is not None and timeout <= 0) or loop.get_debug():
                 return super().select(timeout)  # the loop has work to do first

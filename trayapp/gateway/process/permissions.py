@@ -15,7 +15,7 @@ OTHERS = 0o077
 
 
 def close_to_others(places: Iterable[Path]) -> list[Path]:
-    """Remove other users' permissions from existing files and folders. Return those that cannot be made private.
+    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private.
 
     A link is not followed and counts as not private. Blocks. On Windows the permissions of the user's folder apply.
     """

@@ -19,7 +19,7 @@ class StderrFiles:
     """Files `logs/servers/NAME.log`, one for each server, whole lines of all its processes."""
 
     def __init__(self, folder: Path) -> None:
-        self.writes = 0  # to all files
+        self.writes = 0  # listeners to all files
         self._folder = folder
         self._files: dict[str, RotatedFile] = {}
         self._sinks: dict[str, StderrSink] = {}
@@ -90,7 +90,7 @@ class RotatedFile:
             self.close()
             try:
                 self._path.replace(self._path.with_suffix(".log.1"))
-            except OSError:  # it is being read (Windows), or something is in the way: losing it beats growing forever
+            except OSError:  # a reader has it open (Windows), or its name is taken: losing it beats growing forever
                 self._path.write_bytes(b"")
 
     def close(self) -> None:

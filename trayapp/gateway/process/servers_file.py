@@ -79,9 +79,9 @@ class ServersFile:
         self._take = take
         self._layers = cache(layers)
         self._look_anyway_s = look_anyway_s
-        self._imports: tuple[str, ...] = ()  # of the last settings read
+        self._imports: tuple[str, ...] = ()  # `settings.imports` as last read
         self._seen: object = None  # the signature of the last read
-        self._look_again = False  # read again soon, even with the same signature
+        self._look_again = False  # read again soon, even if the signature is the same
         self._emptied = False
         self._shown: Problem | None = None
         self._reading = anyio.Lock()

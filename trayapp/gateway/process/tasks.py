@@ -25,7 +25,7 @@ class FencedTasks:
 
 
 async def fenced(work: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Run `work`: the boundary of a task that ends by itself. Unexpected errors are logged."""
+    """Run `work`, a task that ends by itself. This is its boundary: unexpected errors are logged."""
     try:
         await work(*args)
     except Exception:
@@ -33,7 +33,7 @@ async def fenced(work: Callable[..., Awaitable[Any]], *args: Any) -> None:
 
 
 async def kept_up(work: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Run `work`: the boundary of a task for the gateway's whole life, started again each time it fails."""
+    """Run `work` for the gateway's whole life. This is its boundary: each time it fails, it is started again."""
     while True:
         try:
             return await work()

@@ -28,7 +28,7 @@ def is_quiet(services: Services, since: float) -> bool:
 
 
 def is_amid(services: Services) -> bool:
-    """Return True if a call or a start is in progress."""
+    """Return True if a call or a server's start is in progress."""
     return any(
         (
             *(connection.in_flight or connection.state is State.CONNECTING for connection in services.pool),

@@ -137,7 +137,7 @@ class ConnectionKeys:
         return held() if held is not None else None
 
     def use(self, session: KeyedSession, server: str, key: str) -> None:
-        """Note which connection of a server the session uses from now on."""
+        """Record which connection of a server the session uses from now on."""
         used = self._used.get(session)
         if used is None:
             self._used[session] = used = {}

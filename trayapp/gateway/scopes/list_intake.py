@@ -22,8 +22,8 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A thread that works beside the event loop holds the interpreter for that long at a time (sys.setswitchinterval). So
 # shorter work costs least on the loop: in threads, 500 definitions of 10 servers took 70 ms of the processor, not 20.
-AT_ONCE_S = 0.005  # of the processor's time: on a busy machine the clock says little
-AFTER_LISTS_S = 0.5  # once all lists are known, clients ask for them: the search for orders must not delay that
+AT_ONCE_S = 0.005  # processor time: on a busy machine the clock says little
+AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay that
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
@@ -35,13 +35,13 @@ class ListIntake:
         self._servers = servers
         self._sign_ins = sign_ins
         self._reading = False
-        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # by server, which others are compared with
+        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # by server, for comparison with the others
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
         """Inspect an offer before it is taken: at once what is quickly done, the rest in a thread."""
         shared = self._services.shared_key(key)
         if shared in self._servers.shared.servers:
-            await fenced(self._look_ahead, shared, offer)  # an error in there must not affect the server
+            await fenced(self._look_ahead, shared, offer)  # an error in it must not affect the server
 
     async def _look_ahead(self, server: str, offer: Offer) -> None:
         steps, until = self._services.approvals.look_ahead(server, offer), thread_time() + AT_ONCE_S
@@ -59,9 +59,9 @@ class ListIntake:
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
         if server is None or services.pool.get(connection.key) is not connection:
-            return  # removed or launched again meanwhile
+            return  # removed or started again in the meantime
         offer = replace(offer, signed=self._sign_ins.is_signed_in(server))
-        self._judge(server.name)  # pin the earlier offer first, if no list has asked for it yet
+        self._judge(server.name)  # pin the earlier offer first, if no list request has done so yet
         kind = kind_of(connection.sent_capabilities, newer=offer.protocol in MODERN_VERSIONS)
         further = connection.key != server.name
         purpose = self._servers.own.purpose(connection.key)
@@ -87,7 +87,7 @@ class ListIntake:
             await self._services.clock.sleep(AFTER_LISTS_S)
             if await self.read_words_now():
                 while await self.read_words_now():
-                    pass  # other lists came meanwhile
+                    pass  # other lists have arrived in the meantime
                 free_memory()
         finally:
             self._reading = False

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
-LOOK_EVERY_S = 10.0  # approvals of projects' files report themselves; this is for every other change
+LOOK_EVERY_S = 10.0  # approvals of projects' files are reported at once; this is for all other changes
 
 
 T = TypeVar("T")
@@ -81,12 +81,12 @@ def look_with(trust: TrustStore, home: Path) -> Look:
         trusted = trust.check(file)
         if trusted is None:
             return ProjectFinding(problems=(untrusted_problem(file),))
-        from trayapp.config.layers.overlay import overlay  # here: a start without projects needs none of it
+        from trayapp.config.layers.overlay import overlay  # imported here: a start without projects does not need it
 
         found = overlay(user, trusted)
         finding = ProjectFinding(found, found.config.problems)
         with suppress(StorageError):
-            if read_project(path) == file:  # else the file was saved meanwhile, and its signature is out of date
+            if read_project(path) == file:  # otherwise the file was just saved, and its signature is outdated
                 laid[path] = seen, file.watched, user, finding
         return finding
 

@@ -50,11 +50,11 @@ class Servers:
         self.own = own
         self.sharing = sharing
         self.user = Config()  # the user's own
-        self.shared = self.user  # with all servers of projects, by key
+        self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # including the per-session ones
         self._asks = False  # True: clients are served, and unknown servers are asked
-        self.view = View(services)  # of sessions without a project
-        self._views: dict[Path, View] = {}  # of sessions with a project, by its folder
+        self.view = View(services)  # for sessions without a project
+        self._views: dict[Path, View] = {}  # for sessions with a project, by its folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
 
     # -- servers -------------------------------------------------------------------------------------------------
@@ -141,9 +141,9 @@ class Servers:
             if not connection.is_up:
                 if not await self._up(session, connection):
                     continue
-                began = self._services.clock.now()  # a slow start is no wait for another session's call
+                began = self._services.clock.now()  # a slow start does not count as waiting for a call
             if connection is not self.connection_for(session, first, topic, alone=alone):
-                continue  # it speaks the other era, or the server has asked meanwhile
+                continue  # it speaks the other era, or the server has asked a question in the meantime
             if self._left_s(session, connection, topic, began) > 0:
                 # One request of a topic waits at a time: its call, once sent, holds up the others.
                 async with self._turns.setdefault((connection, topic), asyncio.Lock()):
@@ -157,7 +157,7 @@ class Servers:
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
-        """Return how much longer a request waits at most that came at `began`, by the clock."""
+        """Return how much longer a request that came at `began` waits at most, by the clock."""
         wait, waited_s = self.sharing.wait(session, connection, topic), self._services.clock.now() - began
         if wait is None:
             return 0.0

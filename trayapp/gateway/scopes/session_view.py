@@ -65,7 +65,7 @@ class SessionView:
         self._routes: dict[str | Key, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
         self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
-        self._subjects_of = -1  # the same for these
+        self._subjects_of = -1  # the same, for the routes below
 
     # -- exposure ------------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class SessionView:
             server = self.view.shared_key(connection.key)
             self._routes[called] = Route(server, connection, connection.live, tool, timeout_s, finish, gated, quiet)
 
-    # -- the user's yes ------------------------------------------------------------------------------------------
+    # -- the user's consent --------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
         """Return the subject of the user's consent to a call or a read, None if it needs none. `key`: the connection's.

@@ -62,9 +62,9 @@ log = logging.getLogger(__name__)
 PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
 WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for longer before its server's first question
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
-KNOWN = 20  # answers without a question after which its calls may also wait for no longer than that in all
+KNOWN = 20  # after this many answers without a question, QUIET_S also limits how long its calls wait in all
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
-Topic = tuple[str, Any]  # of a request: its method, and the name or URI that it is about
+Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
 
 class QuietTopic:
@@ -80,7 +80,7 @@ class QuietTopic:
         self.longest_s = longest_s
 
     def note(self, seconds: float) -> None:
-        """Count an answer that took so long."""
+        """Count an answer that took `seconds`."""
         self.answers += 1
         self.longest_s = max(self.longest_s, seconds)
 
@@ -189,7 +189,7 @@ class Sharing:
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
     def _has_stream(self, session: KeyedSession, first: Connection) -> bool:
-        """Return True if the session gets a stream of its own from a legacy SSE server, since it can be asked."""
+        """Return True if a legacy SSE server gives the session a stream of its own, since its client can be asked."""
         is_sse = first.server.type == "sse" or first.key in self._sse
         return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
@@ -223,7 +223,7 @@ class Sharing:
             return None
         me: Any = session
         now = self._services.clock.now()
-        others: set[Any] = set()  # sessions that a question may belong to
+        others: set[Any] = set()  # the sessions to which a question may belong
         left_s = most_s = 0.0
         proven = True  # all their tools have answered without a question
         for call in connection.open_calls:

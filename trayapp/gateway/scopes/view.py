@@ -31,7 +31,7 @@ FIRST_LIST_GRACE_S = 0.5  # less than a second together with the start and the l
 # A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # of a digest of the project's folder: it distinguishes servers with the same name in two projects
+KEY_HEX = 8  # of a digest of the project's folder: tells apart servers with one name in two projects
 
 
 class View:
@@ -48,7 +48,7 @@ class View:
         self._keys: dict[str, str] = {}
         self.revision = 0  # changes with each new catalog
         self._catalog: Catalog | None = None
-        self._noted: Catalog | None = None  # whose names are kept
+        self._noted: Catalog | None = None  # the catalog whose names were kept last
         self._plain_exposure: Exposure | None = None
         self._exposures: WeakValueDictionary[tuple[SessionOptions, Unseen, bool], Exposure] = WeakValueDictionary()
         self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
@@ -118,7 +118,7 @@ class View:
         if found is None or found.catalog is not catalog:
             found = self._exposures[key] = Exposure(catalog, choose(options, catalog.config), unseen, older=older)
             if options == NO_OPTIONS and not unseen and not older:
-                self._plain_exposure = found  # kept, since it is needed again and again even without sessions
+                self._plain_exposure = found  # a strong reference: needed again even without sessions
         return found
 
     def _unseen(self, kind: ClientKind | None) -> Unseen:
@@ -203,7 +203,7 @@ class FirstListDelay:
     def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services
         self._being_asked = being_asked
-        self._latest = 0.0  # a list may wait until then, by the clock
+        self._latest = 0.0  # by the clock: until then, a list may wait
 
     def begin(self) -> None:
         """Let lists wait from now on, for FIRST_LIST_GRACE_S at most."""

@@ -75,7 +75,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
     """
     if method == "initialize":
         if not lasting:
-            raise unknown_method(method)  # its transport announced 2026-07-28
+            raise unknown_method(method)  # its transport has announced 2026-07-28, which has no initialize
         if not client.modern:
             return False  # the method does not exist in 2026-07-28, whatever envelope it carries
         raise unsupported_version_error(params.get("protocolVersion") if isinstance(params, dict) else None)

@@ -185,7 +185,7 @@ class ClientRequests:
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         if self._is_settled(kind):
-            self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # for the first search
+            self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # prepares the first search
         elif session.view.first_list_delay.may_grow or session.unread():
             session.start(request_id, partial(self._list_later, request_id, kind))
             return
@@ -256,7 +256,7 @@ class ClientRequests:
     def _route_unknown(self, request: Request) -> None:
         """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
-        settled = request.method in OLDER or request.method in MODERN  # not a server's method in any era
+        settled = request.method in OLDER or request.method in MODERN  # no era has this method for servers
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
@@ -281,7 +281,7 @@ class ClientRequests:
     def _keep_route(
         self, called: str | Key, request: Request, connection: Connection, finish: Finishing | None
     ) -> None:
-        """Keep the route of later calls, once it is certain that they share this connection."""
+        """Keep the route for later calls once it is certain that they share this connection."""
         quiet = self._dependencies.servers.sharing.quiet_topic(self._session, connection, topic_of(request))
         if quiet is not None:
             self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)

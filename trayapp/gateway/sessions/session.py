@@ -50,7 +50,7 @@ LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
 NOTIFIED_AS = {
     **{kind: kind for kind in LIST_KINDS},
     "templates": "resources",
-}  # they have no notification of their own
+}  # they have no list_changed notification
 
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
@@ -94,7 +94,7 @@ class Session:
         self.client = ClientInfo()
         self.kind = NO_KIND
         self._is_read = False  # the servers' lists for that kind have been read
-        self._recognized: dict[str, Any] = {}  # the capabilities that `kind` is of
+        self._recognized: dict[str, Any] = {}  # the capabilities that determined `kind`
         self.apart: set[str] = set()  # keys of servers to which it has its own connection
         self.options = session_options(options)
         self.view: View
@@ -315,7 +315,7 @@ class Session:
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
         """Send list_changed for each changed list of `listings`; nothing before the client is ready. The lists for its
-        kind may become known after it connected. For a list that it never asked for, that is no change.
+        kind may become known after it connected. For a list that it never requested, that does not count as a change.
         """
         if not self.client.ready:
             return
@@ -357,18 +357,18 @@ class ClientLists:
     """Lists of one client, by LIST_KINDS, each as JSON."""
 
     def __init__(self) -> None:
-        self._had: dict[str, bytes] = {}  # as the client last got them, or was notified of a change
+        self._had: dict[str, bytes] = {}  # each list as the client last got it, or was notified of its change
         self._given: set[str] = set()  # kinds that it asked for
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> None:
-        """Note that the client is given that list."""
+        """Record that the client is given that list."""
         self._given.add(kind)
         self._had[kind] = listing
 
     @contextmanager
     def awaiting(self, kind: str) -> Iterator[None]:
-        """Report no change of that list in the block: its answer, which is due, has it."""
+        """Report no change of that list inside the block: the pending answer contains it."""
         self._awaited[kind] += 1
         try:
             yield
@@ -413,7 +413,7 @@ class PendingRequests:
         return set(self._servers.values())
 
     def waits_for(self, request_id: RequestId, server: str) -> None:
-        """Note the server that a request needs."""
+        """Record which server a request needs."""
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,6 @@
-// The panel's own script: what htmx leaves to the page.
+// The panel's own script: everything that htmx does not do itself.
 "use strict";
-// The libraries come after the first paint. What somebody did before that is done once they are there.
+// The libraries are loaded after the first paint. A click or submit before that is repeated once they are loaded.
 const libraries = document.currentScript.dataset.then.split(" ");
 const UNPAINTED_MS = 200;
 let loading = false;
@@ -14,7 +14,7 @@ const keep = (event) => {
 };
 const start = () => {
   Idiomorph.defaults.ignoreActiveValue = true;
-  // What somebody is filling in, or has opened, is not touched by news.
+  // Updates leave forms that are being filled in, and opened details, as they are.
   Idiomorph.defaults.callbacks.beforeNodeMorphed = (old, fresh) => {
     if (!(old instanceof Element)) return true;
     if (old instanceof HTMLDetailsElement && fresh instanceof Element) fresh.toggleAttribute("open", old.open);
@@ -25,7 +25,7 @@ const start = () => {
   document.body.removeAttribute("hx-disable");
   htmx.process(document.body);
   if (early) early();
-  // The rest of a list comes as news do.
+  // The rest of a list arrives like an update.
   if (document.querySelector("[data-rest]")) document.body.dispatchEvent(new Event("panel-changed"));
   for (const one of document.querySelectorAll('[role="search"] input'))
     if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
@@ -38,16 +38,16 @@ const load = () => {
   document.head.append(...scripts);
 };
 for (const name of ["click", "submit"]) document.addEventListener(name, keep);
-// htmx wants a page that is complete. A hidden page is never painted, and not every browser tells when it paints.
+// htmx requires a complete page. A hidden page is never painted, and not every browser reports its first paint.
 window.addEventListener("load", () => {
   const painted = (list) => { if (list.getEntriesByName("first-contentful-paint").length) load(); };
   new PerformanceObserver(painted).observe({ type: "paint", buffered: true });
   setTimeout(load, document.hidden ? 0 : UNPAINTED_MS);
 });
-// Somebody who comes back to a page is taken to where they were, once the rest of its list is there.
+// On return to a page, restore the scroll position once the rest of its list is there.
 const [visit] = performance.getEntriesByType("navigation");
 let scrolled = visit && visit.type !== "navigate" ? (history.state || {}).scrolled || 0 : 0;
-// Where that is, is noted while they scroll: asked at the end, a browser lays out the page that goes, before the next.
+// Record the position while scrolling: reading it at the end makes the browser lay out the old page once more.
 let place = 0;
 window.addEventListener("scroll", () => { place = window.scrollY; }, { passive: true });
 window.addEventListener("pagehide", () => history.replaceState({ scrolled: place }, ""));
@@ -59,7 +59,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
 document.addEventListener("htmx:configRequest", (event) => {
   const token = document.querySelector('meta[name="panel-token"]');
   if (token) event.detail.headers["X-Panel-Token"] = token.content;
-  // News are of what is shown now: a filter stands in the address.
+  // An update is for what is shown now: the address contains the filter.
   if (event.detail.elt.id === "main") event.detail.path = location.pathname + location.search;
 });
 document.addEventListener("htmx:beforeSwap", (event) => {
@@ -72,8 +72,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target instanceof Element) event.target.removeAttribute("aria-busy");
 });
-// A switch shows what it did at once: a second press switches back. News may have come first, so what was sent last
-// decides, not what the switch shows by now.
+// A switch shows its new state at once, and a second press switches back. An update may have arrived in between, so the
+// value that was sent last decides, not the one that the switch shows.
 const sentLast = new WeakMap();
 document.addEventListener("htmx:beforeSend", (event) => sentLast.set(event.detail.elt, event.detail.xhr));
 document.addEventListener("htmx:afterRequest", (event) => {
@@ -94,7 +94,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
   const link = event.target.querySelector && event.target.querySelector("a[data-go]");
   if (link) window.open(link.href, "_blank", "noopener");
 });
-// The message of the last action stays in sight until it is closed. Then the focus is where it came from.
+// The message of the last action stays visible until it is closed. The focus then returns to where it was.
 let from = null;
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.requestConfig.verb === "post") from = document.activeElement;
@@ -104,7 +104,7 @@ document.addEventListener("click", (event) => {
   document.getElementById("said").replaceChildren();
   if (from) from.focus();
 });
-// Calls that wait for an answer are counted in the name of the tab, too.
+// The tab's title also shows the number of calls that wait for an answer.
 document.addEventListener("htmx:sseMessage", (event) => {
   if (event.target.id !== "waiting") return;
   const count = event.target.querySelector(".count");
@@ -117,7 +117,7 @@ const say = (is) => {
 };
 document.addEventListener("htmx:sseError", () => {
   say(true);
-  // A gateway that was started again does not know this page any more, and says how to open it.
+  // A restarted gateway does not know this page any more. Its answer says how to open the panel.
   fetch(location.href, { method: "HEAD" }).then((came) => { if (came.status === 401) location.reload(); }, () => {});
 });
 document.addEventListener("htmx:sseOpen", () => {

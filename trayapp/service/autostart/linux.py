@@ -25,7 +25,7 @@ class XdgEntry(FileEntry):
 
     def written(self) -> StartCommand | None:
         """Return the command in the entry (AutostartEntry)."""
-        command = self._keys().get("Exec", "").replace("\\\\", "\\")  # the string type's own escapes
+        command = self._keys().get("Exec", "").replace("\\\\", "\\")  # undoes the escapes of the string type
         words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)
         words = [re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word for word in words]
         home = ""

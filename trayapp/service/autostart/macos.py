@@ -7,7 +7,7 @@ from xml.parsers.expat import ExpatError
 
 from trayapp.service.autostart.entry import HOME, FileEntry, StartCommand, remove_file, unreadable, write_file
 
-LABEL = "dev.multimcp.tray"  # of the LaunchAgent, and of the app bundle
+LABEL = "dev.multimcp.tray"  # label of the LaunchAgent, and identifier of the app bundle
 
 
 class LaunchAgent(FileEntry):

@@ -56,7 +56,7 @@ class RunKey:
             )
         try:
             self._registry.set(RUN, APP, windows_command(start))
-            self._registry.delete(APPROVED, APP)  # as if Task Manager had never switched it off
+            self._registry.delete(APPROVED, APP)  # Task Manager then shows the entry as enabled
         except OSError as error:
             raise StorageError(
                 f"Cannot write {self.where}: {error.strerror}", "Check the permissions of the key"

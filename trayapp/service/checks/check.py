@@ -56,7 +56,7 @@ Look = Callable[[CheckContext], Sequence[CheckResult]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check, with one or more results. `code` is that of the result if the check itself fails."""
+    """One check, with one or more results. `code`: used for the result if the check itself fails."""
 
     code: str
     look: Look

@@ -19,7 +19,7 @@ from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names
 from trayapp.wire.control import KEYRING, ControlClient
 
-BUS_TIMEOUT_S = 0.8  # for one question; a check asks two at most
+BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks at most two
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
@@ -27,7 +27,7 @@ PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package mus
 TRAY = "org.kde.StatusNotifierWatcher"
 _BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
-ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check
+ANSWER_TIMEOUT_S = 1.5  # for the answer; less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 SEALED_FILE = "secrets.file"
 SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must not import
@@ -66,7 +66,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
     if answer is None:
         return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
     locked = None
-    if answer and _name_has_owner(context.environ, SECRETS):  # a service that is not running is not started
+    if answer and _name_has_owner(context.environ, SECRETS):  # a question must not start a service
         collection = "org.freedesktop.Secret.Collection"
         locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", collection, "Locked")
     if locked is not None and "true" in locked:
@@ -99,7 +99,7 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
     if answer is not None:
         return (
             [] if answer["error"] else [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
-        )  # keyring.available reports the error
+        )  # the check keyring.available reports the error
     if (made_with == "passphrase") != bool(context.environ.get(PASSPHRASE)):
         how = "with" if made_with == "passphrase" else "without"
         do = "Set" if made_with == "passphrase" else "Unset"

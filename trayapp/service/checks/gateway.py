@@ -27,9 +27,9 @@ from trayapp.wire.lock import FileLock
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 from trayapp.wire.rundir import socket_folder, socket_path
 
-ANSWER_TIMEOUT_S = 1.5  # a gateway answers in milliseconds; less than the limit of a check
+ANSWER_TIMEOUT_S = 1.5  # for an answer, which takes milliseconds; less than the limit of a check
 PORT_TIMEOUT_S = 0.5
-STARTING_S = 10.0  # from the lock to the listener; usually it takes 0.3 s
+STARTING_S = 10.0  # from taking the lock to listening; usually 0.3 s
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
     "A tray changes to the new one once you start multi-mcp again, a gateway without a tray after ten minutes without "
@@ -82,7 +82,7 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
     except NoGatewayError as error:
         return [CheckResult(code, "problem", error.title, _end(_holder(context)))]
     answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
-    lack = lacking(context)  # their failure has a result of its own
+    lack = lacking(context)  # their failures are reported by another check
     servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
     states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
     for server in snapshot["servers"]:
@@ -223,7 +223,9 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:
-    """Return True if the process named in a file still runs. One that started after the file was written is another."""
+    """Return True if the process named in a file still runs. One that started after the file was written is a different
+    process.
+    """
     try:
         process = psutil.Process(pid)
         is_older = process.create_time() <= noted_in.stat().st_mtime + CLOCK_S

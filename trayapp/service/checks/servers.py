@@ -112,7 +112,7 @@ def programs(context: CheckContext) -> list[CheckResult]:
 
 
 def lacking(context: CheckContext) -> frozenset[str]:
-    """Return the enabled servers whose program our own check does not find."""
+    """Return the enabled servers whose programs this process does not find."""
     config = read_config(context)
     servers = _enabled(config) if config else []
     codes = {server.name: [finding.code for finding in _launch(server, context)] for server in servers}
@@ -194,7 +194,7 @@ def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext
 
 
 def _version(program: str, context: CheckContext) -> str:
-    """Return the first 20 characters that `PROGRAM --version` prints; "" if it fails or takes too long."""
+    """Return the first 20 characters of the output of `PROGRAM --version`; "" if it fails or takes too long."""
     try:
         done = subprocess.run(
             [program, "--version"],

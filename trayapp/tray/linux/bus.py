@@ -75,7 +75,7 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 def close_connection(connection: DBusConnection) -> None:
     """Close a connection that no thread reads or interrupts any more, with the pipe that jeepney itself leaves open."""
-    super(DBusConnection, connection).close()  # jeepney's own would be wrong once it closes the pipe, too
+    super(DBusConnection, connection).close()  # not jeepney's own, which may close the pipe, too, some day
     os.close(connection._stop_r)
     os.close(connection._stop_w)
 
@@ -96,7 +96,7 @@ class SessionBus:
         self._endings: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="session bus", daemon=True)
-        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # follow() adds those who need it
+        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # follow() adds the listeners that need it
         self._thread.start()
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from trayapp.tray.linux.bus import Answer, Method, SessionBus
 
 MENU = "com.canonical.dbusmenu"
-VERSION = 3  # of the protocol, as in libdbusmenu
+VERSION = 3  # version of the protocol, as in libdbusmenu
 REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
 
 # Introspection, for panels that read it before they call
@@ -73,7 +73,7 @@ class MenuService:
     def show(self, menu: Iterable[Any] | None) -> None:
         """Show the items of a pystray menu as they are now, from any thread. Of concurrent calls, the latest wins."""
         ticket = next(self._tickets)
-        # Without the lock: the code that computes a text may wait for a thread that wants to show something, too.
+        # Without the lock: code that computes a text may wait for a thread that also wants to show something.
         read = entries(menu or (), self._separator)
         with self._lock:
             if ticket < self._shown_ticket:
@@ -253,7 +253,7 @@ class MenuNode:
 
 
 class EntryNumbers:
-    """Gives each key its number: always the same one, and never one number to two keys."""
+    """Gives each key a number, always the same one; no two keys share a number."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()
@@ -304,7 +304,7 @@ def _nodes(
     seen: dict[str, int] = {}
     nodes = []
     for entry in menu:
-        seen[entry.key] = seen.get(entry.key, 0) + 1  # tells separators apart, and siblings without their own key
+        seen[entry.key] = seen.get(entry.key, 0) + 1  # distinguishes separators, and siblings without a key
         key = (*parent, entry.key, seen[entry.key], entry.kind)
         number = numbers[key]
         shown[number] = entry

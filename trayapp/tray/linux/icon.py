@@ -1,4 +1,4 @@
-"""The icon on Linux: over StatusNotifierItem if a panel supports it, else over XEmbed, else waiting for either."""
+"""The icon on Linux: over StatusNotifierItem if a panel supports it, or else over XEmbed, or waiting for either."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from trayapp.tray.linux.sni import StatusNotifierIcon
 from trayapp.tray.toolkit import BaseIcon, Menu
 
 log = logging.getLogger(__name__)
-# The time between two looks for a missing session bus: a login may still be in progress, or this is a container.
-# A look costs one system call.
+# The time between two checks for a missing session bus: a login may still be in progress, or this is a container. A
+# check costs one system call.
 BUS_WAIT_S = 10.0
 Kind = Literal["sni", "xembed"]
 # At login the panel may start after the tray. XEmbed, and the notice that nothing shows icons, wait this long for it.
 PANEL_WAIT_S = 10.0
-STARTED_WAIT_S = 3.0  # the same if a person started the tray, or a window manager's file started it and the bar
+STARTED_WAIT_S = 3.0  # the same wait for a tray that was not started at login
 DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
 
 
@@ -89,7 +89,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     The class is broad because pystray's interface is.
     """
 
-    on_open: Callable[[], None] | None = None  # called when the menu opens; must return at once, as handlers do
+    on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must return at once
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                     said, self._on_no_host = self._on_no_host, None
                     threading.Thread(target=said, name="no host", daemon=True).start()
                 wait_s = step.wait_s
-                if self._bus is None:  # one may come: a login is in progress
+                if self._bus is None:  # a bus may appear: a login is in progress
                     wait_s = min(wait_s or self._bus_wait_s, self._bus_wait_s)
                 with self._changed:
                     self._changed.wait_for(lambda seen=watcher: self._ended or self._watcher != seen, wait_s)  # type: ignore[misc]
@@ -237,7 +237,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         """Look for a bus again. If there is one now, show on it what is already shown elsewhere."""
         self._find_bus(quietly=True)
         shown = None
-        while self._sni is not None and shown is not self._icon:  # again if the icon changed meanwhile
+        while self._sni is not None and shown is not self._icon:  # repeated if the icon changed in the meantime
             shown = self._icon
             self._update_icon()
             self._update_menu()
@@ -273,11 +273,11 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
                 log.info(
                     "No X display: %s", repr(error)
-                )  # repr: the error itself would keep the attempt's sockets open
+                )  # repr: keeping the error itself would keep the attempt's sockets open
                 return
             made.start()  # it docks as soon as there is a tray
             self._xembed = made
-            # Set again: changes since its construction missed it.
+            # Set it again: changes since its construction did not reach it.
             made.icon, made.title, made.visible = self._icon, self.title, self._visible
         elif kind != "xembed" and self._xembed is not None:
             docked, self._xembed = self._xembed, None

@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
 ANSWER_WAIT_S = 3.0  # a server that the bus must start first takes a second or two
-SERVER_DECIDES = -1  # how long the notification stays
+SERVER_DECIDES = -1  # how long a notification stays
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 
-# Names of servers that show less than they say.
+# Names of servers that show less than they announce.
 # - LXQt reserves room for as many lines as a text has on a wider notification without a picture. Where it has to break
-#   a line, it cuts off the end of the text; a long word it does not break.
+#   a line, it cuts off the end of the text; it does not break a long word.
 # - GNOME Shell shows the first three buttons.
 LXQT, GNOME = "lxqt-notificationd", "gnome-shell"
 LINE_OF_LXQT = 46  # half digits
@@ -107,7 +107,7 @@ class Notifier:
             return False
         with self._one_at_a_time:
             server = self._server
-            if server is None:  # D-Bus may first start it
+            if server is None:  # D-Bus may have to start the server first
                 can = self._bus.ask(_call("GetCapabilities"), ANSWER_WAIT_S)
                 if can is None:
                     return False
@@ -141,7 +141,7 @@ class Notifier:
         clickable: bool,
     ) -> Body:
         known, can = self._shown.get(key), server.capabilities
-        if server.name == GNOME:  # the last one refuses
+        if server.name == GNOME:  # keep the last button, which refuses
             actions = [*actions[: BUTTONS_OF_GNOME - 1], *actions[BUTTONS_OF_GNOME - 1 :][-1:]]
         if server.name == LXQT:
             text = _in_short_lines(text)

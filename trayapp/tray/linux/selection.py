@@ -32,7 +32,7 @@ def own_selection(text: str, environ: Mapping[str, str]) -> bool:
     try:
         owner = _Owner(environ["DISPLAY"], data)
     except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
-        log.info("Cannot own the selection: %s", repr(error))  # repr: a kept log record must not keep sockets
+        log.info("Cannot own the selection: %s", repr(error))  # repr: a kept log record must not keep sockets open
         return False
     threading.Thread(target=owner.serve, name="selection", daemon=True).start()
     return True

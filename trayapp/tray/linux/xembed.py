@@ -113,7 +113,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         except X_ERRORS as error:
             log.info("The display is gone: %s", repr(error))
             gone = True
-        except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app goes on without the icon
+        except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app continues without it
             log.exception("Lost the icon in the XEmbed tray")
         with self._waking:
             self._running = False
@@ -142,7 +142,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
                 self._message_handlers.get(event.type, lambda event: None)(event)
             elif self._stopping:
                 return
-            else:  # a tray that was killed took our window with it
+            else:  # a killed tray took our window with it
                 self._systray_manager = None
                 self._window = self._create_window()
                 self._gc = self._window.create_gc()

@@ -28,8 +28,8 @@ from trayapp.tray.state.tray_state import (
 
 T = TypeVar("T")
 
-WANTS_SHOWN = 3  # of one kind at the top of the menu; one entry leads to the others
-SERVERS_SHOWN = 25  # in one menu: about as many as fit on a small screen
+WANTS_SHOWN = 3  # entries of one kind at the top of the menu; a further entry leads to the others
+SERVERS_SHOWN = 25  # entries in one menu: about as many as fit on a small screen
 GROUP_SIZE = 20
 
 PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
@@ -163,7 +163,7 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
-    """Return each offered server with what it starts, then the choices. A yes counts for these servers only."""
+    """Return each offered server with what it starts, then the choices. A yes covers these servers only."""
     rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
     key = offer_key(offered)
     if any(one.secrets for one in offered):
@@ -223,7 +223,7 @@ def _failure(server: ServerStatus) -> Item:
 
 
 def _problem(problem: Problem) -> Item:
-    """Return an entry whose click opens the file. If its text does not fit, the full text stands in a submenu."""
+    """Return an entry whose click opens the file. If its text does not fit, the full text is in a submenu."""
     key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
     click = Action(Verb.OPEN_FILE, problem.file)
     lines = texts.problem_lines(problem)
@@ -273,7 +273,7 @@ def _server(server: ServerStatus) -> Item:
         look = texts.suspicious(len(server.suspicious))
         entries.append(Item(f"{key}/look", look, Action(Verb.SHOW_CHANGES, server.name)))
         entries.append(Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name)))
-    switch = Action(Verb.DISABLE if on else Verb.ENABLE, server.name)  # in servers.yaml, not in a project's file
+    switch = Action(Verb.DISABLE if on else Verb.ENABLE, server.name)  # changes servers.yaml, not a project's file
     entries.append(Item(f"{key}/enabled", texts.ENABLED, switch, on, enabled=server.project is None))
     entries.append(Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)))
     return Item(key, texts.server_line(server), children=tuple(entries))
@@ -294,7 +294,7 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
 def _clients(state: TrayState) -> tuple[Entry, ...]:
     """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
 
-    A yes to remove those counts for the servers that were shown only.
+    A yes to removing those covers only the servers that were shown.
     """
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}

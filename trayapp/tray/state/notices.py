@@ -36,7 +36,7 @@ class NoticeKind(StrEnum):
 DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.CRASH_LOOP: 0.0,
     NoticeKind.CRASHED: 0.0,  # reported once the gateway runs again; otherwise CRASH_LOOP reports it
-    NoticeKind.HANGS: 2.0,  # a machine that has just woken, or is swapping
+    NoticeKind.HANGS: 2.0,  # a machine that has just woken up, or is swapping
     NoticeKind.FILE: 0.5,  # some editors write in two steps
     NoticeKind.SIGN_IN: 1.0,
     NoticeKind.PERMISSIONS: 1.0,
@@ -62,7 +62,7 @@ class Notice:
 
     - `key`: the notification replaces the one with the same key on the screen.
     - `actions`: labels and actions. A click on the notification itself does the first one.
-    - `urgent`: the notification stays until somebody dismisses it.
+    - `urgent`: the notification stays until the user dismisses it.
     """
 
     key: str
@@ -92,7 +92,7 @@ class NoticeMemory:
     child: ChildState | None = None
     crashed_at: float | None = None
     is_down: bool = False
-    asks: frozenset[str] = frozenset()  # those that were reported and are open
+    asks: frozenset[str] = frozenset()  # reported asks that are still open
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ ASKING = (
     NoticeKind.APPROVAL,
     NoticeKind.KEYRING,
 )
-PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events, over once they are reported
+PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events are over once they are reported
 
 
 def _problem_key(problem: Problem) -> str:

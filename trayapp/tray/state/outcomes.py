@@ -15,10 +15,10 @@ from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb
 
-KEY = "click"  # of every outcome: a new one replaces the previous one
+KEY = "click"  # key of every outcome: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
-READ_COLUMNS = 90  # of a text that opens in an editor: nobody scrolls to the right
+READ_COLUMNS = 90  # columns of a text that opens in an editor: nobody scrolls to the right
 
 # How the title of a failure begins. The reason follows in the text.
 FAILURES: dict[Verb, str] = {
@@ -143,7 +143,7 @@ def copied(command: str) -> Notice:
 
 
 def not_copied(command: str) -> Notice:
-    """Return the command itself for copying by hand, for systems where this app cannot copy."""
+    """Return the command itself, to be copied by hand where this app cannot copy."""
     return outcome_notice(
         "This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that."
     )
@@ -271,7 +271,7 @@ def state(headline: str, shown: TrayView) -> Notice:
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    """Return the findings of doctor as a text to read or to send to somebody."""
+    """Return the findings of doctor as a text to read or to pass on."""
     rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
     remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
     lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]

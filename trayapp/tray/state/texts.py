@@ -23,7 +23,7 @@ NAME = 28  # characters of a server's name, where other text must fit beside it
 TOOLTIP = 127  # UTF-16 units: Windows has room for 128 including the terminator
 TITLE = 63  # UTF-16 units of a notification's title; BODY: of its text. Both are limits of Windows
 BODY = 255
-BUTTONS = 3  # of a notification; more are not shown
+BUTTONS = 3  # lines of a notification; more are not shown
 NAMES_LISTED = 3
 PROBLEM_LINES = 6
 READ = 2000  # characters of an untrusted text that are read: an error may hold a whole page
@@ -183,7 +183,7 @@ def approval_wanted(names: Sequence[str]) -> str:
 
 
 def alarm(codes: Sequence[str]) -> str:
-    """Describe the most serious finding in a tool's definition, in words for people; "" without findings."""
+    """Describe the most serious finding in a tool's definition for people; "" without findings."""
     for begin, words in ALARMS.items():
         if any(code.startswith(begin) for code in codes):
             return words
@@ -387,7 +387,7 @@ MORE_FAILURES = "! {} failed"
 
 
 def more(way: str, number: int, thing: str = "server") -> str:
-    """Fill in one of these: `! Sign in to 3 more servers`."""
+    """Fill in the number of entries: `! Sign in to 3 more servers`."""
     return way.format(count(number, f"more {thing}"))
 
 
@@ -559,7 +559,7 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [_middle(f"{name(ask.client)}{where}", who)]
     if ask.kind != "call":
-        if ask.url:  # the page's whole host is shown, whatever room that needs
+        if ask.url:  # the whole host of the page is shown, however long it is
             scheme, mark, rest = plain(ask.url).partition("//")
             host, slash, path = rest.partition("/")
             first = f"{scheme}{mark}{host}{slash}"
@@ -568,7 +568,7 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
     basis = ", as its server says" if ask.basis == "annotations" else ""
     number = f"; {count(len(ask.arguments), 'argument')}" if counted and ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
-    for shown in ask.arguments:  # a value that is too long keeps both its ends
+    for shown in ask.arguments:  # a value that is too long keeps both ends
         head = f"{fit(shown.name, NAME)} = "
         rows.append(head + _middle(plain(shown.value), longest - width(head), shown.length))
     return rows

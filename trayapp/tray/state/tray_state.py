@@ -43,7 +43,7 @@ class Verb(StrEnum):
     APPROVE = "approve"  # a server: approves the changes that were shown last
     ALLOW = "allow"  # an ask, by its id, once
     ALLOW_SESSION = "allow_session"  # an ask, by its id, until that client's session ends
-    ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool
+    ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool from now on
     DENY = "deny"  # an ask
     OPEN_ASKED = "open_asked"  # an ask: opens the page that the server asks for, then allows it
     OPEN_PANEL = "open_panel"
@@ -143,11 +143,11 @@ class Offered:
     name: str
     title: str
     starts: str
-    secrets: int = 0  # in clear text
+    secrets: int = 0  # number of its secrets in clear text
 
 
 def offer_key(offered: tuple[Offered, ...]) -> str:
-    """Return a key that identifies these servers: a yes counts only for the servers that were shown."""
+    """Return a key that identifies these servers: a yes covers only the servers that were shown."""
     return hashlib.sha256(repr(offered).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -183,7 +183,7 @@ ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What menu, icon, and notifications are made of. It is broad because it answers each of their questions once.
+    """The facts behind menu, icon, and notifications. It is broad because it answers each of their questions once.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
     - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such a move wrong. The top
@@ -197,7 +197,7 @@ class Assessment:
     - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
     - `keyring_error`: the title and hint of that problem.
     - `locked`: True if a server waits for the keyring.
-    - `offered`: the servers that AI tools have, as long as there is no server but the sample.
+    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server.
     """
 
     live: Snapshot | None = None
@@ -224,7 +224,7 @@ def assess(state: TrayState) -> Assessment:
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Assessment()
-    by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names: no duplicates
+    by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names, which must be unique
     servers = tuple(sorted(by_name.values(), key=lambda server: (server.name.casefold(), server.name)))
     wanted = [server for server in servers if server.state is not State.DISABLED]
     return Assessment(
@@ -255,5 +255,5 @@ def wants_permissions(server: ServerStatus) -> bool:
 
 
 def in_trouble(server: ServerStatus) -> bool:
-    """Return True if the server cannot serve until somebody acts."""
+    """Return True if the server cannot serve until the user acts."""
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)

@@ -11,12 +11,12 @@ from trayapp.tray.state.menu import client_titles, menu
 from trayapp.tray.state.tray_state import ANSWERS, Action, Assessment, IconKind, TrayState, TrayView, Verb, assess
 
 SUMMARY_LINES = 5
-WHY_LINES = 2  # of the summary; the tooltip has room for one
+WHY_LINES = 2  # troubles in the summary; the tooltip has room for one
 
 # Without a serving gateway, the state of its process decides: icon, headline, and what to do about it.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
-    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # also in transition, though to the end
+    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # a transition, too
     ChildState.RESTARTING: (IconKind.DOWN, texts.RESTARTING, ""),
     ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
     ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
@@ -33,9 +33,9 @@ def view(state: TrayState) -> TrayView:
     headline = _headline(state, known)
     troubles = _troubles(state, known)
     under_way = [texts.connecting(known.connecting)] if known.connecting else []
-    today = known.live.gateway.today if known.live else None  # None also if no history is kept
+    today = known.live.gateway.today if known.live else None  # also None if no history is kept
     calls = [texts.today(today.calls, today.failed)] if today is not None else []
-    # The most useful button first. A click on the notification does the first one, so that is never Quit.
+    # The most useful button comes first. A click on the notification triggers it, so it is never Quit.
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
     if known.live is None:
         buttons, summary = [first], _why_down(state, WHY_LINES)
@@ -112,6 +112,6 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     """Return why no gateway serves, on at most `lines` lines, and what to do."""
     hint = (
         texts.HANGS_HINT if state.hangs else ""
-    )  # only our own gateway is restarted automatically; for others the error says how to end it
+    )  # only our own gateway restarts automatically; for any other, the error says how to end it
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
