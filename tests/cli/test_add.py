@@ -244,7 +244,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
     [
         (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
         (["fs"], "This names no known kind of server"),
-        (["fs", "--url", "https://a.test", "--", "x"], "one of them"),
+        (["fs", "--url", "https://a.test", "--", "x"], "either a command or --url"),
         (["a/b", "--", "x"], "cannot contain /"),
         (["fs", "--url", "nonsense"], "url"),
         (["fs", "--env", "A", "--", "x"], "--env takes NAME=VALUE"),
@@ -290,7 +290,7 @@ def test_our_own_project_file_goes_with_the_last_of_its_servers_unless_more_is_i
     done = person.says("remove", "a")
     assert (done.returncode, done.stderr) == (
         0,
-        "Nothing else was in ~/src/shop/.multi-mcp.yaml: the file is gone, too\n",
+        "~/src/shop/.multi-mcp.yaml held nothing else, so it was removed, too\n",
     )
     assert not file.exists()
     assert "multi-mcp list --project ~/src/shop" in person.says("add", "a", "--scope", "project", "--", "z").stdout

@@ -206,7 +206,7 @@ def _without_dots(path: str) -> str:
     return "/".join(kept) + ("/" if path.endswith(("/.", "/..")) else "")
 
 
-def account_key(url: str, name: str = "") -> AccountKey:
+def account_key(url: str, name: str) -> AccountKey:
     """Return the key of the account with that name at an address in any spelling."""
     return AccountKey(canonical(url), name)
 

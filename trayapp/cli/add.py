@@ -247,7 +247,7 @@ def _entry(
 ) -> dict[str, Any]:
     """Return the entry to write. `more`: further keys, taken as they are. Raises UsageError for an unusable entry."""
     if bool(command) == bool(url):
-        raise UsageError("Give a command or --url, one of them", f"For example: {EXAMPLE}")
+        raise UsageError("Give either a command or --url", f"For example: {EXAMPLE}")
     if url:
         _check_url(url)
     entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
@@ -339,7 +339,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         file = own_config(store).foreign.get(name) if chosen == "global" else None
         left = f"; the one in {file} applies again. To hide it: multi-mcp disable {name}" if file else ""
         say_hints(one_line(f"Removed {name} from {shown_path(path, home)}{left}"))
-        note(*([f"Nothing else was in {shown_path(path, home)}: the file is gone, too"] if gone else []))
+        note(*([f"{shown_path(path, home)} held nothing else, so it was removed, too"] if gone else []))
 
 
 def _unlock(name: str) -> None:

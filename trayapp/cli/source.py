@@ -241,7 +241,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
         raise UsageError(f"{name} needs {names}", f"Pass each value: --set {missing[0].name}=...")
-    if not answers.yes and not agreed("Add it? It is then started once to list its tools."):
+    if not answers.yes and not agreed("Add it? It will be started once to list its tools."):
         tell(f"Not added: {one_line(name)}")
         return
     asked = [one.name for one in missing if one.secret]

@@ -130,9 +130,8 @@ def found_clients(context: ClientsContext | None = None) -> list[ClientStatus]:
     return [state for state in states if state.state != "not found"]
 
 
-def client_state(name: str, context: ClientsContext | None = None) -> ClientStatus:
+def client_state(name: str, context: ClientsContext) -> ClientStatus:
     """Return the state of that client. Never raises because of the file's content. Blocks."""
-    context = context or own_context()
     client = find_client(name)
     place = locate(client, context.machine)
     if not place.found:

@@ -37,7 +37,7 @@ def holders(client: Client, document: Document) -> list[Keys]:
     return [newer, client.holder] if isinstance(inside, Mapping) and not is_server else [client.holder]
 
 
-def place_of(client: Client, document: Document, name: str = NAME) -> Keys:
+def place_of(client: Client, document: Document, name: str) -> Keys:
     """Return the key path of our entry `name`, or the path to write it to if it is missing."""
     places = [(*holder, name) for holder in holders(client, document)]
     return next((place for place in places if lookup(document, place) is not None), places[0])
@@ -166,7 +166,7 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
 
 
 def repairs(
-    client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None = None
+    client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return the keys of our entry that must change, with their new values; None: remove the key.
 

@@ -70,9 +70,8 @@ class FoundServers:
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
-def found_servers(machine: Machine | None = None, clients: Iterable[Client] = CLIENTS) -> FoundServers:
+def found_servers(machine: Machine, clients: Iterable[Client] = CLIENTS) -> FoundServers:
     """Return the user's own servers in all clients (or these), without those of folders. Blocks; never raises."""
-    machine = machine or Machine()
     every = [read_servers(client, machine) for client in clients]
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),

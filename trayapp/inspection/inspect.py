@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # more for each character of a definition
 UNREAD = "size.orders"
-UNREAD_ORDERS = "It holds more words of orders than can be looked over"
+UNREAD_ORDERS = "It has more words of orders than can be checked"
 LOOKED_CONCEALED = 3_000  # in decoded or transformed texts
 LOOKED_PLAIN = 6_000  # limit of the check for orders that the text already contains in its original form
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
@@ -111,9 +111,9 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     turned = next(_turned_round(texts, search), None) if decoded is None and search.left >= 0 else None
     yield from (one for one in (decoded, turned) if one is not None)
     if search.left < 0:
-        yield finding(UNREAD, "high", texts[-1][0], "It holds more hidden words of orders than can be looked over")
+        yield finding(UNREAD, "high", texts[-1][0], "It has more hidden words of orders than can be checked")
     if sum(len(text) for _, text in texts) > READ_MOST:
-        yield finding("size.unread", "medium", texts[-1][0], "It holds more text than can be looked over")
+        yield finding("size.unread", "medium", texts[-1][0], "It has more text than can be checked")
 
 
 class _Search:
@@ -230,7 +230,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
         words = (hidden.bared(some) for some in encoded.decoded_in(text))
         orders = (one for some in words for one in _orders_in(some, search))
         if (order := next(orders, None)) is not None:
-            yield finding("encoded.payload", "high", place, f"It says when decoded: {order.evidence}", text)
+            yield finding("encoded.payload", "high", place, f"Decoded, it says: {order.evidence}", text)
             break
 
 
@@ -240,7 +240,7 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 
     for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
         if (order := next(_turned(text, search), None)) is not None:
-            yield finding("encoded.turned", "high", place, f"It says when turned round: {order.evidence}", text)
+            yield finding("encoded.turned", "high", place, f"Turned round, it says: {order.evidence}", text)
             break
 
 

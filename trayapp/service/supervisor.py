@@ -260,7 +260,7 @@ class Supervisor:
         return not self._thread.is_alive()
 
     def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
-        """Give a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
+        """Issue a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
         command = self._commands.add(kind)
         if self._thread.is_alive():  # otherwise there is nothing left to command
             command.wait(timeout_s)

@@ -139,7 +139,7 @@ def _source(
         title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
         raise UnclearSourceError(title, "Start it, and add its address instead")
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
-        raise UnclearSourceError(f"{program} fetches something; it is no server", "Paste the server's own command")
+        raise UnclearSourceError(f"{program} fetches something; it is not a server", "Paste the server's own command")
     if "command" in entry:
         refuse_developers_script([str(entry["command"]), *map(str, entry.get("args") or [])])
     if re.match("wss?://", str(entry.get("url"))):

@@ -166,7 +166,7 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
     return found
 
 
-def read_script(server: str, path: Path, folder: Path, *, run: bool = False) -> Script | None:
+def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
     """Return the program at a path, or None if nothing is there, or only data. Blocks.
 
     `run`: an interpreter runs it, whatever its name.

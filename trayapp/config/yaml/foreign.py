@@ -69,7 +69,7 @@ def plain(node: Node) -> Any:
     return None if found == "null" else node.text
 
 
-def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = False) -> str:
+def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool) -> str:
     """Return the text with `value` at `path`. Missing mappings are created. Raises UnparsableError, EditRefusedError.
 
     `listed`: path[0] is a list, path[1] the name of its item.
@@ -82,7 +82,7 @@ def put_value(text: str, path: Path, value: Any, file: str, *, listed: bool = Fa
     return editor.finish()
 
 
-def drop_value(text: str, path: Path, file: str, *, listed: bool = False) -> str:
+def drop_value(text: str, path: Path, file: str, *, listed: bool) -> str:
     """Return the text without the value at `path`, unchanged if there is none. Raises as put_value."""
     editor = _Editor(text, file)
     holder: Slot | None = None

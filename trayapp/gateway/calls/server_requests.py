@@ -48,7 +48,7 @@ PATIENCE_S = 600.0  # a person may take a while to answer; a client that went aw
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call to a server that asks for that without a question
 HELD_S = 50.0  # limit for a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # the same limit once each call in progress may be waiting for an answer of its own
-UNSTUCK_S = 1.0  # for the call of a refused question to end; the questions of the last session left are then certain
+UNSTUCK_S = 1.0  # for the call of a refused question to end; if one session is left then, its questions are certain
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call and has sent no answer since may still ask
 
 # Why a question is refused: part of the log line and of the server's error

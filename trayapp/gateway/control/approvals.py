@@ -77,7 +77,7 @@ class ApprovalRequests:
                     found.code: found for found in (*held.get(tool, ()), *findings)
                 }.values()  # for the names of the other servers, too
                 rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
-                await anyio.lowlevel.checkpoint()  # clients come first
+                await anyio.lowlevel.checkpoint()  # clients are served first
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:

@@ -130,7 +130,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects a skill's file for its reader; None for any other resource."""
+        """Return the function that inspects a skill's file for its reader; None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:

@@ -109,8 +109,8 @@ class TaskBridge:
                     progress = {"progressToken": token, "progress": step, **said}
                     self._session.peer.send_notification("notifications/progress", progress, self._request.id)
                 if older and task.get("status") in ENDED | {"input_required"}:
-                    # Questions come while its result is asked for (MCP 2025-11-25, tasks): with the call's own id, so
-                    # that they belong to the call.
+                    # Questions arrive while the task's result is requested (MCP 2025-11-25, tasks). The request has the
+                    # call's own id, so they belong to the call.
                     request = Request(self._request.id, "tasks/result", {"taskId": name})
                     _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
                     return

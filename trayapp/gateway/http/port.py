@@ -138,7 +138,8 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
 def bind(wanted: int) -> BoundPort | None:
     """Listen on the wanted port, or on the next free one; None if no port is free."""
     taken: dict[int, int | None] = {}
-    # Try the wanted port twice: a program that is just ending, such as an earlier gateway, is no reason to move.
+    # Try the wanted port twice: a program that is just ending, such as an earlier gateway, is not worth a different
+    # port.
     for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
         try:
             sock = _listening(port)

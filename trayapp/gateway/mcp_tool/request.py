@@ -16,7 +16,7 @@ from trayapp.gateway.mcp_tool import texts
 from trayapp.model.errors import MultiMcpError
 
 Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
-MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first given one wins
+MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first one given wins
 
 # Fields of each mode, besides the one that names it.
 WITH: dict[Mode, frozenset[str]] = {

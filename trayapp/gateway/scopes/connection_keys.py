@@ -224,9 +224,9 @@ def era_key(server: str, *, newer: bool) -> str:
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the folder of a per-session server: its entry's, or the session's; joined if the entry's is relative.
-    `said`: the folder in which the session's client runs. A root folder is ignored: it is where the desktop starts
-    programs.
+    """Return the folder of a per-session server: its entry's, or the session's; the two are joined if the entry's is
+    relative. `said`: the folder in which the session's client runs. A root folder is ignored: it is where the desktop
+    starts programs.
     """
     folder = (
         said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None

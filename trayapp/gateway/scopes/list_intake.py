@@ -38,7 +38,7 @@ class ListIntake:
         self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # by server, for comparison with the others
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
-        """Inspect an offer before it is taken: at once what is quickly done, the rest in a thread."""
+        """Inspect an offer before it is taken: quick checks at once, the rest in a thread."""
         shared = self._services.shared_key(key)
         if shared in self._servers.shared.servers:
             await fenced(self._look_ahead, shared, offer)  # an error in it must not affect the server

@@ -190,7 +190,7 @@ class Subscriptions:
         changed, meta = known.get("uri"), known.get("_meta")
         if not isinstance(changed, str):
             return
-        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # of our own subscription at the server
+        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # it answers our own subscription at the server
             known.pop("_meta")
             left = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID}
             known.update({"_meta": left} if left else {})
