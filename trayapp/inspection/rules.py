@@ -102,12 +102,12 @@ _TALK_HINTS = (
     "conversation|chat|dialogue|message|prompt|transcript|context|said|typed|wrote|told|reasoning|thought|"
     "instructions|rules|guidelines|you know|shared|asked|everything|user's question|append to it"
 )
-# With a gap before it: a greedy gap that ends at a known character takes a tenth of the time.
-# Those of an application that a tool manages are not those of its own process
+# The variables and secrets of an application that a tool manages are not those of the tool's own process.
 _NOT_OF_APP = (
     r"(?! (?:from|of|for|in|on) (?:your |the |an? |this |any )?(?:[\w-]+ ){0,2}?"
     r"(?:app|application|site|project|service|deployment|function|container|workspace|team|worker)s?\b)"
 )
+# A secret file with a gap in front of it. A greedy gap that ends at a known character takes a tenth of the time.
 _GAP_FILE = rf"(?:[^\n]{{0,60}}?{_FILE_NAME}|[^\n]{{0,60}}{_DOT_FILE}|[^\n]{{0,60}}{_PATH})"
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
