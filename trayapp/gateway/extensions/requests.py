@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import anyio
 
 from trayapp.backends.connection import Connection
+from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
 from trayapp.gateway.extensions.routing import (
@@ -114,7 +115,8 @@ class ExtensionRequests:
         return partial(self._send, request, destination(session.seen, request, modern=modern))
 
     async def _send(self, request: Request, to: Destination) -> None:
-        connection = await self._session.connected(request.id, to.server)
+        handle = (request.params or {}).get("taskId")
+        connection = self._connection_of_task(handle) or await self._session.connected(request.id, to.server)
         if request.method == "events/stream":
             own = request.with_params(to.params)
             StreamingCall(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
@@ -126,8 +128,15 @@ class ExtensionRequests:
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
         if isinstance(finish, ServerResult):
-            finish = finish.noting(self._session.task_handles)
+            finish = finish.noting(self._session.task_handles, connection)
         self._sending.send_on(request.with_params(to.params), connection, finish)
+
+    def _connection_of_task(self, handle: Any) -> Connection | None:
+        """Return the connection on which the session got a task, while it is up: a server that keeps its tasks in
+        memory has them nowhere else.
+        """
+        known = self._session.task_handles.get(handle) if isinstance(handle, str) else None
+        return known if known is not None and known.is_up else None
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
         """Return the function that inspects a skill's file for its reader; None for any other resource."""
@@ -179,7 +188,7 @@ class ExtensionRequests:
     ) -> None:
         """Send a request to a connected server that has tasks. `fit`: adapts the answer of a call through `mcp`."""
         session = self._session
-        finish = chained(result.noting(session.task_handles), fit) or result
+        finish = chained(result.noting(session.task_handles, connection), fit) or result
         if request.method == "tools/call" and needs_bridge(session, request):
             request = as_task(session.seen.exposure, server, request, connection)
             finish = TaskBridge(session, request, connection, finish, always=fit is not None)
@@ -219,9 +228,16 @@ class ExtensionRequests:
             if isinstance(able, dict) and "list" in able:
                 result = finish_of(session.seen.exposure, server)
                 assert result is not None
-                found += [result.task(task) for task in await self._tasks_of(session.present(server))]
-        mine = [task for task in found if task.get("taskId") in session.task_handles]
-        session.send_cacheable(request.id, dumps({"tasks": mine}))
+                now, start = session.present(server), prefixed(server, "")
+                handles = {
+                    handle: connection if connection.is_up else now
+                    for handle, connection in session.task_handles.items()
+                    if handle.startswith(start)
+                }
+                for connection in dict.fromkeys(handles.values()):
+                    tasks = [result.task(task) for task in await self._tasks_of(connection)]
+                    found += [task for task in tasks if handles.get(str(task.get("taskId"))) is connection]
+        session.send_cacheable(request.id, dumps({"tasks": found}))
 
     @staticmethod
     async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from trayapp.backends.connection import Connection
 from trayapp.catalog.links import linked_result
 from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
@@ -18,22 +20,36 @@ HANDLES_MOST = 10_000  # tasks of one session that notifications report on
 class ServerResult:
     """Results of one server in the form that its clients can use. Most pass unread: few servers need changes."""
 
-    __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
+    __slots__ = ("_note", "_renames", "_seen", "_server", "tasks")
 
     def __init__(
-        self, seen: Exposure, server: str, *, renames: bool, tasks: bool, handles: dict[str, None] | None = None
+        self,
+        seen: Exposure,
+        server: str,
+        *,
+        renames: bool,
+        tasks: bool,
+        note: Callable[[str], None] = lambda handle: None,
     ) -> None:
         self._seen = seen
         self._server = server
         self._renames = renames
         self.tasks = tasks
-        self._handles = handles
+        self._note = note
 
-    def noting(self, handles: dict[str, None]) -> ServerResult:
-        """Return the same for one session, whose `handles` record the tasks that it has seen."""
+    def noting(self, handles: dict[str, Connection], connection: Connection) -> ServerResult:
+        """Return the same for one session, whose `handles` record the tasks that it has seen, and on which
+        connection.
+        """
         if not self.tasks:
             return self
-        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=handles)
+
+        def note(handle: str) -> None:
+            while len(handles) >= HANDLES_MOST:
+                del handles[next(iter(handles))]
+            handles[handle] = connection
+
+        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, note=note)
 
     def __call__(self, reply: Reply) -> Reply:
         """Return the answer with addresses and task ids that lead back to the server. Raises JsonError if it cannot be
@@ -71,10 +87,7 @@ class ServerResult:
         if not isinstance(own, str):
             return task
         handle = prefixed(self._server, own)
-        if self._handles is not None:
-            while len(self._handles) >= HANDLES_MOST:
-                del self._handles[next(iter(self._handles))]
-            self._handles[handle] = None
+        self._note(handle)
         return {**task, "taskId": handle}
 
 

@@ -32,11 +32,8 @@ class TaskSession(AskingSession, Protocol):
         """Return the session's exposure."""
 
     @property
-    def task_handles(self) -> dict[str, None]:
-        """Return the handles of its client's tasks."""
-
-    def server_key(self, name: str) -> str:
-        """Return the key under which this session reaches a server."""
+    def task_handles(self) -> dict[str, Connection]:
+        """Return the connections of its client's tasks, by their handles."""
 
 
 class TaskListening:
@@ -129,7 +126,8 @@ class Streams:
             if isinstance(own, str) and session.has_server(connection.key):
                 for name in session.seen.exposure.servers:
                     handle = prefixed(name, own)
-                    if handle in session.task_handles and session.server_key(name) == connection.key:
+                    known = session.task_handles.get(handle)
+                    if known is not None and known.key == connection.key:
                         session.notify(OLDER_TASK_TOLD, {**params, "taskId": handle})
 
 

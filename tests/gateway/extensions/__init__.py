@@ -1,0 +1,1 @@
+"""Tests of trayapp/gateway/extensions, in this process."""

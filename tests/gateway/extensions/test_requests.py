@@ -1,0 +1,66 @@
+"""Requests of extensions by sessions that have connections of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.calls.test_server_requests import ask_itself, older
+from tests.gateway.world import House, house, server
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
+
+pytestmark = pytest.mark.anyio
+
+TOLD = "notifications/tasks/status"
+
+
+def with_tasks(made: House, key: str) -> None:
+    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Without a task, its tools ask."""
+    fake = made.net[key]
+    fake.capabilities = {**fake.capabilities, "tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
+    tasks: dict[str, dict[str, Any]] = {}
+
+    async def begin(params: dict[str, Any]) -> dict[str, Any]:
+        if "task" not in params:
+            assert fake.channel is not None
+            return {"content": [{"type": "text", "text": json.dumps(await fake.channel.ask("roots/list", {}))}]}
+        task = {"taskId": f"{key}-{len(tasks)}", "status": "working"}
+        return {"task": tasks.setdefault(str(task["taskId"]), task)}
+
+    async def get(params: dict[str, Any]) -> dict[str, Any]:
+        if params["taskId"] not in tasks:
+            raise RpcError(INVALID_PARAMS, "Task not found")
+        return tasks[params["taskId"]]
+
+    async def every(params: dict[str, Any]) -> dict[str, Any]:
+        return {"tasks": list(tasks.values())}
+
+    fake.replies |= {"tools/call": begin, "tasks/get": get, "tasks/list": every}
+
+
+@pytest.mark.requirement("extensions-outlive")
+async def test_a_task_is_found_where_it_was_made_after_its_session_got_a_process_of_its_own(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        for key in ("a", "a#1"):
+            with_tasks(made, key)
+        await made.known(server("a"))
+        client, other = await older(made, name="one"), await older(made, name="two")
+        begin = {"name": "a_echo", "arguments": {}, "task": {}}
+        first = (await client.result("tools/call", begin))["task"]["taskId"]
+        foreign = (await other.result("tools/call", begin))["task"]["taskId"]
+        await ask_itself(client, 9)  # from now on it has a process of its own
+        second = (await client.result("tools/call", begin))["task"]["taskId"]
+        assert made.net["a#1"].methods().count("tools/call") == 1
+        for handle in (first, second):
+            assert (await client.result("tasks/get", {"taskId": handle}))["taskId"] == handle
+        listed = [task["taskId"] for task in (await client.result("tasks/list"))["tasks"]]
+        assert listed == [first, second]
+        for key, handle in (("a", first), ("a", foreign), ("a#1", second)):
+            channel = made.net[key].channel
+            assert channel is not None
+            channel.tell(0, None, TOLD, {"taskId": handle.rpartition("/")[2], "status": "working"})
+        assert [params["taskId"] for params in client.told(TOLD)] == [first, second]
+        assert [params["taskId"] for params in other.told(TOLD)] == [foreign]
