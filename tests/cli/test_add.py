@@ -353,7 +353,7 @@ def test_a_server_can_be_added_confined(person: Person) -> None:
     assert done.returncode == 0, done.stderr
     assert parse(person.servers.read_text(), "f").servers["s"].confine == Confine()
     assert "not confined" not in done.stdout
-    proposed = "\n  not confined; to see what it needs confined: multi-mcp confine open --try"
+    proposed = "\n  Not confined. To see what it would need: multi-mcp confine open --try"
     assert proposed in person.says("add", "open", "--scope", "global", "--", "x", "y").stdout
     assert "not confined" not in person.says("add", "web", "--url", "https://example.com/mcp").stdout
     person.servers.write_text("settings: {confine: true}\n")

@@ -488,5 +488,5 @@ def require_outside(url: str, server: str) -> None:
 
 
 def shown_host(url: str | None) -> str:
-    """Return host and port of an address, for people."""
+    """Return the host and port of an address, for people."""
     return (urlsplit(url).netloc if url else "") or "nobody"

@@ -33,7 +33,7 @@ NO_KEYRING = "Install gnome-keyring, KWallet or KeePassXC, or set token_store: f
 SERVICE = "org.freedesktop.secrets"
 PLACE = "/org/freedesktop/secrets"
 GATHER_S = 0.2  # an unlock causes several signals
-# It logs a traceback at each start for every backend of another system that a packaged program lacks.
+# keyring logs a traceback at each start for every backend of another system that the packaged program lacks.
 logging.getLogger("keyring.backend").setLevel(logging.CRITICAL)
 
 

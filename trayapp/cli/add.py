@@ -181,7 +181,7 @@ def _add(
         say(*(f"  {line}" for line in decisive_lines(server)) if server else ())
         if scope == "global" and runs_unconfined(entry):
             words = f"multi-mcp confine {shlex.quote(name)} --try"
-            say_hints(f"  {one_line(f'not confined; to see what it needs confined: {words}')}")
+            say_hints(f"  {one_line(f'Not confined. To see what it would need: {words}')}")
         note(*([f"{WHY}: each gets its own (scope: session; to share it: scope: shared)"] if browser else []))
     trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
     if as_json:

@@ -115,7 +115,7 @@ class Demo:
             self._report.title("Second start: the list comes from the cache")
             with self._gateway("start_warm"), self._session("warm") as client:
                 self._list(client, "list_cached")
-                self._check_idle("No server runs for that")
+                self._check_idle("Sample server not running")
                 self._report.timed(
                     "call_again", "First call (starts the server)", lambda: add(client, 2, 3), "2 + 3 = {}".format
                 )

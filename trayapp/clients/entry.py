@@ -28,7 +28,7 @@ _ENDPOINTS = ("/mcp", "/sse")
 
 
 def holders(client: Client, document: Document) -> list[Keys]:
-    """Return the key paths that lead to servers in that file, the one of the newer form first."""
+    """Return the key paths that lead to servers in that file, that of the newer form first."""
     newer = (*client.holder, client.inner)
     inside = lookup(document, newer) if client.inner else None
     is_server = isinstance(inside, Mapping) and any(
@@ -61,7 +61,7 @@ def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def words_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return program and arguments of a client's entry, from any of the known keys."""
+    """Return the program and the arguments of a client's entry, from any of the known keys."""
     entry = flat(entry)
     command = entry.get("command", entry.get("cmd"))
     if isinstance(command, Mapping):  # an older form in Zed: {path, args}

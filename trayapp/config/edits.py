@@ -227,7 +227,7 @@ def _before_tools(slots: list[Slot]) -> Slot | None:
 
 
 def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
-    """Return start and end of an entry's lines, with its comments and one of the blank gaps around it."""
+    """Return the start and the end of an entry's lines, with its comments and one of the blank gaps around it."""
     column = slot.key.column
     start, end = layout.line_start(slot.key.start), layout.after(slot.value, column)
     while (above := layout.line_above(start)) is not None and _is_own_comment(layout.line_at(above), column):

@@ -166,7 +166,7 @@ class _HeldFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._seen = os.fstat(descriptor)
-        self._has_writer = False  # True after so long that an open descriptor shows nothing
+        self._has_writer = False  # True: waited long enough, so do not ask again
         self._is_leased = False
 
     def has_writer(self) -> bool | None:

@@ -159,7 +159,7 @@ def _is_set_apart(line: str) -> bool:
     for mark in marks:
         if mark in _CLOSED_BY:
             open_ones.append(_CLOSED_BY[mark])
-        elif not open_ones or open_ones.pop() != mark:  # an override, too
+        elif not open_ones or open_ones.pop() != mark:  # or an override, which is never harmless
             return False
     if open_ones or _EMPTY.search(line) is not None:
         return False

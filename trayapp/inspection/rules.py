@@ -372,7 +372,7 @@ _CONCEALMENT = (
         _INVARIANT,
         "silently|secretly|covertly|quietly|discreetly|surreptitiously|stealthily|unobtrusively|behind the scenes",
         (
-            # A consequence (it would silently drop fields) and a warning (never silently) are no orders
+            # A consequence (it would silently drop fields) and a warning (never silently) are not orders
             r"\b(?<!can )(?<!could )(?<!would )(?<!may )(?<!might )(?<!not )(?<!n't )(?<!never )(?<!cannot )"
             r"(?:silently|secretly|covertly|quietly|discreetly|surreptitiously|stealthily|unobtrusively),? (?:\w"
             r"+ )?(?:call|invoke|"

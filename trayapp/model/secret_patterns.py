@@ -238,7 +238,7 @@ def _is_harmless(name: _SecretName) -> bool:
 
 
 def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if a value follows. Blanks separate only after --flags, `,` also in a pair, `>` in XML."""
+    """Return True if a value follows. A blank separates only after a --flag, a comma also in a pair, `>` in XML."""
     sep = after["sep"]
     if sep == ">":
         return name.before == "<" and not after["gap"]

@@ -25,7 +25,7 @@ def is_frozen() -> bool:
 
 
 def own_command() -> list[str]:
-    """Return program and first arguments that run multi-mcp from any working folder.
+    """Return the program and the first arguments that run multi-mcp from any working folder.
 
     It names a path and does not use `-m`: that is 5 ms faster, and imports no module from the working folder.
     """

@@ -34,7 +34,7 @@ _HOLDERS = {
 }  # fmt: skip
 # The same for unknown clients.
 _OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
-_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor's; started in the same form
+_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor starts these in the same form
 _LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
 _LEFT_OUT_LINE = re.compile(r"(?m)^[ \t]*(?:\.{3}|\u2026).*$")  # `... other servers ...,`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
@@ -275,7 +275,7 @@ def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, A
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return servers that contain their names, by name; None if they are no servers, or if their names are not
+    """Return servers that contain their names, by name; None if they are not servers or if their names are not
     distinct.
     """
     items = [one for one in listed if not isinstance(one, str)]  # a name refers to a server defined elsewhere

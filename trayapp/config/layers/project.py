@@ -1,10 +1,10 @@
 """A project's own servers file, and the programs inside the project that its servers' commands name.
 
-The file is found from a session's folder, and read once, so that hash and parser get equal bytes. The programs are
-approved together with it: a git pull can change `./run.sh` and leave the file that runs it unchanged. What such a
-program loads is not followed.
+The file is found from a session's folder, and read once, so that the hash and the parser get equal bytes. The
+programs are approved together with it: a git pull can change `./run.sh` and leave the file that runs it unchanged.
+The files that such a program loads are not followed.
 
-trust decides if the file may be used, overlay what it changes.
+trust decides if the file may be used, overlay decides what it changes.
 """
 
 from __future__ import annotations

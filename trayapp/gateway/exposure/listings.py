@@ -1,6 +1,6 @@
 """Keep the known lists of every server, from the cache or from the server, and decide which servers to ask.
 
-What changes is written in a thread, one job at a time: cache entries, switches in servers.yaml, and pins.
+Changes are written in a thread, one job at a time: cache entries, switches in servers.yaml, and pins.
 """
 
 from __future__ import annotations

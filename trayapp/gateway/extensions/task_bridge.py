@@ -85,7 +85,7 @@ class TaskBridge:
         return self._finish(reply)
 
     async def _call_again(self) -> None:
-        """Repeat the call as a client with tasks would make it. The server refused the first one unexecuted."""
+        """Repeat the call as a client with tasks would make it. The server refused the first one without running it."""
         reply = await self._ask(self._request.method, dict(self._request.params or {}))
         result = None if reply.is_large else reply.message.get("result")
         if isinstance(result, dict) and (task := task_of(result)) is not None:

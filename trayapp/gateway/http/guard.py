@@ -93,7 +93,7 @@ class Guard:
         if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
             return (
                 403,
-                "This is a client's token; to add or remove servers, send the one of the gateway's endpoint.json",
+                "This is a client's token. To add or remove servers, send the token in the gateway's endpoint.json",
             )
         return None
 

@@ -145,7 +145,7 @@ class HttpPeer:
         )
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel the unanswered ones of these requests: their client is gone."""
+        """Cancel those of these requests that are still open: their client is gone."""
         for request_id in requests & self.awaited:
             if self._on_notification is not None:
                 self._on_notification(CANCELLED, {"requestId": request_id, **GONE})

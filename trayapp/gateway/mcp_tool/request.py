@@ -184,7 +184,7 @@ class ArgumentsError(MultiMcpError):
 
 
 def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return method and params of a call. `beside`: other members of the client's params, passed on unchanged.
+    """Return the method and params of a call. `beside`: other members of the client's params, passed on unchanged.
 
     Raises ArgumentsError, WrongFieldsError.
     """

@@ -94,7 +94,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
 
 class ProjectSession(Protocol):
-    """User of a project's servers: a session, or a control request."""
+    """A user of a project's servers: a session or a control request."""
 
     @property
     def cwd(self) -> Any:

@@ -115,7 +115,10 @@ class StatusNotifierIcon:
         self._menu.show(menu)
 
     def close(self) -> None:
-        """Remove item and menu from the bus. Panels notice when the connection ends: the protocol cannot unregister."""
+        """Remove the item and its menu from the bus.
+
+        Panels notice when the connection ends: the protocol cannot unregister.
+        """
         self.show(False)
         self._menu.close()
         self._bus.withdraw(ITEM_PATH)
