@@ -349,7 +349,7 @@ def with_our_variables(text: str, context: Context) -> str:
 
 
 def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a variable if the input has a default and is not a password. Otherwise use the keyring."""
+    """Convert `${input:ID}` to a variable if the input has a default and is not a password, or to a keyring entry."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:
