@@ -69,6 +69,17 @@ def test_what_was_locked_first_starts_whatever_the_registry_says_later(world: Wo
     assert world.registry.asked == asked
 
 
+def test_without_node_the_error_names_node_before_and_after_the_package_is_locked(world: World) -> None:
+    tools = world.root / "tools"
+    tools.mkdir()
+    (tools / "npm").symlink_to(shutil.which("npm") or "")
+    for _ in range(2):
+        with pytest.raises(ConnectFailedError, match="node is not on the PATH") as raised:
+            world.start(PATH=str(tools))
+        assert raised.value.hint == "Install Node.js (https://nodejs.org), or correct the PATH"
+        assert world.start() == "one"
+
+
 @pytest.mark.requirement("lock-only")
 def test_content_that_changed_under_one_version_does_not_start(world: World) -> None:
     assert world.start() == "one"

@@ -20,7 +20,7 @@ from trayapp.backends.stdio.npm_versions import Version, is_range, read_version,
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, read_request
 from trayapp.backends.stdio.npx_cache import copy_in
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
-from trayapp.packages.tools import ToolError, Tools
+from trayapp.packages.tools import NO_NODE, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
 COMPLETE = ".complete"  # written last
@@ -119,6 +119,8 @@ class NpmRequest:
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         copy = copy_in(folder, locked.package, hashed=True)
         found = argv_of(self.asked, copy, env) if copy is not None else None
+        if found is None and shutil.which("node", path=env.get("PATH")) is None:
+            raise PackageError(*NO_NODE)
         if found is None:
             program = self.asked.bin or "of its own"
             raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", "")

@@ -23,6 +23,7 @@ T = TypeVar("T")
 HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no console window on Windows
 LIMIT_S = 300.0  # for a large package over a slow line
 REASON_LARGEST = 300  # characters of a tool's output
+NO_NODE = ("node is not on the PATH", "Install Node.js (https://nodejs.org), or correct the PATH")
 
 
 class ToolError(MultiMcpError):
@@ -49,6 +50,8 @@ class Tools:
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
         """Run a tool to its end and return what it prints. Raises ToolError."""
+        if name == "npm" and self.find("node") is None:  # which npm is a script for, and comes with
+            raise ToolError(*NO_NODE)
         program = name if Path(name).is_absolute() else self.find(name)
         if program is None:
             raise ToolError(f"{name} is not installed", f"Install {name}. To start the server unlocked: lock: false")
@@ -116,5 +119,5 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _reason(output: str) -> str:
     """Return the lines of a tool's output that say why it failed."""
     lines = [line.removeprefix("npm error").strip() for line in output.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))]
+    kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))] or lines
     return one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]
