@@ -117,8 +117,8 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item, *, beside: bool = True) -> str:
-    """Return a hash that is equal for equal definitions, in any order of keys. `beside`: with the members beside
-    PINNED."""
+    """Return a hash that is equal for equal definitions, in any order of keys. `beside`: include the members that are
+    not in PINNED."""
     definition = _counting(item)
     others = _beside(item) if beside else {}
     if others:

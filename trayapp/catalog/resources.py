@@ -280,7 +280,7 @@ def _fits(uri: str, template: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parts(template: str) -> tuple[Part, ...]:
-    """Return a template's parts: literal text, and expansions with what their values cannot have."""
+    """Return a template's parts: literal text, and expansions with the characters that their values cannot contain."""
     parts, end = list[Part](), 0
     for found in _EXPRESSION.finditer(template):
         if found.start() > end:

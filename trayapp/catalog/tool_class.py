@@ -60,7 +60,9 @@ _ON_OBJECTS = (
 )
 _STUDIES = _words("analysis review scan lint audit search report")  # about code, but do not run it (`run_code_review`)
 _FORCE = "force"  # makes the write beside it destructive (`git_force_push`)
-_PREDICATES = _words("is are has can does should")  # the name is a question: its verb is not done (`can_delete`)
+_PREDICATES = _words(
+    "is are has can does should"
+)  # the name asks a question: its verb is not carried out (`can_delete`)
 # Verbs that are also nouns: after another word they decide only if no verb follows (`user_list_delete`).
 _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set

@@ -39,7 +39,7 @@ from trayapp.model.servers import ServerConfig
 from trayapp.model.text import clean, count, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
-INSPECT_TIMEOUT_S = 120.0  # for thousands of tools
+INSPECT_TIMEOUT_S = 120.0  # enough to inspect thousands of tools
 SHOWN_FIRST = 40  # lines of a difference; all of it on demand
 SCHEMAS = ("inputSchema:", "outputSchema:")  # headings of the parts of a new tool that few people read
 

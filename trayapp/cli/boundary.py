@@ -17,7 +17,7 @@ from trayapp.cli.output import has_colors, note, print_json, safe_streams
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.text import one_line
 
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # if no file is named, the error is one of stdout
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout, if the error names no file
 INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 

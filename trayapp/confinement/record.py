@@ -147,7 +147,7 @@ class RefusalRecord:
                 place = os.path.dirname(path) if writes and not os.path.exists(path) else path
                 if os.access(place, os.W_OK if writes else os.R_OK):  # the user has this access
                     refusal = Refusal("write" if writes else "read", path)
-                    self.refusals.pop(refusal, None)  # stderr reported it, too: this is its place in the order
+                    self.refusals.pop(refusal, None)  # also found in stderr: keep the order of the accesses
                     self.add(refusal)
         return sorted(read), sorted(written)
 

@@ -42,7 +42,7 @@ _PREFIXES = (
     "AIza", "ya29.", "GOCSPX-", "1//0", "k_live_", "k_test_", "whsec_", "npm_", "pypi-", "hf_", "gsk_", "lin_", "ntn_",
     "figd_", "shp", "_v1_", "r8_", "pplx-", "tvly-", "nvapi-", "fc-", "xai-", "ctx7sk-", "dckr_pat-", "AGE-SECRET",
 )  # fmt: skip
-# One of these is in each text that `without_shapes` changes.
+# Every text that `without_shapes` changes contains one of these.
 _MARKS = ("://", "earer", "asic", "BEARER", "BASIC", "sk-", *_PREFIXES, "eyJ", "SG.", "hooks")
 _SK = late(_START + r"sk-[A-Za-z0-9_-]{16,}")  # OpenAI, Anthropic and others
 _DOTTED = late(

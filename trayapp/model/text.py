@@ -22,12 +22,14 @@ _ESCAPES = late(
 CONTROLS = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-# Invisible characters without an effect that a log would miss (Unicode, Default_Ignorable_Code_Point)
+# Invisible characters that a log does not need (Unicode, Default_Ignorable_Code_Point)
 _INVISIBLE = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # a text of only these has nothing to remove: the usual case
+_LETTERS = late(
+    "[\\t -~\u00a0-\u00ac\u00ae-\u024f]*"
+)  # texts of these alone, which are the usual case, have nothing to remove
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 

@@ -49,7 +49,7 @@ OFFER_TOLD = "offer-told"  # also in the cache folder
 UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
 UPDATE_S = 40.0  # for a slow network
 SHOW = "show"  # the request of a second start
-CLIENTS_S = 20.0  # to read some twenty small files
+CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
 OPENS_S = 2.0  # an opener that finds no program fails within this time
 RETINA_PX = 44  # twice the height of an icon in the menu bar
 

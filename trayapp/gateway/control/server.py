@@ -125,7 +125,7 @@ class Control:
     async def _send_snapshots(self, asks: bool) -> None:
         """Send whole snapshots, the newest only. A slow reader misses some in between, never the last.
 
-        `asks`: a person who sees them can be asked.
+        `asks`: a person sees them, who can answer asks.
         """
         news = anyio.Event()
         end = self._gateway.services.changes.listen(lambda: news.set())

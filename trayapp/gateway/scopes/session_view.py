@@ -65,7 +65,7 @@ class SessionView:
         self._routes: dict[str | Key, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
         self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
-        self._subjects_of = -1  # the same, for the routes below
+        self._subjects_of = -1  # the same for the subjects
 
     # -- exposure ------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ Topic = tuple[str, Any]  # what a request is about: its method, and the name or 
 
 
 class QuietTopic:
-    """Answers to requests of one topic, all without a question, and the longest time that one took.
+    """The number of answers on one topic, none of which needed a question, and the longest time that an answer took.
 
     Of a tool's calls, only those that could overlap are counted.
     """
