@@ -36,7 +36,7 @@ _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|"
     r"login data\b|credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
 )
-# What honest tools manage, too: it counts if it is the user's, or if it is to be handed over
+# Honest tools manage these, too: they count only if they are the user's, or if they have to be handed over.
 _FILE_KIND = (
     r"\b(?:kubeconfig\b|keychain\b|ssh (?:private )?keys?\b|private (?:ssh )?keys?\b|browser (?:cookies|history)\b|"
     r"(?:documents|downloads) folder\b)"

@@ -50,7 +50,7 @@ class Tools:
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
         """Run a tool to its end and return what it prints. Raises ToolError."""
-        if name == "npm" and self.find("node") is None:  # which npm is a script for, and comes with
+        if name == "npm" and self.find("node") is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
         program = name if Path(name).is_absolute() else self.find(name)
         if program is None:

@@ -78,7 +78,7 @@ class Ledger:
     """The ledger of one session. Ids are kept as their JSON text."""
 
     def __init__(self) -> None:
-        self.open: dict[bytes, bytes | None] = {}  # a subscription (MCP 2026-07-28) with its line, to replay it
+        self.open: dict[bytes, bytes | None] = {}  # with the line of a subscription (MCP 2026-07-28), to replay it
         self.is_paused = False  # the last start failed because the user paused multi-mcp
         self.is_unresponsive = False  # the gateway was reached but did not answer
         self.own_ids: set[bytes] = set()  # ids of replayed requests and of the ping, whose answers are not the client's

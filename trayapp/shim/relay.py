@@ -267,7 +267,7 @@ class Shim:
         self._drop()
         ledger = self._load_ledger()
         write_all(1, ledger.fail_open_calls())
-        if not self._stopped or ledger.has_open_handshake:  # without one the client needs no gateway now
+        if not self._stopped or ledger.has_open_handshake:  # otherwise the client needs no gateway now
             self._reopen()
         if self._gateway < 0 and ledger.has_open_handshake:
             write_all(1, ledger.fail_initialize())

@@ -104,7 +104,7 @@ _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
     "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
 ))  # fmt: skip
-# A script beside a server's code: of its tests, builds and measurements; the same of Go, which names a folder.
+# A script beside a server's code, for its tests, builds or measurements. In Go a folder is named instead.
 _DEVELOPERS = re.compile(
     r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
 )

@@ -320,7 +320,8 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
 def is_tool_argument(document: Mapping[str, Any]) -> bool:
     """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's.
 
-    With arguments apart (`{"command": "get", "args": ["--all"]}`) a path, or one among them, says enough.
+    If the arguments are separate (`{"command": "get", "args": ["--all"]}`), a path in any of the words makes it a
+    server.
     """
     command, args = document.get("command", document.get("cmd")), document.get("args")
     words = command if isinstance(command, list) else str(command or "").split()

@@ -94,7 +94,7 @@ def short_name(name: str) -> str:
 
 Way = tuple[Entry, str, list[Variable]]
 Input = Mapping[str, Any]
-# As the schema has them, an older one, and a bundle's manifest, from which authors take them.
+# As spelled in the schema, in an older one, and in a bundle's manifest, from which authors copy.
 _REQUIRED = ("isRequired", "is_required", "required")
 _SECRET = ("isSecret", "is_secret", "sensitive")
 

@@ -321,7 +321,7 @@ _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\][^:,]*)?"
 )
-# Of Windows, for the others; of the others, for Windows.
+# Paths of Windows, which other systems lack; and paths of the others, which Windows lacks.
 _DRIVE = re.compile(r"(?:(?<=^)|(?<=[=,]))[A-Za-z]:[/\\]+[^:,]*")
 _ROOT = re.compile(r"(?:(?<=^)|(?<=[=,]))/(?:usr|opt|var|srv|root|mnt|Applications|Volumes)/[^:,]*")
 _MOUNTS = frozenset(("-v", "--volume", "--mount"))
@@ -332,9 +332,9 @@ def _parts_of(path: str) -> list[str]:
 
 
 def with_paths_of_others(source: Source, home: Path, *, windows: bool) -> tuple[Variable, ...]:
-    """Return what a source asks for, with each path that is not on this machine.
+    """Return the values that a source asks for, and one for each path that cannot be on this machine.
 
-    Such a path is below another person's home, or of another operating system.
+    Such a path is below another person's home, or is one of another operating system.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]

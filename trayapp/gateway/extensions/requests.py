@@ -132,8 +132,9 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     def _connection_of_task(self, handle: Any) -> Connection | None:
-        """Return the connection on which the session got a task, while it is up: a server that keeps its tasks in
-        memory has them nowhere else.
+        """Return the connection on which the session got a task, if it is still up.
+
+        A server that keeps its tasks in memory has them nowhere else.
         """
         known = self._session.task_handles.get(handle) if isinstance(handle, str) else None
         return known if known is not None and known.is_up else None

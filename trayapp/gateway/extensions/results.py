@@ -38,9 +38,7 @@ class ServerResult:
         self._note = note
 
     def noting(self, handles: dict[str, Connection], connection: Connection) -> ServerResult:
-        """Return the same for one session, whose `handles` record the tasks that it has seen, and on which
-        connection.
-        """
+        """Return the same for one session. `handles` records the connection of each task that the session has seen."""
         if not self.tasks:
             return self
 

@@ -107,7 +107,7 @@ class Session:
         self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
-        self.task_handles: dict[str, Connection] = {}  # of its client's tasks, oldest first
+        self.task_handles: dict[str, Connection] = {}  # by handle: the connections of its client's tasks, oldest first
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
         self.history: CallHistory = dependencies.services.history
         self.number = next(_NUMBERS)

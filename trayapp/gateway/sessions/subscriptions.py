@@ -57,7 +57,7 @@ class _Listener:
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
 
     def places(self) -> dict[Place, str]:
-        """Return where it follows resources now: on the connections that its session uses."""
+        """Return the resources that it follows, on the connections that its session uses now."""
         return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
@@ -91,7 +91,7 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
-        self._subscribed: dict[Place, Live] = {}  # each on that connection, which has been told or is about to be
+        self._subscribed: dict[Place, Live] = {}  # the connection that has been told, or is about to be
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
     # -- older clients -------------------------------------------------------------------------------------------
@@ -183,8 +183,9 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Notify the listeners, whose sessions may still use the server, of a resource that it reports as updated. It
-        may be a sub-resource of the one that they follow (MCP, resources/updated).
+        """Notify the listeners of a resource that a server reports as updated, if their sessions may still use it.
+
+        It may be a sub-resource of the one that they follow (MCP, resources/updated).
         """
         known = dict(params or {})
         changed, meta = known.get("uri"), known.get("_meta")
@@ -201,8 +202,9 @@ class Subscriptions:
                 listener.send(UPDATED, {**known, "uri": followed[own] + changed[len(own) :]})
 
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
-        """Subscribe on a connection to what it lacks of `places`, by default of all: it is new, or a session has
-        changed to it.
+        """Subscribe to those of `places` (by default, of all wanted ones) that the connection is not subscribed to.
+
+        Called if the connection is new, or if a session has changed to it.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
@@ -288,7 +290,7 @@ class Subscriptions:
 
 
 def _is_below(uri: str, followed: str) -> bool:
-    """Return True if the URI is that of a sub-resource, or of the same resource but for a slash at its end."""
+    """Return True if the URI is that of a sub-resource, or differs only by a slash at the end."""
     return uri.startswith(followed) and (followed.endswith(BELOW) or uri[len(followed) :].startswith(BELOW))
 
 

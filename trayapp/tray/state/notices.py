@@ -156,7 +156,7 @@ PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events are over o
 
 
 def _problem_key(problem: Problem) -> str:
-    """Return a key of this problem. That of an entry stays if lines come or go above it, such as found tools."""
+    """Return a key of this problem. The key of an entry stays if lines are added or removed above it."""
     return identity(problem if problem.server is None else replace(problem, line=0, column=0))
 
 
