@@ -54,7 +54,7 @@ from trayapp.gateway.sessions.session import Session, SessionDependencies, tell_
 from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
-from trayapp.model.errors import Problem
+from trayapp.model.errors import ConnectionLostError, Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.model.plan import Config
@@ -345,6 +345,8 @@ class Gateway:
             self.sharing.note_connected(connection)
             self.session_dependencies.notifications.set_level(connection)
             self.session_dependencies.subscriptions.renew(connection)
+        elif isinstance(connection.error, ConnectionLostError) and connection.state is State.FAILED:
+            self._spawn(self.session_dependencies.subscriptions.restore, connection)
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:

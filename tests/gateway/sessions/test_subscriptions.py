@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, ask_itself, enveloped, older, tool_call
 from tests.gateway.world import Client, House, echo_of, house, serve, server
+from trayapp.model.lifecycle import RECONNECT_FIRST_S
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
@@ -219,6 +220,29 @@ async def test_a_server_that_was_lost_is_asked_again_when_it_is_back(tmp_path: P
         await settle()
         await client.call("a_echo")
         await made.net["a"].heard_of("resources/subscribe", 2)
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+async def test_a_lost_server_is_connected_again_while_a_session_follows_its_resources(tmp_path: Path) -> None:
+    """The session makes no call. A server that is lost again soon has to wait, so that it is not started in a loop."""
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        made.net["a"].die()
+        await made.net["a"].heard_of("resources/subscribe", 2)
+        update(made, "a")
+        assert len(await told(client, UPDATED)) == 1
+        made.net["a"].die()
+        await made.clock.pass_(RECONNECT_FIRST_S - 1)
+        assert made.net["a"].open_now == 0
+        await made.clock.pass_(1)
+        await made.net["a"].heard_of("resources/subscribe", 3)
+        await client.result("resources/unsubscribe", {"uri": "res://x"})
+        made.net["a"].die()
+        await made.clock.pass_(10 * RECONNECT_FIRST_S)
+        assert made.net["a"].open_now == 0
 
 
 async def test_a_subscription_keeps_its_server_from_being_idle(tmp_path: Path) -> None:

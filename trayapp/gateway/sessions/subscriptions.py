@@ -8,21 +8,24 @@ its subscriptions follow. A client gets its confirmation once the server has con
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
+from trayapp.backends.subscription import AGAIN_MOST_S, AGAIN_S
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.services import Services
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, ServerError
+from trayapp.model.lifecycle import RECONNECT_FIRST_S, State
 from trayapp.wire.messages import INVALID_PARAMS, Params, RequestId, RpcError
 from trayapp.wire.revisions import SUBSCRIPTION_ID
 
@@ -92,6 +95,7 @@ class Subscriptions:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
         self._subscribed: dict[Place, Live] = {}  # the connection that has been told, or is about to be
+        self._restored: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
     # -- older clients -------------------------------------------------------------------------------------------
@@ -223,6 +227,22 @@ class Subscriptions:
             (key, uri) for key, uri in self._subscribed if uri in uris and self._services.shared_key(key) == server
         ]
         self._services.spawn(self._unsubscribe_unused, former)
+
+    async def restore(self, connection: Connection) -> None:
+        """Connect a lost server again as long as sessions follow its resources: they wait for its reports, and may make
+        no call. At once, but a server that is lost again soon has to wait.
+        """
+        key, clock, pause_s = connection.key, self._services.clock, AGAIN_S
+        if clock.now() - self._restored.get(connection, -math.inf) < RECONNECT_FIRST_S:
+            await clock.sleep(RECONNECT_FIRST_S)
+        self._restored[connection] = clock.now()
+        while connection.live is None and self.wanted(key) and self._services.pool.get(key) is connection:
+            try:
+                await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
+            except ServerError as error:
+                log.info("%s", error)
+                await clock.sleep(pause_s)
+                pause_s = min(2 * pause_s, AGAIN_MOST_S)
 
     def follow(self, session: ClientSession, connection: Connection) -> None:
         """Let the subscriptions of a session follow it to the connection that its requests use."""
