@@ -447,6 +447,22 @@ def test_a_line_that_stands_whole_in_the_runtime_arguments_of_server_json_names_
     assert one.entry == {"command": "uvx", "args": ["files@1.2", "mcp"]}
 
 
+@pytest.mark.requirement("source-recognized", "source-refused")
+def test_server_json_names_the_registry_of_its_package() -> None:
+    def args_of(kind: str, name: str, base: str) -> list[str]:
+        package = {"registryType": kind, "identifier": name, "version": "1.0.0", "registryBaseUrl": base}
+        (one,) = recognize(json.dumps({"name": "io.github.a/b", "packages": [package]}), HOME)
+        return list(one.entry["args"])
+
+    assert args_of("oci", "a/b", "https://docker.com")[-1] == "a/b:1.0.0"
+    assert args_of("oci", "a/b", "https://images.acme.test")[-1] == "images.acme.test/a/b:1.0.0"
+    assert args_of("oci", "images.acme.test/a/b", "https://images.acme.test")[-1] == "images.acme.test/a/b:1.0.0"
+    assert args_of("pypi", "b", "https://pypi.io")[-1] == "b@1.0.0"
+    for base in ("https://packages.acme.test", "https://pypi.io.acme.test", "acme"):
+        with pytest.raises(UnclearSourceError):
+            args_of("pypi", "b", base)
+
+
 @pytest.mark.requirement("source-recognized")
 def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example() -> None:
     (one,) = recognize('{"x": {"command": "uv", "args": ["run", "x"], "cwd": "/path/to/x"}}', HOME)
@@ -602,17 +618,37 @@ def test_a_long_value_takes_no_time_that_grows_with_its_parts(text: str) -> None
 @pytest.mark.requirement("source-refused")
 @pytest.mark.timeout(stretched(20.0))
 def test_a_long_line_takes_no_time_that_grows_with_its_square() -> None:
-    (one,) = recognize("npx a" + " " * 300_000 + "b", HOME)
+    (one,) = recognize("npx a" + " " * 30_000 + "b", HOME)
     assert one.entry["args"] == ["a", "b"]
-    (two,) = recognize("hermes mcp add a --command x --args " + "b " * 100_000, HOME)
-    assert len(two.entry["args"]) == 100_000
+    (two,) = recognize("hermes mcp add a --command x --args " + "b " * 16_000, HOME)
+    assert len(two.entry["args"]) == 16_000
 
 
 @pytest.mark.requirement("source-refused")
 @pytest.mark.timeout(stretched(20.0))
 def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_with_its_square() -> None:
-    (one,) = recognize("npx a " + "://" * 50_000, HOME)
-    assert one.entry["args"] == ["a", "://" * 50_000]
+    (one,) = recognize('{"x": {"command": "npx", "args": ["a", "' + "://" * 30_000 + '"]}}', HOME)
+    assert one.entry["args"] == ["a", "://" * 30_000]
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.timeout(stretched(20.0))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "npx a" + " " * 900_000 + "b", "npx " * 240_000, "npx a " + "://" * 300_000, "A=b " * 200_000 + "npx x",
+        "claude mcp add x -- npx y " + "\\\n --a b" * 80_000, "claude mcp add x -- npx 'y\n" + "a\n" * 400_000,
+        "claude mcp add a -- npx x\n" * 30_000, "[mcp_servers." + "a." * 300_000 + 'b]\ncommand = "x"',
+        '{"a": {"command": "npx", "args": ["x"' + ', "${A}"' * 100_000 + "]}}",
+        '{"name": "io.a/b", "remotes": [' + '{"type": "sse", "url": "https://a.test/{c}"}, ' * 15_000 + "{}]}",
+        json.dumps({"mcpServers": {f"s{number}": {"command": "npx", "args": ["x"]} for number in range(18_000)}}),
+    ],
+    ids=lambda text: repr(text[:24]),
+)  # fmt: skip
+def test_more_than_anybody_reads_before_a_yes_is_refused_at_once(text: str) -> None:
+    """On a machine of 2026 within a second each; some took minutes."""
+    with pytest.raises(UnclearSourceError, match=r"has a line of|are .* lines|servers have"):
+        recognize(text, HOME)
 
 
 def test_several_lines_that_add_servers_are_several() -> None:

@@ -19,6 +19,7 @@ from trayapp.model.redact import redacted
 from trayapp.sources.documents import read_document, refuse_developers_script, without_cmd
 from trayapp.sources.source import (
     BRIDGES,
+    LONGEST_LINE,
     RUNNERS,
     Entry,
     Source,
@@ -27,6 +28,7 @@ from trayapp.sources.source import (
     name_for,
     package_of,
     program_of,
+    refuse_large,
     script_of,
     wanted,
     with_passed,
@@ -119,13 +121,18 @@ _CLIENT_PACKAGES = {
 
 
 LINES_MOST = 20  # subcommands that add servers to clients
+ALL_LINES_MOST = 200  # with those that set variables, or that people run before
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
+    refuse_large(len(text))
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
+    refuse_long_lines(lines)
     lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
+    if len(lines) > ALL_LINES_MOST:
+        raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     starting = [line for line in lines if not _CHECKS.fullmatch(line)]
     lines = starting if any(map(is_command_line, starting)) else lines
     settings, lines = _settings_apart(lines)
@@ -141,6 +148,12 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     found = _of_line(lines[0], home, windows=windows)
     _refuse_http(settings)
     return [_with_env(one, settings) for one in found]
+
+
+def refuse_long_lines(lines: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a line that no system takes as a command line."""
+    if (longest := max(map(len, lines), default=0)) > LONGEST_LINE:
+        raise UnclearSourceError(f"This has a line of {longest:,} characters", "Paste the server's own command")
 
 
 def _bare(package: str) -> str:
@@ -169,10 +182,12 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the variables that lines set, and the other lines. A client's variables may follow its line."""
     settings: dict[str, str] = {}
     rest: list[str] = []
+    only_adders = True
     for line in lines:
         setting = _SETTING.fullmatch(line)
-        if setting is None or not all(map(_is_adder, rest)):
+        if setting is None or not only_adders:
             rest.append(line)
+            only_adders = only_adders and _is_adder(line)
         else:
             value = setting["plain"] or setting["quoted"] or setting["all"] or ""
             settings[setting["name"] or setting["inside"]] = value
@@ -264,13 +279,18 @@ def _without_package(words: Sequence[str]) -> list[str]:
 
 def _logical_lines(text: str) -> list[str]:
     """Return the lines; a line that ends inside quotes continues on the next."""
-    lines: list[str] = []
+    lines: list[list[str]] = []
+    mark = ""  # of the quotes that are open
     for line in text.splitlines():
-        if lines and re.search(r"['\"]", re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "", lines[-1])):
-            lines[-1] += "\n" + line
+        if mark:
+            lines[-1].append(line)
         else:
-            lines.append(line)
-    return lines
+            lines.append([line])
+        for found in re.findall(r"\\.|['\"]", line):
+            letter = found[-1] if found == found[-1] or mark != '"' else ""  # only "..." has escaped letters
+            if letter in ("'", '"') and mark in ("", letter):
+                mark = "" if mark else letter
+    return ["\n".join(parts) for parts in lines]
 
 
 def _with_variables(line: str) -> str:

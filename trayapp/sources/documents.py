@@ -21,6 +21,7 @@ from trayapp.sources.source import (
     UnclearSourceError,
     name_for,
     program_of,
+    refuse_large,
     wanted,
     with_passed,
     with_words_apart,
@@ -99,6 +100,7 @@ def read_document(
         )
         hint = "Paste the whole snippet, with its command or url"
         raise UnclearSourceError(empty or "This text defines no server", hint)
+    refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
     return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
 
@@ -175,6 +177,7 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
     if text[:1] in '{"[' and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
         return _json(text), "JSON"
     if re.search(r"(?m)^\s*\[", text):
+        refuse_large(len(text))
         try:
             return toml_file.read(text, "the text"), "TOML"
         except (UnparsableError, EditRefusedError) as error:
@@ -207,7 +210,7 @@ def _json(text: str) -> dict[str, Any]:
         tries.append(tries[0] + "}" * missing)
     tries += [_NO_COMMA.sub(r",\1", _UNQUOTED.sub(r'\1"\2"', one.translate(_STRAIGHT))) for one in tries]
     why = "it is a list, not an object"
-    for one in tries:
+    for one in dict.fromkeys(tries):
         try:
             return jsonc.read(one, "the text")
         except UnparsableError as error:

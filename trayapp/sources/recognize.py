@@ -26,7 +26,7 @@ from trayapp.clients import jsonc
 from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
-from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line
+from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line, refuse_long_lines
 from trayapp.sources.documents import is_tool_argument, read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import (
@@ -37,6 +37,7 @@ from trayapp.sources.source import (
     Variable,
     launch_of,
     name_for,
+    refuse_large,
     wanted,
     with_paths_of_others,
     with_words_apart,
@@ -191,12 +192,14 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
             with suppress(UnparsableError):
                 document = jsonc.read(text, "the text")
             if is_server_json(document):
+                refuse_large(len(text))
                 return read_server_json(document)
             if is_tool_argument(document):
                 raise UnclearSourceError("This command does not look like a server's", "multi-mcp add NAME -- COMMAND")
             if "manifest_version" in document or "dxt_version" in document:
                 raise UnclearSourceError("This is the manifest of a bundle", "Add the .mcpb file itself")
         return read_document(text, "a snippet", home, windows=windows)
+    refuse_long_lines(text.splitlines())
     if is_command_line(text):
         return read_command_line(text, home, windows=windows)
     commands = holds_command(text)

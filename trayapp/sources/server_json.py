@@ -30,6 +30,8 @@ _NAMES = {  # a name in a registry: not a path, an address or an option
     "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
     "nuget": re.compile(r"\w[\w.-]*"),
 }
+# The registry that a runner asks, by a part of its domain.
+_OWN = {"npm": "npmjs", "pypi": "pypi", "oci": "docker", "nuget": "nuget"}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
 _RUN = ("run", "-i", "--rm")
@@ -63,7 +65,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
-        hint = "A package's name or version is not valid, or it speaks only HTTP; see its own page"
+        hint = "A package's name, version or registry cannot be used, or it speaks only HTTP; see its own page"
         raise UnclearSourceError(
             f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
         )
@@ -153,6 +155,12 @@ def _package(part: Input) -> Way | None:
         return None
     if not _NAMES[kind].fullmatch(identifier) or ".." in identifier:
         return None
+    base = _text(part, "registryBaseUrl", "registry_base_url")
+    if base and not re.fullmatch(rf"https://(?:[\w-]+\.)*{_OWN[kind]}\.(?:org|io|com)(?:/.*)?", base):
+        host = re.match(r"https://(\w[\w.-]*(?::\d+)?)(?:/|$)", base)
+        if kind != "oci" or host is None:
+            return None  # elsewhere the same name may be another package
+        identifier = identifier if re.match(r"[^/]*[.:][^/]*/", identifier) else f"{host[1]}/{identifier}"
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
         return None  # a server that is started separately and then reached by its address

@@ -21,6 +21,8 @@ Keys = tuple[str | int, ...]
 ValueKind = Literal["string", "number", "boolean", "directory", "file", "path"]
 
 LARGEST = 1_000_000  # characters of pasted text
+LARGEST_SNIPPET = 100_000  # characters of it that define servers
+LONGEST_LINE = 32_767  # characters of a command line, as in Windows
 LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
@@ -106,6 +108,12 @@ class UnclearSourceError(UsageError):
     """Raised if a text names no server, or not clearly one. Its hint says what to do."""
 
     code = "unclear_source"
+
+
+def refuse_large(length: int) -> None:
+    """Raise UnclearSourceError for more text about servers than anybody reads before a yes."""
+    if length > LARGEST_SNIPPET:
+        raise UnclearSourceError(f"Its servers have {length:,} characters", "Paste the snippet of one server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,7 +588,7 @@ RUNNERS = frozenset((
 
 def program_of(word: str) -> str:
     """Return `npx` for `C:\\node\\npx.cmd`."""
-    return PurePosixPath(word.replace("\\", "/")).name.lower().removesuffix(".exe").removesuffix(".cmd")
+    return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
 
 
 def package_of(words: list[str]) -> str:
