@@ -338,7 +338,7 @@ class Shim:
             self._gateway_sent(data)
         return True
 
-    # -- the only places that touch connection and client; windows has its own -----------------------------------
+    # -- the only methods that touch the connection and the client; windows overrides them -----------------------
 
     def _connect(self) -> bool:
         import _socket  # half the cost of `socket`

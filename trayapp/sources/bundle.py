@@ -39,7 +39,7 @@ class BundlePlace:
     files: frozenset[str]
     folders: Mapping[str, str]
     platform: str
-    programs: frozenset[str] = frozenset()  # of `python` and `python3`, those on the PATH
+    programs: frozenset[str] = frozenset()  # those of `python` and `python3` that are on the PATH
 
     @property
     def separator(self) -> str:

@@ -272,7 +272,7 @@ def preview(
             merged = merged_pair(_without_private(lower), pair, surroundings)
         entry = read_entry(merged, report, surroundings)
         if entry is None:
-            servers.pop(key, None)  # the project wants another server than the user's own entry
+            servers.pop(key, None)  # the project names a different server from the user's own entry
         else:
             if _has_ask(pair):
                 report.add(pair.key, f"{key}: ask does not count in a project's file", "Set it in servers.yaml")

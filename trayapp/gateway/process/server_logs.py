@@ -16,7 +16,7 @@ from trayapp.service.logging import start_logging as start_logging
 
 
 class StderrFiles:
-    """Files `logs/servers/NAME.log`, one for each server, whole lines of all its processes."""
+    """Files `logs/servers/NAME.log`, one for each server, with whole lines from all of its processes."""
 
     def __init__(self, folder: Path) -> None:
         self.writes = 0  # listeners to all files

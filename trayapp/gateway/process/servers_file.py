@@ -59,8 +59,8 @@ class NoLayers:
 class ServersFile:
     """File servers.yaml at `path`. `take` gets each new configuration; `running` returns the last one taken.
 
-    `sample`: the command of the bundled sample server. `layers`: makes the reader of the imports when there are any.
-    Its code takes 30 ms to load, and most files have no imports.
+    `sample`: the command of the bundled sample server. `layers`: returns the reader of the imports; only called if
+    there are any. Its code takes 30 ms to load, and most files have no imports.
     """
 
     def __init__(
