@@ -358,6 +358,14 @@ def test_a_click_on_the_icon_shows_the_state_with_buttons_and_one_of_them_works(
     assert [row["state"] for row in snapshot["servers"]] == ["idle", "connected"]
 
 
+@pytest.mark.requirement("tray-actions")
+def test_a_click_on_the_icon_opens_the_panel(app: TrayApp, panel: Panel) -> None:
+    app.file.write_text("settings: {http: {port: 0}}\nservers: {}\n", encoding="utf-8")
+    panel.until_header("no servers yet")
+    panel.item.activate()
+    until(lambda: [url for url in app.opened() if "/panel/enter?code=" in url], "the panel is opened")
+
+
 @pytest.mark.requirement("tray-panel-without-menu")
 def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(app: TrayApp, panel: Panel) -> None:
     pid = app.gateway()

@@ -87,6 +87,7 @@ class App:
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
         self._icon.on_open = self.opened  # for panels that report the opening of the menu
+        self._icon.on_bare_click = partial(self.click, Action(Verb.SHOW_STATE))
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
         self._painter.render(view(sources.state()))

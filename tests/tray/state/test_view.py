@@ -454,6 +454,16 @@ def test_clicks_of_other_states() -> None:
     assert view(TrayState(C.PAUSED)).click == Action(Verb.SHOW_STATE)
 
 
+def test_a_click_on_the_icon_opens_the_panel_if_the_gateway_has_one() -> None:
+    state = running(GITHUB)
+    assert view(state).click == Action(Verb.SHOW_STATE)  # HTTP is switched off
+    assert state.snapshot is not None
+    gateway = replace(state.snapshot.gateway, http_url="http://127.0.0.1:7461/mcp")
+    shown = view(replace(state, snapshot=replace(state.snapshot, gateway=gateway)))
+    assert shown.click == Action(Verb.OPEN_PANEL)
+    assert [label for label, _ in shown.buttons] == ["Reconnect all", "Open panel", "Quit"]
+
+
 def test_every_verb_is_in_some_menu() -> None:
     states = [EVERYTHING, *(TrayState(child, autostart=False) for child in ChildState)]
     states += [

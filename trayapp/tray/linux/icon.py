@@ -90,6 +90,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """
 
     on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must return at once
+    on_bare_click: Callable[[], None] | None = None  # called for a click where the icon has no menu: in an XEmbed tray
 
     def __init__(
         self,
@@ -209,6 +210,9 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _activated(self) -> None:
         _handle(self)
 
+    def _bare_clicked(self) -> None:
+        _handle(self.on_bare_click or self)
+
     def _opened(self) -> None:
         if self.on_open is not None:
             _handle(self.on_open)
@@ -269,7 +273,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             try:
                 from trayapp.tray.linux import xembed  # opens the display
 
-                made = xembed.DockedIcon(self.name, self._icon, self.title, self._activated, self._docked_is, gone)
+                made = xembed.DockedIcon(self.name, self._icon, self.title, self._bare_clicked, self._docked_is, gone)
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
                 log.info(
                     "No X display: %s", repr(error)

@@ -266,7 +266,7 @@ def about(version: str, config: str, logs: str) -> Notice:
 
 
 def state(headline: str, shown: TrayView) -> Notice:
-    """Return the notice after a click on the icon."""
+    """Return the notice that shows the state."""
     return outcome_notice(headline, *shown.summary.split("\n"), actions=shown.buttons[: texts.BUTTONS])
 
 
@@ -296,6 +296,10 @@ def no_host() -> Notice:
         "no-host",
         "multi-mcp runs without an icon",
         "Nothing here shows tray icons. The icon appears as soon as something does: on GNOME, install the extension "
-        "AppIndicator. Without an icon: multi-mcp status, and multi-mcp quit to end it.",
-        ((texts.OPEN_FILE, Action(Verb.OPEN_FILE)), (texts.QUIT, Action(Verb.QUIT))),
+        "AppIndicator. Without an icon: multi-mcp panel, and multi-mcp quit to end it.",
+        (
+            (texts.OPEN_PANEL, Action(Verb.OPEN_PANEL)),
+            (texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
+            (texts.QUIT, Action(Verb.QUIT)),
+        ),
     )

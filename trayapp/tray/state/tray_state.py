@@ -66,7 +66,7 @@ class Verb(StrEnum):
     RETRY = "retry"  # after a crash loop
     AUTOSTART_ON = "autostart_on"
     AUTOSTART_OFF = "autostart_off"
-    SHOW_STATE = "show_state"  # shows a notification with TrayView.summary; a click on the icon itself does this
+    SHOW_STATE = "show_state"  # shows a notification with TrayView.summary
     ABOUT = "about"
     QUIT = "quit"
 
@@ -108,8 +108,8 @@ class TrayView:
     """Everything that the tray shows. Two states with equal views need no redraw.
 
     - `tooltip`: lines of at most 60 characters, 127 characters in all.
-    - `summary`: a longer version, for the notification after a click on the icon.
-    - `click`: the action of a click on the icon.
+    - `summary`: a longer version, for a notification.
+    - `click`: the action of a click on the icon. Where the icon has no menu, a click shows the summary.
     - `buttons`: labels and actions of that notification. Panels without menus offer nothing else.
     """
 

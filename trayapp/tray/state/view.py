@@ -37,11 +37,13 @@ def view(state: TrayState) -> TrayView:
     calls = [texts.today(today.calls, today.failed)] if today is not None else []
     # The most useful button comes first. A click on the notification triggers it, so it is never Quit.
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
+    has_panel = known.live is not None and bool(known.live.gateway.http_url)  # the panel is a page of its HTTP port
     if known.live is None:
         buttons, summary = [first], _why_down(state, WHY_LINES)
     else:
         buttons = [(texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name)) for server in known.sign_in[:1]]
         buttons.append((texts.RECONNECT_ALL, Action(Verb.RECONNECT)) if known.wanted else first)
+        buttons += [(texts.OPEN_PANEL, Action(Verb.OPEN_PANEL))] if has_panel and not known.sign_in else []
         lines = texts.bounded(troubles or under_way or [texts.ALL_WELL], SUMMARY_LINES).split("\n")
         summary = [*lines, texts.clients(client_titles(state, known)), *calls]
     return TrayView(
@@ -50,6 +52,7 @@ def view(state: TrayState) -> TrayView:
         menu=menu(state, known, texts.header(headline)),
         buttons=(*buttons, (texts.QUIT, Action(Verb.QUIT))),
         summary="\n".join([headline, *summary]),
+        click=Action(Verb.OPEN_PANEL if has_panel else Verb.SHOW_STATE),
     )
 
 
