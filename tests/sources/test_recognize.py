@@ -638,7 +638,7 @@ def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_
     [
         "npx a" + " " * 900_000 + "b", "npx " * 240_000, "npx a " + "://" * 300_000, "A=b " * 200_000 + "npx x",
         "claude mcp add x -- npx y " + "\\\n --a b" * 80_000, "claude mcp add x -- npx 'y\n" + "a\n" * 400_000,
-        "claude mcp add a -- npx x\n" * 30_000, "[mcp_servers." + "a." * 300_000 + 'b]\ncommand = "x"',
+        '"' * 990_000, "claude mcp add a -- npx x\n" * 30_000, "[mcp_servers." + "a." * 300_000 + 'b]\ncommand = "x"',
         '{"a": {"command": "npx", "args": ["x"' + ', "${A}"' * 100_000 + "]}}",
         '{"name": "io.a/b", "remotes": [' + '{"type": "sse", "url": "https://a.test/{c}"}, ' * 15_000 + "{}]}",
         json.dumps({"mcpServers": {f"s{number}": {"command": "npx", "args": ["x"]} for number in range(18_000)}}),

@@ -193,6 +193,8 @@ def _parsed(text: str) -> tuple[dict[str, Any], str]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
+    if text.startswith('"'):
+        refuse_large(len(text))  # a fragment is no whole file of a client
     text = _LEFT_OUT_LINE.sub("", _LEFT_OUT.sub("{}", text))
     text = _DRIVE.sub(lambda path: path[0].replace("\\", "\\\\"), text)
     if re.match(r"\[\s*\{", text):
