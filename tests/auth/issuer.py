@@ -329,16 +329,16 @@ class Guarded(HttpServer):
     issuer: Issuer = field(default_factory=Issuer)
     describes_itself: bool = True  # serves RFC 9728 metadata
     points: bool = True  # names that metadata in its 401
-    other_resource: str | None = None  # what it calls itself there
+    other_resource: str | None = None  # its own name in that metadata
     resource_status: int = 200
     resource_scopes: list[str] | None = None
     challenge_scope: str | None = None
     needs: dict[str, str] = field(default_factory=dict)
-    open_methods: set[str] = field(default_factory=set)  # answered to everybody
+    open_methods: set[str] = field(default_factory=set)  # answered without a token
     redirect_to: str | None = None
 
     def tokens(self) -> list[str]:
-        """Return the Authorization values that came, in order."""
+        """Return the Authorization values received, in order."""
         return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
 
     def refuse(self, seen: SupervisorView) -> Response | None:
@@ -389,7 +389,7 @@ class SelfIssuing(Guarded):
 
 
 async def browse(url: str) -> str:
-    """Return what a browser does with the address: it follows everything, and this is the page that it ends at."""
+    """Follow an address as a browser does, and return the page at its end."""
     async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
         return (await browser.get(url)).text
 

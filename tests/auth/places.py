@@ -1,4 +1,4 @@
-"""The places that the vault's contract runs over, and fakes of the systems that we have not here. Never here: tests."""
+"""The places that the vault's contract is tested on, and fakes of other systems. Never here: tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FixedPlace(NamedTuple):
 
 
 class WindowsEntries(MemoryEntries):
-    """As the Credential Manager: a text of more than 2560 bytes in UTF-16 is refused."""
+    """Entries with the limit of the Credential Manager: a text of more than 2560 bytes in UTF-16 is refused."""
 
     limit: int | None = WINDOWS_LIMIT
 
@@ -76,7 +76,7 @@ class WindowsEntries(MemoryEntries):
 
 
 class DyingEntries(WindowsEntries):
-    """The process is killed after some writes."""
+    """Entries of a process that is killed after some writes."""
 
     writes_left: int = 1 << 30
 
@@ -88,7 +88,7 @@ class DyingEntries(WindowsEntries):
 
 
 class ForgetfulEntries(WindowsEntries):
-    """What a process that is killed after some writes leaves behind: those after them never happen."""
+    """Entries as a process leaves them that is killed after some writes: later writes never happen."""
 
     writes_left: int = 1 << 30
 
@@ -107,7 +107,7 @@ class ForgetfulEntries(WindowsEntries):
 
 @dataclass
 class Desk:
-    """A private session bus with a real gnome-keyring. `environ` is what a process of that session has."""
+    """A private session bus with a real gnome-keyring. `environ` is the environment of a process of that session."""
 
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Desk:
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
         self.environ = {**kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(runtime)}
-        config = self.folder / "bus.conf"  # without service files: nothing is started by being asked for
+        config = self.folder / "bus.conf"  # without service files: requests start nothing
         config.write_text(BUS_CONFIG.format(folder=runtime, more=""))
         argv = [require("dbus-daemon"), f"--config-file={config}", "--nofork", "--print-address=1"]
         bus = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environ)
@@ -140,15 +140,15 @@ class Desk:
         self._await_name("org.freedesktop.secrets")
 
     def stop_keyring(self) -> None:
-        """Stop the keyring as a crash does. Its files keep its contents."""
+        """Stop the keyring as a crash would. Its files keep its contents."""
         self._end(self.processes.pop())
 
     def lock(self) -> None:
-        """Do as the user does in another program."""
+        """Lock the keyring as another program would."""
         self._run("secretstorage.Collection(bus).lock()")
 
     def unlock(self, password: str = PASSWORD) -> None:
-        """Do as the user does in another program."""
+        """Unlock the keyring as another program would."""
         self._run(f"""
 from secretstorage.util import DBusAddressWrapper, format_secret, open_session
 service = DBusAddressWrapper("/org/freedesktop/secrets", "{UNLOCKS}", bus)
@@ -178,7 +178,7 @@ bus.close()
         subprocess.run([sys.executable, "-c", wait], env=self.environ, check=True)
 
     def stop(self) -> None:
-        """End all of it."""
+        """End all processes."""
         while self.processes:
             self._end(self.processes.pop())
 
@@ -192,7 +192,7 @@ bus.close()
 
 @contextmanager
 def desk(*, keyring: bool = True) -> Iterator[Desk]:
-    """Yield a session of its own; its keyring, if it has one, is unlocked."""
+    """Yield a new session. Its keyring, if it has one, is unlocked."""
     require("dbus-daemon")
     folder = Path(tempfile.mkdtemp(prefix="mm-kr-", dir="/tmp"))
     made = Desk(folder)

@@ -393,12 +393,12 @@ async def test_a_service_that_fails_for_now_costs_no_sign_in(status: int) -> Non
         server.issuer.token_status = status
         await made.clock.pass_(3580)
         first = await token(made, server)
-        assert first is not None  # it still holds
+        assert first is not None  # it is still valid
         await made.clock.pass_(100)
         for _ in range(5):
             with pytest.raises(SignInError, match=f"HTTP {status}"):
                 await token(made, server)
-        assert server.issuer.refreshes() == 2  # not hammered
+        assert server.issuer.refreshes() == 2  # not asked again and again
         server.issuer.token_status = 200
         await made.clock.pass_(10)
         assert await token(made, server) not in (first, None)

@@ -50,7 +50,7 @@ ADDRESSES = st.builds(lambda *parts: parts[0] + "://" + "".join(parts[1:]), SCHE
 
 
 def goes_to(address: str) -> tuple[str, str, int | None] | None:
-    """Return where the HTTP library really sends a request for that address."""
+    """Return the address that the HTTP library really sends a request to."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
         return url.scheme, url.host.rstrip("."), url.port or DEFAULT_PORTS[url.scheme]
@@ -162,7 +162,7 @@ class Life:
         await self.request()
 
     async def request(self) -> None:
-        """Do as a connection does: to the address, and on to where that redirects."""
+        """Send a request as a connection does, and follow its redirects."""
         signed = RequestSigner(self.accounts.of(self.address), "web", HttpRefusal(), whole_origin=False)
         request = httpx2.Request("POST", self.address, json={})
         await signed.send(request, self._answer)

@@ -1,4 +1,4 @@
-"""The listener that the browser comes back to, spoken to as browsers, and others, do. Never here: tokens."""
+"""The listener that the browser returns to, contacted as browsers and others do. Never here: tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def visit(callback: Callback, query: str, **headers: str) -> httpx2.Respon
 
 
 async def raw(callback: Callback, data: bytes) -> bytes:
-    """Return what a peer gets that sends just these bytes."""
+    """Return the answer to a peer that sends exactly these bytes."""
     port = int(callback.redirect_uri.split(":")[2].split("/")[0])
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         await stream.send(data)

@@ -1,4 +1,4 @@
-"""What must hold for years: renewals without end, restarts and crashes in between, nobody asked again, nothing lost."""
+"""What must hold for years: endless renewals, restarts and crashes in between, nobody asked again, nothing lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIFETIME_S = 3600
 
 
 async def all_of(made: Person, url: str) -> set[str | None]:
-    """Return what that many requests get that come at once."""
+    """Return the results of that many simultaneous requests."""
     got: set[str | None] = set()
 
     async def ask() -> None:
@@ -71,7 +71,7 @@ async def test_a_crash_at_any_write_of_a_renewal_leaves_a_sign_in_or_asks_for_on
         status = made.accounts.status(url)
         assert status is not None
         if header is None:
-            assert not status.signed_in  # its old token counts no more: the user is asked
+            assert not status.signed_in  # its old token is no longer valid: the user is asked
         else:
             assert header.removeprefix("Bearer ") in server.issuer.access
         assert (record_key(url) in entries.texts, made.opened) == (True, 1)

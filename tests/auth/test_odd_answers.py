@@ -1,4 +1,4 @@
-"""Sign-in services that answer too much, too deep, or absurd numbers: each answer has its own fate, nothing breaks."""
+"""Sign-in services whose answers are too large, too deep, or absurd: each has its own outcome, nothing breaks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ABSURD = ("1e18", "1000000000000000000", "1" + "0" * 400, "-1", "-9e300", "NaN",
 
 @pytest.fixture(scope="module")
 def bomb() -> bytes:
-    """Half a megabyte that unpacks to half a gigabyte."""
+    """Half a megabyte that decompresses to half a gigabyte."""
     packer = zlib.compressobj(9, wbits=31)
     part = b" " * (1 << 20)
     return b"".join(packer.compress(part) for _ in range(UNPACKED // len(part))) + packer.flush()
@@ -46,7 +46,7 @@ def packed(body: bytes, status: int = 200) -> Response:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
 @pytest.mark.parametrize("place", PLACES)
 async def test_an_answer_that_unpacks_to_much_costs_little_memory(bomb: bytes, place: str) -> None:
-    """As a success and as an error, to one process: what it imports takes most of the time."""
+    """Run both, a success and an error, in one process: its imports take most of the time."""
     argv = [sys.executable, "-m", "tests.auth.bombed"]
     limit_s = stretched(50)
     async with guarded() as success, guarded() as error:
@@ -113,7 +113,7 @@ async def test_a_token_with_an_absurd_lifetime_is_used_until_it_is_refused(said:
         server.issuer.expires_in = said
         try:
             await made.sign_in(server.url())
-        except SignInError:  # a number that no JSON reader takes: this answer alone
+        except SignInError:  # a number that no JSON parser accepts: only this answer fails
             assert len(said) > 300
             return
         account = made.accounts.of(server.url())
@@ -196,7 +196,7 @@ async def test_a_refused_token_is_renewed_after_the_clock_was_set_back() -> None
         made.clock.jump(-100_000)
         second = await account.authorization_after(first, server.url())
         assert second not in (None, first)
-        assert await account.authorization_after(second, server.url()) is None  # as young as that: not again
+        assert await account.authorization_after(second, server.url()) is None  # too new to be renewed again
 
 
 @pytest.mark.requirement("auth-renew")

@@ -26,7 +26,7 @@ TITLES = {
     "error": "The sign-in to web failed",
     "unknown": "This sign-in is over",
 }
-SCHEMES = {"light": 1, "dark": 0}  # as the browser's switch counts them
+SCHEMES = {"light": 1, "dark": 0}  # in the numbers of the browser's switch
 SIZE = (800, 600)
 BROWSER_S = 50.0
 
@@ -53,7 +53,7 @@ def test_a_reason_without_end_is_cut() -> None:
 
 
 def look(address: str, scheme: str) -> Image.Image:
-    """Return a picture of where that address leads, in real Chromium."""
+    """Return a screenshot of the page that the address leads to, in real Chromium."""
     browser = require("chromium")
     folder = Path(tempfile.mkdtemp(prefix="mm-web-"))
     quiet = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -74,7 +74,7 @@ def look(address: str, scheme: str) -> Image.Image:
 
 
 def colors(picture: Image.Image) -> list[tuple[int, int, int]]:
-    """Return all colors that occur."""
+    """Return all colors in the picture."""
     found = picture.getcolors(1 << 20) or []
     return [color for _, color in found if isinstance(color, tuple) and len(color) == 3]
 
@@ -123,4 +123,4 @@ async def test_a_real_browser_shows_how_the_sign_in_ended(outcome: Outcome, sche
     assert (brightness(colors(picture.crop((0, 0, 5, 5)))[0]) < 80) == (scheme == "dark")
     assert hues(picture) == MARKS[outcome]
     written = [brightness(color) for color in colors(picture)]
-    assert max(written) - min(written) > 150  # the letters can be told from the ground
+    assert max(written) - min(written) > 150  # the letters differ from the background

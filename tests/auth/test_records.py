@@ -149,7 +149,7 @@ def test_a_reader_beside_a_writer_gets_the_one_text_or_the_other() -> None:
     writer.write("key", BIG)
 
     class Reading(WindowsEntries):
-        """The same entries, in the midst of whose reading the writer writes."""
+        """The same entries, but the writer writes in the middle of reading them."""
 
         def get(self, name: str) -> str | None:
             if next(turns) == 3:
@@ -249,7 +249,7 @@ def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
 
 
 def test_a_backend_of_another_system_that_cannot_be_loaded_is_no_error_in_the_log(tmp_path: Path) -> None:
-    """A packaged program has the list of all of keyring's backends, and not all of their modules."""
+    """A packaged program has the list of all of keyring's backends, but not all of their modules."""
     facts = tmp_path / "broken-1.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
@@ -280,7 +280,7 @@ if "again" in sys.argv:
 
 
 def ask(made: Desk, *words: str, **more: str) -> str:
-    """Return what a new process of that session sees: whether it would be asked, and what the entry says."""
+    """Return the state of a new process of that session: whether it would show a dialog, and the entry's value."""
     environ = {**made.environ, **more}
     argv = [sys.executable, "-c", ASK, *words]
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
@@ -296,7 +296,7 @@ def keep(made: Desk) -> None:
 def test_without_a_secret_service_the_keyring_is_missing() -> None:
     with desk(keyring=False) as made:
         assert ask(made) == "False missing"
-        # A keyring that the user set for other Pythons, and that ours does not have, is none.
+        # A keyring that the user set for other Pythons, and that ours does not have, counts as none.
         assert ask(made, PYTHON_KEYRING_BACKEND="keyrings.of.nobody.Keyring") == "False missing"
 
 

@@ -1,4 +1,4 @@
-"""The vault over places that refuse, hang and come back. Never here: real keyrings (test_records)."""
+"""The vault over places that refuse, hang and recover. Never here: real keyrings (test_records)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 class MoodyEntries(MemoryEntries):
-    """A keyring that the test locks, takes away and lets hang. `asked` counts questions, `threads` who asked."""
+    """A keyring that the test can lock, remove and block. `asked` counts questions, `threads` who asked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ async def test_a_keyring_that_says_it_was_unlocked_is_looked_at_at_once() -> Non
         said.put_nowait(None)
         await settle()
         desk.entries.mood = "well"
-        said.put_nowait(None)  # no moment later than the refusal, by the clock
+        said.put_nowait(None)  # not later than the refusal, by the clock
         with anyio.fail_after(10):
             while desk.vault.state != "available":
                 await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""What a gateway pays for sign-ins and secrets that nobody uses. Never here: their behaviour."""
+"""The cost of sign-ins and secrets in a gateway that uses none. Never here: their behaviour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ print('mcp' in sys.modules, 'pydantic' in sys.modules)
 
 @pytest.mark.requirement("proc-import-weight")
 def test_servers_over_http_need_nothing_of_the_sdk() -> None:
-    """It takes 0.6 s and 35 MiB: their first lists would wait for it."""
+    """The import takes 0.6 s and 35 MiB: the first lists would wait for it."""
     done = subprocess.run([sys.executable, "-c", HTTP], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 

@@ -19,7 +19,7 @@ from trayapp.auth.vault import Vault
 
 @dataclass
 class Person:
-    """Somebody with a keyring, in front of a gateway that may be restarted. `browser` counts openings."""
+    """A person with a keyring, and a gateway that may be restarted. `browser` counts openings."""
 
     tasks: anyio.abc.TaskGroup
     clock: FakeClock = field(default_factory=FakeClock)
@@ -47,7 +47,7 @@ class Person:
         return self.accounts.sign_in(Target("web", url, **more))  # type: ignore[arg-type]
 
     async def sign_in(self, url: str, **more: object) -> SignIn:
-        """Return the whole of it, with a browser. Raises SignInError."""
+        """Carry out the whole sign-in, with a browser. Raises SignInError."""
         begun = self.start(url, **more)
         address = await begun.shown()
         self.opened += 1
@@ -56,13 +56,13 @@ class Person:
         return begun
 
     def kept(self) -> str:
-        """Return all that the keyring holds."""
+        """Return everything in the keyring."""
         return "\n".join(self.entries.texts.values())
 
 
 @asynccontextmanager
 async def person(entries: MemoryEntries | None = None, limit_s: float = 50) -> AsyncIterator[Person]:
-    """Yield one whose gateway ends with the test; `entries` is the keyring."""
+    """Yield a person whose gateway ends with the test; `entries` is the keyring."""
     async with anyio.create_task_group() as tasks:
         made = Person(tasks, entries=entries or MemoryEntries())
         try:

@@ -1,4 +1,4 @@
-"""Beats: whoever looks from time to time looks at the same moments as all others."""
+"""Beats: everyone who checks from time to time does so at the same moments."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ async def test_while_a_lost_server_is_still_stopping_callers_wait_without_spinni
 
 
 def is_quiet() -> bool:
-    """Return True if nothing wants the event loop: a task that spins keeps a ready callback in it at all times."""
+    """Return True if the event loop is idle: a spinning task keeps a ready callback in it at all times."""
     loop = asyncio.get_running_loop()
     ready = loop._ready  # type: ignore[attr-defined]
     return not ready

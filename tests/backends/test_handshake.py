@@ -1,4 +1,4 @@
-"""Which revision is agreed on with a server that refuses the first choice, over a scripted channel."""
+"""The revision agreed on with a server that refuses the first choice, over a scripted channel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {}}
 
 
 def unsupported(*versions: str) -> RpcError:
-    """Return the refusal of a server that speaks these."""
+    """Return the refusal of a server that supports these revisions."""
     data = {"supported": list(versions), "requested": MODERN}
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 

@@ -1,4 +1,4 @@
-"""What is started for a server: program, environment, the shortcut around npm, secrets. Never here: starting it."""
+"""What is started for a server: program, environment, the shortcut around npm, secrets. Never here: the start."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_an_address_is_prepared_as_it_is() -> None:
 
 
 class Stalling(dict[str, str]):
-    """An environment that leads a thread which looks at the disk into a dead network home."""
+    """An environment that leads a thread which reads the disk into a dead network home."""
 
     def __init__(self, values: dict[str, str], stall: Callable[[], object]) -> None:
         super().__init__(values)
@@ -125,7 +125,7 @@ def stale() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the programs here are scripts")
 class TestNpx:
-    """`npx` goes around npm where its cache allows it."""
+    """`npx` bypasses npm if its cache allows that."""
 
     @pytest.fixture
     def environ(self, tmp_path: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""All servers together: what starts by itself, how often, how many at once, and what a change of the file does."""
+"""All servers together: which start automatically, how often, how many at once, and what a change of the file does."""
 
 from __future__ import annotations
 

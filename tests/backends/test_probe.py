@@ -1,4 +1,4 @@
-"""After a sleep or a change of the network: who is asked, who is dropped, who is tried again, and who is left alone."""
+"""After a sleep or a change of the network: who is asked, dropped, tried again, or left alone."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_a_try_that_fails_after_waking_begins_the_waits_anew() -> None:
     async with bench() as made:
         made.net["kept"].before = refused
         made.apply(server("kept", lifecycle="keep-alive"))
-        await made.clock.pass_(RECONNECT_FIRST_S * 4)  # the waits are long by now
+        await made.clock.pass_(RECONNECT_FIRST_S * 4)  # the waits have become long
         opened = made.net["kept"].opened
         await probed(made)
         assert made.net["kept"].opened == opened + 1
@@ -200,7 +200,7 @@ async def test_while_there_is_no_route_no_address_is_asked_or_failed_but_process
         routed = offline(made)
         silent(made, "far")  # as it would be without a network
         await probed(made)
-        await made.clock.pass_(60)  # its health check comes as well
+        await made.clock.pass_(60)  # its health check is due as well
         assert (made.state("far"), made.net["far"].opened) == (State.CONNECTED, 1)
         assert "ping" not in made.net["far"].methods()
         assert "ping" in made.net["here"].methods()

@@ -1,4 +1,4 @@
-"""Whether there is a way into the network, and who needs one."""
+"""Whether there is a route into the network, and who needs one."""
 
 from __future__ import annotations
 

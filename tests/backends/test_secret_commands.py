@@ -1,4 +1,4 @@
-"""The commands that secrets come from: approved word for word, bounded, their output a secret everywhere."""
+"""The commands that supply secrets: approved word for word, bounded, their output treated as secret everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The request by which a 2026-07-28 server is asked to tell what changes, and what becomes of it."""
+"""The request for a 2026-07-28 server's reports of changes, and its outcomes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_the_first_acknowledgement_reads_no_list() -> None:
 
 
 async def readings(made: Bench, count: int) -> None:
-    """Wait until the lists have been read so many times, and see that they are not read once more."""
+    """Wait until the lists have been read that many times, and check that they are not read once more."""
     await until(lambda: len(made.ear.offers) >= count)
     await anyio.sleep(3 * REFETCH_DELAY_S)
     assert len(made.ear.offers) == count

@@ -1,4 +1,4 @@
-"""A World around the fake net and the fake clock, and an Observer that keeps all it hears. Never here: tests."""
+"""A World around the fake net and the fake clock, and an Observer that keeps everything it hears. Never here: tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 @dataclass
 class Ear:
-    """Implements backends.connection.Observer. `crash` names the events in which our own code is broken."""
+    """Implements backends.connection.Observer. `crash` names the events whose handler fails."""
 
     states: list[tuple[str, State]] = field(default_factory=list)
     offers: list[tuple[str, Offer]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Ear:
 
 
 class Bench:
-    """One pool over fakes. `apply` is what a saved servers.yaml does."""
+    """One pool over fakes. `apply` does what a saved servers.yaml does."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self.net = FakeNet()
@@ -87,7 +87,7 @@ class Bench:
         self.pool = Pool(context, self.ear, tasks)
 
     def apply(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
-        """Make these the servers that are configured."""
+        """Configure exactly these servers."""
         new = Config(settings or self.config.settings, {server.name: server for server in servers})
         old, self.config = self.config, new
         self.pool.apply(plan(old, new), new)
@@ -102,7 +102,7 @@ class Bench:
 
     @staticmethod
     async def wait(condition: Callable[[], Any]) -> None:
-        """Let the tasks run until the condition holds; fails when nothing more moves."""
+        """Let the tasks run until the condition holds. Fail when nothing moves any more."""
         for _ in range(50):
             if condition():
                 return
@@ -117,7 +117,7 @@ def server(name: str, **more: Any) -> ServerConfig:
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
-    """Yield a pool that ends with the test, cleanly: whatever crashed would show."""
+    """Yield a pool that ends with the test. Any crash would show."""
     async with anyio.create_task_group() as tasks:
         made = Bench(tasks)
         try:

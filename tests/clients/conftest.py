@@ -1,4 +1,4 @@
-"""Where the homes of these tests lie. Never here: what is in them."""
+"""The place of these tests' home folders. Never here: what is in them."""
 
 from __future__ import annotations
 

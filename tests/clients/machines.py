@@ -1,4 +1,4 @@
-"""A machine of any platform in a temporary folder, and files as people write them there. Never here: tests."""
+"""A machine of any platform in a temporary folder, and client files as people write them. Never here: tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMAND = ["/opt/multi-mcp/bin/multi-mcp", "stdio"]
 
 
 def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
-    """Return a home folder of that platform; on Windows with the variables that are always there."""
+    """Return a home folder of that platform; on Windows with the usual variables."""
     if platform == "win32":
         below = home / "AppData"
         environ = {"APPDATA": str(below / "Roaming"), "LOCALAPPDATA": str(below / "Local")} | environ
@@ -22,7 +22,7 @@ def machine_in(home: Path, platform: str = "linux", **environ: str) -> Machine:
 
 
 def world_in(home: Path, platform: str = "linux", **environ: str) -> ClientsContext:
-    """Return the same with a note of ours and a shim."""
+    """Return the same machine with our record and a shim."""
     return ClientsContext(machine_in(home, platform, **environ), home / "multi-mcp" / "clients.json", COMMAND, at_once)
 
 
@@ -31,7 +31,7 @@ def at_once(path: Path) -> None:
 
 
 def file_of(client: Client, world: ClientsContext) -> Path:
-    """Return where that client's file lies first of all, its folder made."""
+    """Return that client's first possible file. Its folder is created."""
     machine = world.machine
     path = machine.path(next(t for t in client.templates(machine.platform) if machine.has(t)))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def kind_of(client: Client) -> str:
 
 
 def samples(client: Client) -> dict[str, str]:
-    """Return files of that client by their special feature. If they have servers, one is named other."""
+    """Return files of that client by their special feature. If a file has servers, one is named other."""
     kind = kind_of(client)
     plain = {"JSON": _JSON, "TOML": _TOML, "YAML": _MAPPED, "LISTED": _LISTED}[kind]
     commented = {
@@ -146,7 +146,7 @@ def samples(client: Client) -> dict[str, str]:
 
 
 def _tabbed(text: str, kind: str) -> str:
-    """YAML takes no tabs before a key; before a comment it does."""
+    """YAML accepts no tabs before a key, but accepts them before a comment."""
     if kind in ("YAML", "LISTED"):
         first, rest = text.split("\n", 1)
         return f"{first}\t# tabs\n{rest}"
@@ -158,7 +158,7 @@ def _without_servers(kind: str) -> str:
 
 
 def broken(client: Client) -> str:
-    """Return a file of that client that nobody can read: line 3 is wrong."""
+    """Return a file of that client that cannot be parsed: line 3 is wrong."""
     kind = kind_of(client)
     if kind == "JSON":
         return '{\n  "a": 1,\n  "b": [}\n}\n'
@@ -166,5 +166,5 @@ def broken(client: Client) -> str:
 
 
 def read_of(family: Family, text: str) -> object:
-    """Return what a text says."""
+    """Return the content of a text."""
     return family.read(text, "f")

@@ -29,7 +29,7 @@ others = st.dictionaries(words.filter(lambda w: w != HOLDER), values, max_size=3
 
 
 def documents(filled: bool) -> st.SearchStrategy[tuple[dict[str, Any], dict[str, Any], bool]]:
-    """Other keys, servers, whether there is a holder for them at all; `filled`: with a server at least."""
+    """Draw other keys and servers, with or without a holder for them. `filled`: with at least one server."""
     servers = st.dictionaries(words, server, min_size=int(filled), max_size=3)
     return st.tuples(others, servers, st.just(True) if filled else st.booleans())
 

@@ -1,4 +1,4 @@
-"""Every client on every platform: connected, again, disconnected, and its file is what it was, byte for byte."""
+"""Every client on every platform: connected twice, then disconnected, its file the same as before, byte for byte."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from trayapp.model.errors import FileChangedError, StorageError, UsageError
 
 EVERYWHERE = [(client, platform) for client in CLIENTS for platform in PLATFORMS]
 SAMPLES = [(client, name) for client in CLIENTS for name in samples(client)]
-# A platform decides where a file lies, not what is written into it: each file once, one of them on every platform.
+# The platform decides where a file is, not what is written into it: test each file once, and one on every platform.
 PLACED_SAMPLES = [(client, name, PLATFORMS[0]) for client, name in SAMPLES]
 PLACED_SAMPLES += [(client, "comments", platform) for client, platform in EVERYWHERE if platform != PLATFORMS[0]]
 CURSOR = BY_NAME["cursor"]
@@ -64,7 +64,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def cursor(tmp_path: Path) -> Desk:
-    """Return one, for what does not depend on which."""
+    """Return one client, for tests that do not depend on which."""
     return desk_of(CURSOR, tmp_path)
 
 
@@ -79,7 +79,7 @@ def wanted(client: Client) -> object:
 
 
 def beside(path: Path) -> list[Path]:
-    """Return the file and all that was made of it: backups, what a write left behind."""
+    """Return the file and all files made from it: backups, and what a write left behind."""
     return sorted(other for other in path.parent.iterdir() if path.name in other.name)
 
 
@@ -369,7 +369,7 @@ def test_what_stood_beside_our_entry_in_codex_stays(tmp_path: Path, more: str, h
 
 OFFICE = OwnEntry("office", ("--profile", "office"))
 GITHUB = OwnEntry("github", ("--servers", "github,git"))
-# Three entries go through every file; fewer, and in another order, through one of each client.
+# Three entries are tested in every file; fewer, and in another order, in one file of each client.
 ENTRIES: list[tuple[Client, str, tuple[OwnEntry, ...]]] = [
     (client, name, (GITHUB, OFFICE, MAIN)) for client, name in SAMPLES
 ]

@@ -1,4 +1,4 @@
-"""The four families over files that nobody thought of: everything but our entry stays, byte for byte."""
+"""The four families on generated files: everything but our entry stays, byte for byte."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANY = settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 
 
 def read(family: Family, text: str) -> dict[str, Any]:
-    """Return what the text says; texts that are none of the format after all are not looked at."""
+    """Return the content of a text. Texts that are not in the format after all are skipped."""
     try:
         return family.read(text, "f")
     except UnparsableError:
@@ -43,7 +43,7 @@ def read(family: Family, text: str) -> dict[str, Any]:
 
 
 def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
-    """Return a put that may be refused, and then is not looked at."""
+    """Return a put that may be refused; such cases are skipped."""
     try:
         return family.put(text, path, value, "f")
     except EditRefusedError:
@@ -52,7 +52,7 @@ def put(family: Family, text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def is_inserted(old: str, new: str) -> bool:
-    """Return True if `new` is `old` with a comma and one run of other letters put in."""
+    """Return True if `new` is `old` with a comma and one more run of letters inserted."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     candidates = {start, *(at for at in range(max(0, start - 400), start + 1) if old[at:] and new.endswith(old[at:]))}
     if any(new.endswith(old[at:]) for at in candidates):
@@ -61,13 +61,13 @@ def is_inserted(old: str, new: str) -> bool:
 
 
 def is_run_inserted(old: str, new: str) -> bool:
-    """Return True if `new` is `old` with one run of letters put in."""
+    """Return True if `new` is `old` with one run of letters inserted."""
     start = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return any(new.endswith(old[at:]) for at in range(start + 1))
 
 
 def is_left(old: str, new: str) -> bool:
-    """Return True if `new` is what is left of `old` when letters are taken away."""
+    """Return True if `new` is `old` with some letters removed."""
     letters = iter(old)
     return all(letter in letters for letter in new)
 
@@ -86,7 +86,7 @@ def test_a_put_adds_our_entry_and_changes_no_other_byte(family: Family, texts: s
         assert {key: value for key, value in added.items() if key != "name"} == entry
         assert without(after, PATH) == without(with_value(before, PATH, 0), PATH)
         blank = not before or (files.HOLDER in before and not lookup(before, PATH[:1]))
-        assert is_inserted(text, new) or blank  # `{ }` and an empty list become lines
+        assert is_inserted(text, new) or blank  # `{ }` and an empty list are replaced by lines
 
     check()
 
@@ -104,7 +104,7 @@ def test_a_drop_after_a_put_gives_the_bytes_back_where_there_were_servers(
         new = put(family, text, PATH, entry)
         ended = (
             text if text.endswith("\n") or family is not toml_file else None
-        )  # TOML's table needs a line end before it
+        )  # a TOML table needs a line break before it
         dropped = family.drop(new, PATH, "f")
         assert family.read(dropped, "f") == before
         assert ended is None or dropped == ended

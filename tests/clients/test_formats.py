@@ -1,4 +1,4 @@
-"""The four families on files as people write them: where an entry goes, how it looks, what is refused."""
+"""The four families on files as people write them: where an entry goes, how it looks, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers an import offers, under which names, what of them is secret, and taking them away."""
+"""Which servers an import offers, under which names, which of their values are secret, and how they are moved out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def test_what_was_taken_over_with_its_secrets_in_the_keyring_is_known_again() ->
     assert names([mine], text) == [("a", "a")]
     assert names([mine, found("a", one, "claude-code")], text) == [("a", "a"), ("a", "a")]
     assert names([mine, second], text) == [("a", "a"), ("a-claude-code", "a-claude-code")]
-    assert names([mine, third], text) == [("a", "a"), ("a-windsurf", "")]  # of two secrets none passes for the other
+    assert names([mine, third], text) == [
+        ("a", "a"),
+        ("a-windsurf", ""),
+    ]  # neither of two secrets is mistaken for the other
     assert names([found("a", one | {"command": "y"})], text) == [("a-cursor", "")]
 
 
@@ -183,7 +186,7 @@ def test_taking_servers_away_keeps_all_else_and_a_backup(tmp_path: Path) -> None
                                         "X-Api-Key:${keyring:s.X-Api-Key}"]},
             {"s.api_key": "k3y-of-mine", "s.Authorization": TOKEN, "s.X-Api-Key": "k3y-of-other"},
         ),
-        (  # two values never share a name, one value may
+        (  # different values never share a name; equal ones may
             {"command": "x", "args": ["--token", "k3y-of-mine", "--token", "k3y-of-other", "--token", "k3y-of-mine"]},
             {"command": "x", "args": ["--token", "${keyring:s.token}", "--token", "${keyring:s.token-2}", "--token",
                                       "${keyring:s.token}"]},

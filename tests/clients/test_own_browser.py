@@ -1,4 +1,4 @@
-"""Servers that drive a browser, taken over from AI tools: each session keeps a browser of its own, as it had there."""
+"""Servers that drive a browser, imported from AI tools: each session keeps its own browser, as it had there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients' own files come to in our keys, also as layers below servers.yaml, and what is never taken from them."""
+"""How clients' own files are converted to our keys, also as layers below servers.yaml, and what is never converted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(machine: Machine, client: str, folder: Path | None = None) -> dict[str,
     return entries(read_servers(BY_NAME[client], machine, folder))
 
 
-# Servers as the documentation of each client writes them -> in our keys. {HOME} is the home folder.
+# Servers as each client's documentation writes them -> in our keys. {HOME} is the home folder.
 CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
     (
         "claude-code",

@@ -1,4 +1,4 @@
-"""`ask` in servers.yaml: read in its spellings, wrong ones told with their line, edited without touching more."""
+"""`ask` in servers.yaml: read in all spellings, mistakes reported with their line, edited without changing the rest."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def merged(text: str, found: dict[str, ToolSwitch], server: str = "s") -> str:
 
 
 def changes(old: str, new: str) -> list[tuple[str, str]]:
-    """Return what was taken away and what was put there, word by word, blanks at the ends apart."""
+    """Return what was removed and what was inserted, word by word, without blanks at the ends."""
     one, other = (re.findall(r"\w+|\s|.", text) for text in (old, new))
     codes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     return [("".join(one[a:b]).strip(), "".join(other[c:d]).strip()) for tag, a, b, c, d in codes if tag != "equal"]
@@ -504,17 +504,17 @@ def readable(text: str) -> bool:
     return bool(config.servers) and not config.problems
 
 
-BRACES = str.maketrans("", "", "{} ")  # an empty {} may give way to lines
+BRACES = str.maketrans("", "", "{} ")  # lines may replace an empty {}
 
 
 def is_inside(part: str, whole: str) -> bool:
-    """Return True if all letters of `part` are in `whole`, in order: nothing was taken away."""
+    """Return True if all letters of `part` are in `whole`, in order: nothing was removed."""
     left = iter(whole)
     return all(any(letter == other for other in left) for letter in part)
 
 
 def lines_kept(old: str, new: str, but: str) -> bool:
-    """Return True if every line of the old text, except those that hold `but`, is in the new one, in order."""
+    """Return True if every line of the old text, except those that contain `but`, is in the new one, in order."""
     left = iter(new.splitlines(keepends=False))
     return all(any(line == other for other in left) for line in old.splitlines() if but not in line)
 
@@ -532,7 +532,7 @@ def test_switching_a_tool_changes_that_tool_alone(text: str, data: st.DataObject
     assert after.servers[server].tools == known | {tool: ToolSwitch(enabled, stale)}
     assert [n for n in after.servers if n != server] == [n for n in before.servers if n != server]
     assert all(after.servers[n].tools == before.servers[n].tools for n in before.servers if n != server)
-    if tool not in known:  # a pure insertion (or {} and null give way to it)
+    if tool not in known:  # a pure insertion (which may replace {} or null)
         assert is_inside(text.translate(BRACES), new.translate(BRACES))
 
 
@@ -540,7 +540,7 @@ def test_switching_a_tool_changes_that_tool_alone(text: str, data: st.DataObject
 def test_all_tools_gone_and_back_again_gives_the_same_bytes(text: str) -> None:
     servers = read(text).servers
     found = {name: dict.fromkeys(server.tools or {}, ON) for name, server in servers.items()}
-    text = merge_tools(text, found).text  # nothing stale to begin with
+    text = merge_tools(text, found).text  # nothing was stale before
     gone = merge_tools(text, {name: dict.fromkeys(tools, GONE) for name, tools in found.items()})
     assert gone.refused == {}
     for name, server in read(gone.text).servers.items():

@@ -1,4 +1,4 @@
-"""Files that other programs save, too: waited for, and nothing that they write is lost."""
+"""Files that other programs save, too: their saves are waited for and never lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_pat
         return len(times)
 
     assert waited(0, age=1.0) == 0  # as nearly always
-    assert waited(0, age=-60.0) == 0  # a disk with another clock
+    assert waited(0, age=-60.0) == 0  # a file system with another clock
     assert waited(3) == 4
     assert waited(1000) == QUIET_LOOKS
     assert sum(times) <= 2.01
@@ -84,7 +84,7 @@ def moved(one: Path, to: Path) -> None:
 
 
 def is_opened(path: Path, began: threading.Event) -> None:
-    """Until the editor writes, or its open(2) waits for the end of our lease."""
+    """Wait until the editor writes, or until its open(2) waits for the end of our lease."""
     number = path.stat().st_ino
     wait_until(lambda: began.is_set() or waits_for_lease(number))
 
@@ -97,7 +97,7 @@ def waits_for_lease(number: int) -> bool:
 
 @pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return what a system or a disk can do."""
+    """Return the abilities of a system or a disk."""
     if request.param in ("without leases", "with neither"):
         monkeypatch.setattr(other_writers, "_set_lease", lambda descriptor, kind: None)
     if request.param in ("without exchange", "with neither"):
@@ -151,7 +151,7 @@ def test_an_editor_that_moves_the_file_away_in_the_last_moment_finds_none(tmp_pa
 @linux_only
 @pytest.mark.requirement("file-slow-editor")
 def test_nobody_reads_our_text_until_it_is_known_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads at once after saving, and saves again, would lose the first save."""
+    """A program that reads right after saving, and saves again, would lose the first save."""
     path, fresh, seen = tmp_path / "f", tmp_path / "g", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"saved")
@@ -218,7 +218,7 @@ def test_an_editor_that_pauses_is_waited_for_while_it_has_the_file_open(tmp_path
 def test_a_file_that_nobody_writes_is_replaced_at_once(tmp_path: Path) -> None:
     path, asked = tmp_path / "f", list[int]()
     path.write_bytes(b"old")
-    with path.open("rb"):  # a reader is in nobody's way
+    with path.open("rb"):  # a reader does not delay anything
         write_atomic(path, b"ours", lambda: asked.append(1) if os.name != "nt" else None)
     assert path.read_bytes() == b"ours"
 
@@ -231,7 +231,7 @@ def test_a_lock_is_waited_for_and_names_who_holds_it_for_too_long(home: Path) ->
     with pytest.raises(StorageError, match=f"process {holder.pid}") as caught, locked(path, wait_s=0.05):
         pass
     assert caught.value.hint
-    with locked(home / "trusted.json", wait_s=0):  # each file has its own
+    with locked(home / "trusted.json", wait_s=0):  # each file has its own lock
         pass
     end(holder)
     with locked(path):

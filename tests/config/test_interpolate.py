@@ -1,4 +1,4 @@
-"""Variables: what is replaced, what is left alone, what is missing."""
+"""Variables: which are replaced, which are left alone, and which are missing."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_value_that_nothing_can_be_started_with_is_refused_by_place(server: Se
 def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
     with pytest.raises(ConfigError, match="header X"):
         resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": "a\r\nY: b"})
-    for unsent in ("a\x07", "\u00fc", "\u6f22"):  # what is sent as a header is ASCII
+    for unsent in ("a\x07", "\u00fc", "\u6f22"):  # headers are ASCII
         with pytest.raises(ConfigError, match="header X of s holds a character that cannot be sent"):
             resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": unsent})
     with pytest.raises(ConfigError, match="empty"):

@@ -1,4 +1,4 @@
-"""A save is noticed without looking all the time. Never here: what a gateway does with it."""
+"""A save is noticed without polling. Never here: what a gateway does about it."""
 
 from __future__ import annotations
 

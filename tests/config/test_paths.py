@@ -1,4 +1,4 @@
-"""Where things lie."""
+"""The paths of our files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command lines start a server that drives a browser of its own."""
+"""Which command lines start a server that drives its own browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_known_ones_are_told_by_package_image_program_and_path(line: str) -> Non
     "line",
     [
         "npx -y @modelcontextprotocol/server-filesystem /home/u/playwright",
-        "npx -y @browsermcp/mcp",  # attaches to the user's own browser
+        "npx -y @browsermcp/mcp",  # attaches to the user's running browser
         "npx -y --package=@playwright/test other",
         "node server.js",
         "uvx mcp-server-git",

@@ -1,4 +1,4 @@
-"""servers.yaml on the disk: nothing lost, nothing half written."""
+"""servers.yaml on the disk: nothing is lost or half written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trayapp.tray.actions import VERB_S
 
 TEXT = "# mine\r\nservers:\r\n  s: {command: 'x'}   # é\r\n"
 posix_only = pytest.mark.skipif(os.name == "nt", reason="modes and links as on POSIX")
-NOBODY = 65534  # whom modes concern, where root runs the tests
+NOBODY = 65534  # an ordinary user, to whom file modes apply, in case root runs the tests
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_an_edit_gives_up_against_an_editor_that_never_rests(path: Path) -> None
 
 
 def test_an_edit_ends_before_the_tray_gives_it_up() -> None:
-    """The last attempt may wait for an editor: before it reads, before it writes, after it wrote, and to look again."""
+    """The last attempt may wait for an editor: before it reads, before and after it writes, and to read again."""
     last_attempt_s = 4 * QUIET_LOOKS * QUIET_S
     assert EDIT_S + last_attempt_s < VERB_S
     assert LOCK_WAIT_S < VERB_S
@@ -316,7 +316,7 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
 def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home: Path) -> None:
-    """Windows replaces no file that an editor has open. Once the editor has closed it, it has saved it."""
+    """Windows does not replace a file that an editor has open. Once the editor has closed it, it has saved it."""
     path, fresh, looks = home / "servers.yaml", home / "fresh", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"ours")
@@ -343,7 +343,7 @@ def test_a_full_disk_leaves_the_old_file_whole(path: Path) -> None:
 
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file over 8 bytes: a write stops in the middle
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))  # no file may exceed 8 bytes: a write stops in the middle
     try:
         with pytest.raises(StorageError, match="Cannot write"):
             switch(ConfigStore(path), "s", False)

@@ -1,1 +1,1 @@
-"""Tests of servers' programs that are confined, with programs that try to get out."""
+"""Tests of confined server programs, with programs that try to get out."""

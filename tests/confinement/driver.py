@@ -21,7 +21,7 @@ from trayapp.model.settings import Confine
 
 
 async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
-    """Return what came of each way, without and with confinement."""
+    """Return the outcome of each way, without and with confinement."""
     facts: dict[str, Any] = json.loads(Path(facts_file).read_text())
     env = {"HOME": facts["home"], "PATH": "/usr/bin:/bin"}
     program = str(Path(facts["cwd"], "hostile.py"))

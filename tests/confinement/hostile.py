@@ -24,11 +24,11 @@ Facts = dict[str, Any]
 WAYS: dict[str, Callable[[Facts], object]] = {}
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = platform.machine() == "x86_64"
-MOST_DESCRIPTORS = 4096  # that a process of ours has open, and more
+MOST_DESCRIPTORS = 4096  # that one of our processes has open, and more
 
 
 def way(act: Callable[[Facts], object]) -> Callable[[Facts], object]:
-    """Note a way out by its name."""
+    """Register a way out under its name."""
     WAYS[act.__name__] = act
     return act
 
@@ -42,12 +42,12 @@ def system_call(x86: int, arm: int, *arguments: object) -> int:
 
 
 def secret(path: str) -> None:
-    """Read a file that says it is secret."""
+    """Read a file marked as secret."""
     assert "hush" in Path(path).read_text()
 
 
 def spoil(path: str) -> None:
-    """Add a line to a file, or make it."""
+    """Add a line to a file, or create the file."""
     with Path(path).open("a") as file:
         file.write("# hostile\n")
 
@@ -56,7 +56,7 @@ def spoil(path: str) -> None:
 
 
 def reads(name: str) -> None:
-    """Return a way for each file of the user's that only they should read."""
+    """Return a way for each of the user's files that only they should read."""
 
     def read(facts: Facts) -> None:
         secret(facts["secrets"][name])
@@ -96,7 +96,7 @@ def list_processes(facts: Facts) -> None:
 
 
 def writes(name: str) -> None:
-    """Return a way for each file by which a program would come back, or change what others run."""
+    """Return a way for each file through which a program would start again, or change what others run."""
 
     def write(facts: Facts) -> None:
         spoil(facts["targets"][name])
@@ -139,7 +139,7 @@ ATTRIBUTES: dict[str, Callable[[Any], None]] = {
 
 
 def changes(name: str) -> None:
-    """Two ways for each attribute: of a file that it may not read, and by a descriptor of one that it may."""
+    """Return two ways for each attribute: of a file that may not be read, and by a descriptor of one that may."""
 
     def change(facts: Facts) -> None:
         ATTRIBUTES[name](facts["secrets"]["other_project"])
@@ -218,7 +218,7 @@ def connect_by_ipv6(facts: Facts) -> None:
 
 @way
 def connect_by_fast_open(facts: Facts) -> None:
-    """Connect with the first data, without a call of that name."""
+    """Connect while sending the first data, without calling connect."""
     with socket.socket() as made:
         made.sendto(b"x", socket.MSG_FASTOPEN, ("127.0.0.1", facts["gateway_port"]))
         assert made.recv(4) == b"hush"
@@ -226,7 +226,7 @@ def connect_by_fast_open(facts: Facts) -> None:
 
 @way
 def listen_without_a_name(facts: Facts) -> None:
-    """Listen on a port that the kernel chooses."""
+    """Listen on a port chosen by the kernel."""
     with socket.socket() as made:
         made.listen()
 
@@ -275,7 +275,7 @@ for _name in ("session_bus", "keyring_over_dbus", "x11", "wayland", "ssh_agent",
 
 @way
 def transient_unit_of_systemd(facts: Facts) -> None:
-    """Have the user's systemd start a program, which nothing confines: over the session bus, by a child."""
+    """Have the user's systemd start an unconfined program: over the session bus, by a child."""
     code = (
         "import socket,sys\n"
         "with socket.socket(socket.AF_UNIX) as bus:\n"
@@ -290,7 +290,7 @@ def transient_unit_of_systemd(facts: Facts) -> None:
 
 @way
 def have_the_gateway_start_a_server(facts: Facts) -> None:
-    """Ask the gateway, over its own socket, to do what we may not."""
+    """Ask the gateway, over its own socket, to do what this program may not."""
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(5)
         made.connect(facts["sockets"]["our_socket"])
@@ -390,7 +390,7 @@ def disk_priority_of_another(facts: Facts) -> None:
 
 @way
 def child_of_the_gateway(facts: Facts) -> None:
-    """Make a process whose end nobody would notice but the gateway."""
+    """Create a process whose end only the gateway would notice."""
     made = system_call(56, 220, 0x8000 | signal.SIGCHLD, None, None, None, None)
     if made == 0:
         os._exit(0)
@@ -492,7 +492,7 @@ def by_an_orphan(facts: Facts) -> None:
 
 @way
 def executable_memory_file(facts: Facts) -> None:
-    """Run a program that exists in memory only, outside every folder."""
+    """Run a program that exists only in memory, outside every folder."""
     made = os.memfd_create("x")
     os.write(made, Path("/bin/cat").read_bytes())
     with mmap.mmap(made, 0, prot=mmap.PROT_READ):
@@ -505,7 +505,7 @@ def executable_memory_file(facts: Facts) -> None:
 
 
 def attempt(name: str, facts: Facts) -> str:
-    """Try one way; "out", or why not."""
+    """Try one way. Return "out", or the reason for the failure."""
     try:
         WAYS[name](facts)
     except Exception as error:
@@ -514,7 +514,7 @@ def attempt(name: str, facts: Facts) -> str:
 
 
 def serve(facts: Facts) -> None:
-    """Speak MCP on stdin and stdout: just enough."""
+    """Speak just enough MCP on stdin and stdout."""
     for line in sys.stdin:
         frame = json.loads(line)
         if "id" not in frame:

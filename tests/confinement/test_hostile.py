@@ -21,9 +21,9 @@ from trayapp.model.settings import Confine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
 NO_LANDLOCK = landlock.abi() < landlock.LEAST_ABI
-INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}  # no server of ours inherits one
+INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}  # none of our servers inherits one
 ALONE = Confine(network=False)
-IN_NAMESPACES = Confine(network=False, sockets=True)  # Unix sockets of its own: bubblewrap
+IN_NAMESPACES = Confine(network=False, sockets=True)  # its own Unix sockets: bubblewrap
 A_BROWSERS = Confine(sockets=True)  # the network, too
 THE_NETWORK = {
     "connect_out", "connect_to_the_gateway", "connect_by_ipv6", "connect_by_fast_open", "listen",
@@ -32,14 +32,14 @@ THE_NETWORK = {
 
 
 def needs(confine: Confine) -> None:
-    """Skip where this machine has no such way; with CI=true fail there."""
+    """Skip a way that this machine does not have; with CI=true fail instead."""
     reason = bubblewrap.fault() if confine.sockets else "this kernel has no Landlock 6" if NO_LANDLOCK else ""
     if reason:
         missing(reason)
 
 
 def entry(world: World, confine: Confine | bool) -> ServerConfig:
-    """Return the hostile server as an entry; its program lies in its folder, so that it may read it."""
+    """Return the hostile server as an entry. Its program is in its folder, so that it may read it."""
     program = world.cwd / "hostile.py"
     if not program.exists():
         shutil.copy(PROGRAM, program)
@@ -53,7 +53,7 @@ def entry(world: World, confine: Confine | bool) -> ServerConfig:
 
 
 async def outcomes(world: World, confine: Confine | bool, names: list[str]) -> dict[str, str]:
-    """Return what came of each way, each in a server of its own: one that is killed for trying has not got out."""
+    """Return the outcome of each way, each in its own server: one that is killed for trying has not got out."""
     found: dict[str, str] = {}
     at_once = anyio.CapacityLimiter(4)
 
@@ -113,6 +113,6 @@ def in_vain(world: World, found: dict[str, str]) -> list[str]:
 
 
 def without_closing(world: World, name: str) -> str:
-    """Return what came of a way in a process that inherits whatever may be inherited."""
+    """Return the outcome of a way in a process that inherits everything that can be inherited."""
     command = [sys.executable, str(PROGRAM), str(world.facts_file), name]
     return subprocess.run(command, capture_output=True, text=True, close_fds=False, check=True).stdout.strip()

@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> Policy:
-    """Return what `/usr/bin/env ARGS` may reach in that folder."""
+    """Return what `/usr/bin/env ARGS` may reach when started in that folder."""
     program = Program(
         "s",
         ("/usr/bin/env", *args),
@@ -59,7 +59,9 @@ def test_its_folder_and_the_folders_among_its_arguments_are_written_the_system_i
 def test_the_home_folder_is_no_working_folder_and_is_given_without_what_is_hidden(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "MOST_ENTRIES", 100_000)  # between / and this home are the folders of all other tests
+    monkeypatch.setattr(
+        making, "MOST_ENTRIES", 100_000
+    )  # the folders between / and this home belong to all other tests
     assert may(policy(home, cwd="."), home / "docs/x") == ""
     for made in (policy(home, str(home)), policy(home, cwd=".", write=("~",)), policy(home, "/")):
         assert may(made, home / "docs/x") == "write"
@@ -128,7 +130,7 @@ def test_a_link_to_an_interpreter_is_followed_where_the_server_cannot_have_made_
 
     assert may(made(home), base / "lib/x") == "read"
     assert may(made(home), project / "server.py") == "read"
-    assert may(made(project), base / "lib/x") == ""  # there it could have made the link
+    assert may(made(project), base / "lib/x") == ""  # there the server could have made the link
 
 
 @pytest.mark.requirement("confine-links", "confine-policy")

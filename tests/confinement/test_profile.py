@@ -1,4 +1,4 @@
-"""The other systems' ways as text: the macOS profile, bubblewrap's command line, the filter's instructions."""
+"""The mechanisms of other systems as text: the macOS profile, bubblewrap's command line, the filter's instructions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_filter_around_bubblewrap_asks_for_sockets_and_refuses_other_ways_to
 @pytest.mark.requirement("confine-hostile")
 def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
     x86 = require_file(Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), "install linux-libc-dev")
-    arm = require_file(Path("/usr/include/asm-generic/unistd.h"), "install linux-libc-dev")  # what aarch64 includes
+    arm = require_file(Path("/usr/include/asm-generic/unistd.h"), "install linux-libc-dev")  # included in aarch64
     known = [
         {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", path.read_text())}
         for path in (x86, arm)

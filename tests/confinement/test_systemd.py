@@ -120,7 +120,7 @@ def hostile(world: World, confine: Any) -> dict[str, Any]:
 
 
 async def outcome(client: Conversation, tool: str) -> str:
-    """Return what came of a way; one that ends the server has not got out."""
+    """Return the outcome of a way; one that ends the server has not got out."""
     try:
         return str((await client.call(tool))["content"][0]["text"])
     except RpcFailure as failure:
@@ -139,7 +139,7 @@ async def test_a_service_confines_its_servers_and_leaves_none(gateway: Gateway, 
             assert UNIT in Path(f"/proc/{pid}/cgroup").read_text()
             async with gateway.client() as client:
                 kept = {name: await outcome(client, f"kept_{name}") for name in WAYS}
-                # A namespace is entered last: it changes what the same process can do after.
+                # Enter a namespace last: it changes what the same process can do afterwards.
                 free = {
                     name: await outcome(client, f"free_{name}") for name in sorted(WAYS, key="user_namespace".__eq__)
                 }

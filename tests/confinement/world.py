@@ -68,7 +68,7 @@ SOCKETS = {
 
 
 def _answer_all(listener: socket.socket) -> None:
-    """Say `hush` to whoever connects, until closed."""
+    """Send `hush` to each peer that connects, until closed."""
     with suppress(OSError):
         while True:
             made, _ = listener.accept()
@@ -91,7 +91,7 @@ def _echo(listener: socket.socket) -> None:
 
 
 class World:
-    """The folder `root` with everything in it. `facts` is what a hostile server is told."""
+    """The folder `root` with everything in it. `facts` is the information for a hostile server."""
 
     def __init__(self, root: Path, stack: ExitStack, uid: int) -> None:
         self.root = root
@@ -180,7 +180,7 @@ class World:
         return made
 
     def _processes(self) -> None:
-        """Another server, of the same user, with a secret in its environment."""
+        """Another server of the same user, with a secret in its environment."""
         code = "import ctypes,sys;b=ctypes.c_int();print(ctypes.addressof(b),flush=True);sys.stdin.read(1)"
         command = ["/usr/bin/python3", "-I", "-c", code] if self.uid != os.geteuid() else [sys.executable, "-c", code]
         victim = subprocess.Popen(
@@ -214,7 +214,7 @@ class World:
 
 @contextmanager
 def made_world(uid: int | None = None) -> Iterator[World]:
-    """Yield a world of a user; below /tmp, because a socket's path is short."""
+    """Yield a user's world, below /tmp because a socket's path must be short."""
     with ExitStack() as stack:
         root = Path(tempfile.mkdtemp(prefix="mmc-"))
         stack.callback(shutil.rmtree, root, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""The history: rows without secrets, a bounded file, writing beside the calls."""
+"""The history: rows without secrets, a bounded file, written without delaying calls."""

@@ -1,4 +1,4 @@
-"""Calls through a whole gateway, and what its history says of them."""
+"""Calls through a whole gateway, and their rows in its history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio]
 
 
 async def rows_of(gateway: Gateway, number: int, **asked: Any) -> list[dict[str, Any]]:
-    """Wait until there are so many calls."""
+    """Wait until the history has that many calls."""
     found: list[dict[str, Any]] = []
 
     def enough() -> bool:
@@ -45,7 +45,7 @@ async def test_every_way_of_a_call_is_kept_and_counted(home: Path) -> None:
             one = {"tool": "odd_echo", "args": {"text": "pear"}}
             await client.request("tools/call", {"name": "mcp", "arguments": one})
             await client.request("tools/call", {"name": "mcp", "arguments": {"tool": "nothing", "args": {}}})
-            await client.request("tools/call", {"name": "mcp", "arguments": {}})  # a status is no call of a tool
+            await client.request("tools/call", {"name": "mcp", "arguments": {}})  # a status is not a tool call
         await gateway.ask("call", tool="odd_echo", args={"text": "fig"})
         rows = await rows_of(gateway, 6)
         ended = sorted((row["server"], row["tool"], row["outcome"] == "ok") for row in rows)
@@ -69,7 +69,7 @@ async def test_a_killed_gateway_loses_a_second_at_most_and_never_the_file(home: 
         async with gateway.client() as client:
             for number in range(50):
                 await client.request("tools/call", {"name": "odd_echo", "arguments": {"text": f"n{number}"}})
-        await anyio.sleep(1.0)  # what the promise allows to be lost
+        await anyio.sleep(1.0)  # calls of the last second may be lost
         below = gateway.children()
         assert gateway.process is not None
         gateway.process.kill()

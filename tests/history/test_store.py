@@ -1,4 +1,4 @@
-"""The file of the history: bounded, found again, and never in a call's way when it is broken."""
+"""The file of the history: bounded, found again, and no obstacle to calls when it is broken."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of trayapp/catalog."""
+"""Tests of trayapp/model."""

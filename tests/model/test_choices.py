@@ -1,4 +1,4 @@
-"""The values that a schema names, with their titles."""
+"""The values that a schema allows, with their titles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that this process was given as secrets, in each form in which they may turn up. Never here: whose they are."""
+"""Values that this process was given as secrets, in each form in which they may occur. Never here: their origin."""
 
 from __future__ import annotations
 

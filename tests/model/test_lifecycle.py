@@ -1,4 +1,4 @@
-"""The life of a backend as a table, and its pure rules. The ids are those of the cases that each row stands for."""
+"""The life of a backend as a table, and its pure rules. The ids are those of the cases that each row covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the configuration that runs to the one that was saved."""
+"""The plan that leads from the running configuration to the saved one."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from trayapp.model.reasons import reason_of
 
 
 class ReadError(Exception):
-    """As a library of HTTP names it."""
+    """An error as an HTTP library names it."""
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_no_number_of_the_system_and_never_nothing(error: Exception, words: str)
 
 
 class TheirError(Exception):
-    """As a library wraps what it met."""
+    """An error as a library wraps its cause."""
 
 
 class ReadTimeout(Exception):
-    """As a library calls its own."""
+    """An error of a library's own."""
 
 
 @pytest.mark.parametrize(

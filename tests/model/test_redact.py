@@ -1,4 +1,4 @@
-"""Secrets never survive, what is none does. Never here: the files of logs (tests/gateway/process/test_server_logs)."""
+"""Secrets never survive, other text does. Never here: log files (tests/gateway/process/test_server_logs)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trayapp.model.text import visible
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 
-# Each form with {} for the secret. What stands around it has to stay.
+# Each form with {} for the secret. The text around it has to stay.
 FORMS = [
     "Authorization: Bearer {}",
     "authorization: {}",

@@ -1,4 +1,4 @@
-"""The snapshot over its JSON form: what was said arrives, what is newer is dropped or told, what is wrong is named."""
+"""The snapshot in its JSON form: every field arrives, newer fields are dropped or reported, wrong ones are named."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ import trayapp
 from trayapp.model.lifecycle import TransitionError
 
 SOURCE = Path(trayapp.__file__).parent
-KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # they are found, whatever else is
+KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # they are found, whichever other tables are
 
 
 def defines(path: Path, name: str) -> bool:
-    """Return True if the module assigns that name at its top."""
+    """Return True if the module assigns that name at its top level."""
     source = path.read_text(encoding="utf-8")
     for node in ast.parse(source).body if f"\n{name}" in source else ():  # parsing every module takes a second
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -67,7 +67,7 @@ class Table:
         return step
 
     def reachable(self, start: Enum) -> set[Enum]:
-        """Return all states that events lead to from there, itself included."""
+        """Return all states that events lead to from this one, itself included."""
         seen, new = {start}, {start}
         while new:
             new = {after for (state, _), after in self.next.items() if state in new} - seen
@@ -96,7 +96,7 @@ def test_every_pair_leads_to_a_state_or_raises(table: Table) -> None:
 
 @every_table
 def test_no_state_is_a_dead_end_and_none_is_unreachable(table: Table) -> None:
-    """From wherever one stands, everything can be had again."""
+    """Every state can be reached again from any other."""
     for state in table.states:
         assert any(listed is state for listed, _ in table.next), state
         assert table.reachable(state) == set(table.states), state

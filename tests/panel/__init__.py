@@ -1,1 +1,1 @@
-"""The panel: who comes in, what its pages show and do, in a real browser."""
+"""The panel: who is admitted, and what its pages show and do, in a real browser."""

@@ -1,4 +1,4 @@
-"""The browser that the panel's tests share. Never here: pages of it (scene.py)."""
+"""The browser that the panel's tests share. Never here: pages (scene.py)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    """Started once for each module: that takes longer than most tests. Each scene has sessions of its own in it."""
+    """Started once for each module: that takes longer than most tests. Each scene has its own browser sessions."""
     async with browser() as started:
         yield started

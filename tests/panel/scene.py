@@ -1,4 +1,4 @@
-"""A real gateway with a panel, and a real browser before it. Never here: tests."""
+"""A real gateway with a panel, and a real browser that shows it. Never here: tests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.patience import stretched
 from tests.tools import require, require_file
 
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
-OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that a scheme can break
+OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
 WIDTHS = (360, 1280, 2560)
-# A process kept ready for the next page costs as much as the page; playwright's own list is replaced by this one.
+# A process kept ready for the next page costs as much as the page. This list replaces playwright's own.
 NO_SPARES = "--disable-features=SpareRendererForSitePerProcess,HttpsUpgrades,PaintHolding,MediaRouter,Translate"
 # axe-core then describes what it finds wrong, and one example of what is right
 VIOLATIONS = 'resultTypes: ["violations"]'
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class Scene:
-    """The gateway, where its panel is, and what the browser asked for elsewhere."""
+    """The gateway, the address of its panel, and what the browser requested elsewhere."""
 
     def __init__(self, gateway: Gateway, port: int) -> None:
         self.gateway = gateway
@@ -52,7 +52,7 @@ class Scene:
         return str((await self.gateway.ask("panel"))["url"])
 
     async def signed_in(self) -> tuple[str, str]:
-        """Return a cookie's header and the token of changes."""
+        """Return a cookie's header and the token for changes."""
         async with httpx2.AsyncClient() as http:
             came = await http.get(await self.link())
             assert came.status_code == 303
@@ -61,7 +61,7 @@ class Scene:
         return cookie, page.text.partition('name="panel-token" content="')[2].partition('"')[0]
 
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:
-        """Return a page of the panel in a browser's own session, which hears of news."""
+        """Return a page of the panel in its own browser session, which receives updates."""
         context = await browser.new_context(**more)
         self.contexts.append(context)
         page = await context.new_page()

@@ -268,7 +268,7 @@ class Supervisor:
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Run the steps until the user quits. Every exception of a step is caught: none may end the loop."""
+        """Run the steps until the user quits. This is the boundary for exceptions of a step: none may end the loop."""
         work = {
             ChildState.STARTING: self._start,
             ChildState.RUNNING: self._listen,

@@ -1,4 +1,4 @@
-"""What an HTTP answer says about who gave it. The ids are those of the cases that each row stands for."""
+"""What an HTTP answer shows about its sender. The ids are those of the cases that each row covers."""
 
 from __future__ import annotations
 

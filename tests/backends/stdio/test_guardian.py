@@ -43,7 +43,7 @@ MINE = f"test-{os.getpid()}"
 
 @contextmanager
 def process(code: str, mark: str = "", *argv: str) -> Iterator[subprocess.Popen[str]]:
-    """Python that has printed its first line; killed at the end with all that it started."""
+    """A Python process that has printed its first line; killed at the end with everything that it started."""
     env = {**os.environ, MARK: mark} if mark else dict(os.environ)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -124,7 +124,7 @@ def test_a_dead_leader_whose_number_is_somebody_else_s_now_gives_only_what_carri
         left = int(first_line(leader))
         child_of_somebody = int(first_line(somebody))
         end_of(leader)
-        reused = (somebody.pid, start_time(leader.pid) or "1.00000000")  # the number, with another start time
+        reused = (somebody.pid, start_time(leader.pid) or "1.00000000")  # the same number, with another start time
         assert [pid for pid, _ in family([(reused, MINE)])] == [left]
         assert family([(reused, "")]) == []
         os.kill(child_of_somebody, signal.SIGKILL)
@@ -215,7 +215,7 @@ def test_what_could_not_be_written_down_is_found_by_the_mark_in_the_registry_s_n
         child = int(first_line(leader))
         first_line(other)
         end_of(leader)
-        reap(str(tmp_path / f"backends-{MINE}-.tsv"))  # not a mark of anybody
+        reap(str(tmp_path / f"backends-{MINE}-.tsv"))  # not anybody's mark
         assert runs(child)
         reap(str(tmp_path / f"backends-{MINE}.tsv"))
         assert not runs(child)

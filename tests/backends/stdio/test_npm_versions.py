@@ -1,4 +1,4 @@
-"""npm's ranges: a table of their forms, and any range against an obvious reading of it. Never here: packages."""
+"""npm's ranges: a table of their forms, and generated ranges against a simple implementation. Never here: packages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RANGES: list[tuple[str, str, bool]] = [
     ("3.0.0", "1.x || >=2.5.0 || 5.0.0 - 7.2.3", True),
     ("2.0.0", "1.x || >=2.5.0", False),
     ("0.0.0", ">*", False),
-    # prereleases: only where the range names one of the same numbers
+    # prereleases match only if the range names one with the same numbers
     ("1.2.3-beta.1", "*", False),
     ("1.2.3-beta.1", "^1.2.0", False),
     ("1.2.3-beta.2", "^1.2.3-beta.1", True),
@@ -56,7 +56,7 @@ RANGES: list[tuple[str, str, bool]] = [
     ("1.0.0-beta", "1.0.0-beta+build", True),
     ("1.0.0-beta", ">=1.0.0-1", True),
     ("1.0.0-beta", ">=1.0.0-beta.1", False),
-    # no ranges that we read
+    # not ranges that we read
     ("1.2.3", "latest", False),
     ("1.2.3", "x.2", False),
     ("1.2.3", "1.2-beta", False),

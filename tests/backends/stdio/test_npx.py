@@ -31,7 +31,7 @@ needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="executable bit
 
 @dataclass
 class Npm:
-    """A home with npm's cache in it, a folder with a node of its own on PATH, and our cache folder."""
+    """A home with npm's cache in it, a folder on PATH with its own node, and our cache folder."""
 
     root: Path
     entries: int = 0
@@ -50,7 +50,7 @@ class Npm:
             self.env["NPM_CONFIG_CACHE"] = str(self.npx.parent)
 
     def add(self, name: str, bins: Any, files: dict[str, str], *, version: str = "1.0.0", **more: Any) -> Path:
-        """Return one package in an entry of its own; `entry` names its folder, `own` is the entry's package.json."""
+        """Return one package in its own entry; `entry` names its folder, `own` is the entry's package.json."""
         self.entries += 1
         entry = self.npx / str(more.pop("entry", f"{self.entries:016x}"))
         if "own" in more:
@@ -62,11 +62,11 @@ class Npm:
         return folder
 
     def demo(self, version: str = "1.0.0", **more: Any) -> Path:
-        """Return the package of most tests."""
+        """Return the package that most tests use."""
         return self.add("demo", {"demo": "bin/cli.js"}, {"bin/cli.js": NODE}, version=version, **more)
 
     def resolve(self, *argv: str, now: float = NOON, cwd: str | None = None) -> tuple[str, ...] | None:
-        """Return what is run for it."""
+        """Return the command line that is run for it."""
         return resolve_npx(argv, self.env, self.ours, now, cwd or str(self.work))
 
     def run(self, *argv: str, now: float = NOON) -> str | None:
@@ -123,7 +123,7 @@ CASES: list[tuple[str, list[str], str | None]] = [
     ("npx-27", ["npm", "exec", "-y", "--package=demo", "--", "demo"], "node <demo>/bin/cli.js"),
     ("npx-32", ["uvx", "demo"], None),
     ("npx-33", ["/usr/bin/npx", "demo"], None),
-    # the rule behind them
+    # the rule behind these cases
     ("exact", ["npx", "-y", "demo@1.0.0", "a"], "node <demo>/bin/cli.js a"),
     ("exact with v", ["npx", "-y", "demo@v1.0.0"], "node <demo>/bin/cli.js"),
     ("range outside", ["npx", "-y", "demo@^2"], None),
@@ -238,7 +238,7 @@ OTHERS_COPY: list[tuple[dict[str, Any], str, bool]] = [
     ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo@^1", True),
     ({"_npx": {"packages": ["demo@latest"]}}, "demo", True),
     ({"_npx": {"packages": ["demo@next"]}}, "demo", False),
-    ({"_npx": {"packages": ["other"]}}, "demo@1.0.0", False),  # there for another one's sake
+    ({"_npx": {"packages": ["other"]}}, "demo@1.0.0", False),  # installed only as a dependency of another
     ({"dependencies": {"other": "^1"}}, "demo", False),
     ({"dependencies": {"demo": "^1.0.0"}}, "demo", True),
     ({"_npx": {"packages": [7]}}, "demo", False),

@@ -1,4 +1,4 @@
-"""What a gateway notes of its servers and who reads it when the gateway is gone. Never here: a whole gateway."""
+"""What a gateway records about its servers, and who reads it when the gateway is gone. Never here: a whole gateway."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def registries(run: Path) -> list[Path]:
 
 
 def guardians(run: Path) -> list[psutil.Process]:
-    """Return the guardians of this runtime folder that still run."""
+    """Return the running guardians of this runtime folder."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -73,7 +73,7 @@ def test_a_guardian_is_there_before_the_first_server_and_none_without_servers(tm
     tracker.environment()
     tracker.close()
     wait_until(lambda: not guardians(tmp_path))
-    tracker.close()  # once more does no harm
+    tracker.close()  # a second call does no harm
 
 
 def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None
         tracker.finish(999_999_999)  # of nobody
         tracker.close()
         assert registries(tmp_path) == []
-        assert two.poll() is None  # to close is not to end: all were stopped before
+        assert two.poll() is None  # closing ends nothing: all were stopped before
 
 
 def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) 
         (registry,) = registries(tmp_path)
         before = registry.read_bytes()
         tracker.adopt(os.getpid(), {})
-        assert registry.read_bytes().startswith(before)  # nothing is written twice, however many run
+        assert registry.read_bytes().startswith(before)  # nothing is written twice, however many are running
         for pid in range(900_000_000, 900_000_000 + 2 * SPENT_MOST):  # of nobody
             tracker.adopt(pid, {})
             tracker.finish(pid)

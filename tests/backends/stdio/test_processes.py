@@ -1,4 +1,4 @@
-"""Real server processes: started, watched, and stopped with all that they started."""
+"""Real server processes: started, watched, and stopped with everything that they started."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_o
         assert stdout is not None
         while not stdout.is_closing() or transport.get_returncode() is None:
             await anyio.lowlevel.checkpoint()
-    process.connection_made(transport)  # as late as a busy machine makes it
+    process.connection_made(transport)  # as late as on a busy machine
     assert process.pid == transport.get_pid()
     transport.close()
 

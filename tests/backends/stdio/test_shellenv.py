@@ -60,12 +60,12 @@ SHELLS: dict[str, tuple[str, str]] = {
     "tcsh": (".tcshrc", CSH),
     "csh": (".cshrc", CSH),
 }
-# A shell that is not there is not missing: which ones a machine has is its user's choice.
+# A missing shell is not a failure: its user chooses which ones a machine has.
 INSTALLED = [name for name in SHELLS if shutil.which(name)]
 
 
 def environ_of(home: Path, shell: str) -> dict[str, str]:
-    """Return what a desktop session gives us."""
+    """Return the environment that a desktop session gives us."""
     return {"HOME": str(home), "SHELL": shell, "PATH": "/usr/bin:/bin", "ours": "kept", "_": "/usr/bin/x"}
 
 
@@ -77,7 +77,7 @@ def write_rc(home: Path, shell: str, more: str = "") -> None:
     path.write_text(text.format(noise=NOISE) + f"\n{more}\n", encoding="utf-8")
 
 
-# The tests may run from a terminal; whoever starts a gateway gives it none.
+# The tests may run from a terminal, but a gateway is started without one.
 ask_login = partial(login_environment, descriptors=())
 
 
@@ -124,12 +124,12 @@ async def test_a_shell_that_hangs_is_killed_with_its_children_at_the_limit(
         assert await asked(tmp_path, "bash", SHORT_S) == {}
     (line,) = caplog.messages
     assert "did not end within 0.5 s" in line
-    if (tmp_path / "pid").exists():  # a busy machine may not have come so far
+    if (tmp_path / "pid").exists():  # a busy machine may not have got that far
         assert await_gone(int((tmp_path / "pid").read_text()), GENEROUS_S)
 
 
 async def test_what_a_hanging_shell_runs_may_clean_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As pyenv does, whose lock would hold up every later shell of the user's."""
+    """Write an rc file like pyenv's, whose lock would delay each of the user's later shells."""
     (tmp_path / "runs").write_text('trap "rm $HOME/lock" EXIT\ntouch "$HOME/lock" "$HOME/begun"\nsleep 1000 & wait\n')
     write_rc(tmp_path, "bash", more='bash "$HOME/runs"')
     monkeypatch.setattr(shellenv, "HANG_UP_S", stretched(shellenv.HANG_UP_S))

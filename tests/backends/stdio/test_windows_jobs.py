@@ -14,7 +14,7 @@ import pytest
 from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.backends.stdio.windows_jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobTracker
 
-JOB_BASE = 0x1_0000_0000  # beyond 32 bits, where a handle that was cut in half would be another one
+JOB_BASE = 0x1_0000_0000  # beyond 32 bits, where a truncated handle would be a different one
 
 
 class Kernel32:
@@ -23,7 +23,7 @@ class Kernel32:
     def __init__(self, *fails: str) -> None:
         self._fails = fails
         self._last = JOB_BASE
-        self.open: dict[int, str] = {}  # handle -> what it is of
+        self.open: dict[int, str] = {}  # handle -> the kind of its object
         self.flags: dict[int, int] = {}  # job -> limit flags
         self.members: dict[int, list[int]] = {}  # job -> process ids
         self.ended: list[int] = []

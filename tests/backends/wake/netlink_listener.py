@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from trayapp.backends.wake.linux import network_changes
 
-QUIET_S = 0.3  # what the kernel tells comes in the same moment
+QUIET_S = 0.3  # the kernel's reports arrive at once
 STEPS = (
     "addr add 10.9.9.9/32 dev lo",
     "addr change 10.9.9.9/32 dev lo valid_lft 1000 preferred_lft 500",

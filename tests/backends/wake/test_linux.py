@@ -1,4 +1,4 @@
-"""Reports of the kernel and the system bus are passed on: with made datagrams and messages, and with the real ones."""
+"""Reports of the kernel and the system bus are passed on, both made-up ones and real ones."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration
 
 @pytest.fixture
 def bus(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Yield a bus of our own in the system bus's place; the process that carries it."""
+    """Yield the process of our own bus, which takes the system bus's place."""
     program = require("dbus-daemon")
     config = home / "bus.conf"
     config.write_text(BUS.format(path=home / "bus"), encoding="utf-8")
@@ -190,7 +190,7 @@ def bus(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @asynccontextmanager
 async def speaking_as(name: str) -> AsyncIterator[Any]:
-    """Yield a connection to that bus which owns `name`, as logind does of its own; nothing of it is left behind."""
+    """Yield a connection to that bus that owns `name`, as logind owns its own. Nothing of it is left behind."""
 
     from jeepney import message_bus
     from jeepney.io.asyncio import open_dbus_router

@@ -1,4 +1,4 @@
-"""A trusted project's file over the user's configuration: per field, with its own processes, its problems its own."""
+"""A trusted project's file over the user's configuration: merged per field, with its own processes and problems."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_entry_lies_over_the_users_field_by_field(
 @pytest.mark.requirement("project-over-user")
 @pytest.mark.parametrize(
     ("below", "above", "line"),
-    [  # config-30, config-31: a command may hold its arguments itself
+    [  # config-30, config-31: a command may contain its arguments
         ("command: one, args: ['1']", "command: npx -y z", "npx -y z"),
         ("command: one, args: ['1']", "command: [npx, z]", "npx z"),
         ("command: one, args: ['1']", "command: [npx]", "npx 1"),
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_but_the_problems(tmp_path: P
 
 def test_the_users_own_problems_stay_the_users(tmp_path: Path) -> None:
     made = laid(tmp_path, "servers: {x: {title: t}}", user="servers: {x: {command: c, foo: 1}, y: {}}")
-    assert [problem.server for problem in made.config.problems] == ["x"]  # an unknown key that is part of its entry now
+    assert [problem.server for problem in made.config.problems] == ["x"]  # an unknown key that is now part of its entry
     assert list(made.config.servers) == ["x"]
 
 

@@ -1,4 +1,4 @@
-"""Approvals are of one content at one place, and kept where nobody else can write."""
+"""An approval covers one content at one path, and is kept where nobody else can write."""
 
 from __future__ import annotations
 

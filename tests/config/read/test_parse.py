@@ -1,4 +1,4 @@
-"""What servers.yaml's text becomes, and the line of everything wrong in it."""
+"""How the text of servers.yaml is read, and the line of each mistake in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one(entry: str, *existing: str, windows: bool = False) -> ServerConfig:
 
 
 def wrong(entry: str) -> Problem:
-    """Return the first fatal problem of an entry; its neighbours are there."""
+    """Return the first fatal problem of an entry; the other entries are read."""
     config = read(f"servers:\n  before: {{command: x}}\n  s: {entry}\n  after: {{url: 'https://x/'}}\n")
     assert list(config.servers) == ["before", "after"]
     return next(problem for problem in config.problems if problem.fatal)
@@ -77,7 +77,7 @@ def test_a_profile_whose_limits_cannot_be_read_is_left_out_instead_of_showing_ev
         ("{url: 'https://a/', bearer_token_env: '{env:TOKEN}'}", "Write it as TOKEN"),
         ("{url: 'https://a/', bearer_token_env: '$env:TOKEN'}", "Write it as TOKEN"),
         ("{url: 'https://a/', bearer_token_env: '${keyring:a}'}", ""),
-        ("{url: 'https://a/', bearer_token_env: eyJhbGciOi.eyJzdWIi.c2ln}", ""),  # of a token nothing is repeated
+        ("{url: 'https://a/', bearer_token_env: eyJhbGciOi.eyJzdWIi.c2ln}", ""),  # no part of a token is repeated
         ("npx server", "Write it as {command: ...} or {url: ...}"),
         ("[npx, server]", "Write it as {command: ...} or {url: ...}"),
     ],
@@ -591,7 +591,7 @@ def test_both_loaders_say_the_same(text: str) -> None:
         try:
             found.append(outline(compose(text, "f", loader)))
         except UnparsableError:
-            return  # they differ in what they refuse at the edges of YAML
+            return  # they differ in what they refuse in the corner cases of YAML
     assert found[0] == found[1]
 
 
