@@ -97,6 +97,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "claude mcp add {name} -- {command}",
         '{"command": "get", "workingDir": ".", "args": ["--offline"]}', "uv run foo merge --tags a.jsonl -o b.jsonl",
         '{"mcpServers": {"foo": {"command": "npm", "args": ["run", "build"]}}}',
+        '{"foo": {"command": "cmd", "args": ["/c", "npx foo & calc"]}}',
+        '{"foo": {"command": "cmd", "args": ["/c", "npx", "foo", "&&", "calc"]}}',
         "docker pull acme/foo\ndocker-compose up -d", "npm install -g foo\nclaude mcp add foo -- foo",
         "claude mcp add x -- npx a\nclaude mcp add x -- npx b",
         "```\nclaude mcp add a -- npx b\nclaude mcp add a -- npx c\n```\n```\nclaude mcp add a -- npx d\n```",

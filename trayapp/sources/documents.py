@@ -163,10 +163,15 @@ def refuse_developers_script(words: Sequence[str]) -> None:
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form."""
+    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form.
+
+    Raises UnclearSourceError if cmd would start more than one program.
+    """
     args = entry.get("args") or []
     if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
+        if operator := _OPERATOR.search(" ".join(map(str, words))):
+            raise UnclearSourceError(f"Its command needs a shell (it has {operator[1]})", "Paste one plain command")
         return entry | {"command": words[0], "args": list(words[1:])} if words else entry
     return entry
 
