@@ -209,6 +209,21 @@ def test_a_file_that_was_saved_meanwhile_is_not_overwritten(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("client-left-alone")
+def test_an_entry_is_not_written_if_it_cannot_be_recorded_nor_recorded_if_it_cannot_be_written(cursor: Desk) -> None:
+    client, world, path = cursor
+    before = written(path, samples(client)["plain"])
+    full = replace(world, record=path / "clients.json")  # below a file: it cannot be written
+    with pytest.raises(StorageError, match="Cannot write"):
+        connect(client.name, full)
+    assert path.read_bytes() == before
+    change = plan_connect(client.name, world)
+    written(path, samples(client)["comments"])
+    with pytest.raises(FileChangedError):
+        apply(change, world)
+    assert recorded_connection(world, client.name) is None
+
+
+@pytest.mark.requirement("client-left-alone")
 @pytest.mark.parametrize(("client", "platform"), EVERYWHERE)
 def test_a_file_that_is_half_written_is_waited_for(tmp_path: Path, client: Client, platform: str) -> None:
     text = samples(client)["comments"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -363,19 +364,27 @@ def apply(change: Change, context: ClientsContext | None = None) -> None:
     """
     context = context or own_context()
     backup = files.backup_of(change.file)
-    if change.changes and change.after is None:
-        files.remove(change.file, change.before or "")
-    elif change.changes and change.after is not None:
-        files.replace_text(change.file, change.before, change.after, backup if change.keep else None)
-    if change.wanted == "connected" or change.left:
-        known = recorded_connection(context, change.client.name)
-        made = change.before is None or (known is not None and known.made and known.file == change.file)
-        before = known.entries if known is not None and known.file == change.file else ()
-        entries = change.left or tuple(dict.fromkeys((*before, change.entry)))
-        record_connection(context, change.client.name, ConnectionRecord(change.file, made, entries))
-        return
-    record_connection(context, change.client.name, None)
-    if change.restores:
+    known = recorded_connection(context, change.client.name)
+    own = known if known is not None and known.file == change.file else None
+    made = change.before is None or (own is not None and own.made)
+    entries = change.left or tuple(dict.fromkeys((*(own.entries if own is not None else ()), change.entry)))
+    adds = change.wanted == "connected"
+    record = ConnectionRecord(change.file, made, entries) if adds or change.left else None
+    if adds:  # before the file: an entry that the record lacks could not be taken out again
+        record_connection(context, change.client.name, record)
+    try:
+        if change.changes and change.after is None:
+            files.remove(change.file, change.before or "")
+        elif change.changes and change.after is not None:
+            files.replace_text(change.file, change.before, change.after, backup if change.keep else None)
+    except MultiMcpError:
+        if adds:
+            with suppress(StorageError):
+                record_connection(context, change.client.name, known)
+        raise
+    if not adds:
+        record_connection(context, change.client.name, record)
+    if record is None and change.restores:
         files.forget(backup)
 
 
