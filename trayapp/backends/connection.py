@@ -86,6 +86,7 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
+        self.tasks: dict[str, float] = {}  # unfinished ones by their ids -> by the clock, when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
         self.announced: dict[str, set[Call]] = {}  # list_changed -> calls in flight at that time; the reader clears it
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
@@ -154,6 +155,19 @@ class Connection:
         if self._next_end is not None:
             self._next_end.set()
             self._next_end = None
+
+    def note_task(self, task_id: str, left_s: float) -> None:
+        """Note that the server works on a task for at most so long, 0 = no longer. It prevents idle closing."""
+        if left_s > 0:
+            self.tasks[task_id] = self._context.clock.now() + left_s
+        else:
+            self.tasks.pop(task_id, None)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while the server works on a call or a task."""
+        now = self._context.clock.now()
+        return self.in_flight > 0 or any(until > now for until in self.tasks.values())
 
     def next_end(self) -> anyio.Event:
         """Return the event that is set when a call ends, successful or not."""
@@ -402,7 +416,7 @@ class Connection:
         self.sent_capabilities = live.sent_capabilities
         self.dropped = anyio.Event()
         self.last_used = self._context.clock.now()
-        self.silent, self.used_since_connected = False, False
+        self.silent, self.used_since_connected, self.tasks = False, False, {}
         attempt.done.set()
         self._apply(Event.READY)
         async with maintenance.duties():

@@ -72,6 +72,10 @@ class Maintained(Protocol):
     adjusted: anyio.Event
 
     @property
+    def is_busy(self) -> bool:
+        """True while the server works on a call or a task."""
+
+    @property
     def name(self) -> str:
         """Return the server's name in servers.yaml."""
 
@@ -151,14 +155,14 @@ class Maintenance:
             if self._context.subscribed(connection.key):
                 limit = None  # a client waits for its notifications
             idle_for = self._context.clock.now() - (connection.last_used or 0.0)
-            if is_idle(connection.in_flight, idle_for, limit):
+            if is_idle(connection.is_busy, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
                 connection.begin_close()  # at once: a call must not get a connection that is about to close
                 await anyio.sleep_forever()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_then_cancel, connection.adjusted.wait, tasks)
                 if limit is not None:
-                    wait = limit if connection.in_flight else limit - idle_for
+                    wait = limit if connection.is_busy else limit - idle_for
                     tasks.start_soon(_then_cancel, lambda: self._context.clock.sleep(wait + 0.001), tasks)  # noqa: B023
 
     # -- signs of life -------------------------------------------------------------------------------------------

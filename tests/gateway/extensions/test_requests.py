@@ -1,4 +1,4 @@
-"""Requests of extensions by sessions that have connections of their own."""
+"""Requests of extensions, above all for tasks that only one process knows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 TOLD = "notifications/tasks/status"
 
 
-def with_tasks(made: House, key: str) -> None:
-    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Without a task, its tools ask."""
+def with_tasks(made: House, key: str) -> dict[str, dict[str, Any]]:
+    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Return them. Without a task, its tools ask."""
     fake = made.net[key]
     fake.capabilities = {**fake.capabilities, "tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
     tasks: dict[str, dict[str, Any]] = {}
@@ -39,6 +39,7 @@ def with_tasks(made: House, key: str) -> None:
         return {"tasks": list(tasks.values())}
 
     fake.replies |= {"tools/call": begin, "tasks/get": get, "tasks/list": every}
+    return tasks
 
 
 @pytest.mark.requirement("extensions-outlive")
@@ -64,3 +65,29 @@ async def test_a_task_is_found_where_it_was_made_after_its_session_got_a_process
             channel.tell(0, None, TOLD, {"taskId": handle.rpartition("/")[2], "status": "working"})
         assert [params["taskId"] for params in client.told(TOLD)] == [first, second]
         assert [params["taskId"] for params in other.told(TOLD)] == [foreign]
+
+
+@pytest.mark.requirement("extensions-outlive")
+@pytest.mark.parametrize("ttl", [None, 1_200_000])
+async def test_a_server_is_not_idle_while_it_works_on_a_task(tmp_path: Path, ttl: int | None) -> None:
+    """A client need not ask how far it is. A server may forget a task after its `ttl`; without one, in a day."""
+    async with house(tmp_path) as made:
+        tasks = with_tasks(made, "a")
+        await made.known(server("a", idle_timeout=1))
+        client = await older(made)
+        begin = {"name": "a_echo", "arguments": {}, "task": {}}
+        handle = (await client.result("tools/call", begin))["task"]["taskId"]
+        for status in ("working", "completed"):
+            await made.clock.pass_(600)
+            assert made.net["a"].open_now == 1
+            tasks["a-0"] |= {"status": status, "ttl": ttl}
+            await client.result("tasks/get", {"taskId": handle})
+        await made.clock.pass_(200)
+        assert made.net["a"].open_now == 0
+        await client.result("tools/call", begin)
+        tasks["a-1"]["ttl"] = ttl
+        await client.result("tasks/get", {"taskId": "multi-mcp://a/a-1"})
+        await made.clock.pass_(1000)
+        assert made.net["a"].open_now == 1
+        await made.clock.pass_(24 * 3600)
+        assert made.net["a"].open_now == 0

@@ -117,6 +117,8 @@ class ExtensionRequests:
     async def _send(self, request: Request, to: Destination) -> None:
         handle = (request.params or {}).get("taskId")
         connection = self._connection_of_task(handle) or await self._session.connected(request.id, to.server)
+        if request.method == "tasks/cancel":
+            connection.note_task(str(to.params["taskId"]), 0)
         if request.method == "events/stream":
             own = request.with_params(to.params)
             StreamingCall(self._session, own, connection, str((request.params or {}).get("name"))).send(0)

@@ -14,6 +14,8 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
+ENDED = frozenset({"completed", "failed", "cancelled"})  # states of tasks
+TASK_MOST_S = 24 * 3600.0  # of which nothing is heard
 HANDLES_MOST = 10_000  # tasks of one session that notifications report on
 
 
@@ -29,7 +31,7 @@ class ServerResult:
         *,
         renames: bool,
         tasks: bool,
-        note: Callable[[str], None] = lambda handle: None,
+        note: Callable[[dict[str, Any]], None] = lambda task: None,
     ) -> None:
         self._seen = seen
         self._server = server
@@ -42,10 +44,11 @@ class ServerResult:
         if not self.tasks:
             return self
 
-        def note(handle: str) -> None:
+        def note(task: dict[str, Any]) -> None:
+            connection.note_task(task["taskId"], left_s(task))
             while len(handles) >= HANDLES_MOST:
                 del handles[next(iter(handles))]
-            handles[handle] = connection
+            handles[prefixed(self._server, task["taskId"])] = connection
 
         return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, note=note)
 
@@ -72,6 +75,7 @@ class ServerResult:
             meta = found.get("_meta")
             related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
             if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
+                self._note({"taskId": own_id, "status": "completed"})  # only an ended task has a result
                 related = {**related, "taskId": prefixed(self._server, own_id)}
                 found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
         inside = found.get("result")  # the result of a completed task
@@ -84,9 +88,18 @@ class ServerResult:
         own = task.get("taskId") if "status" in task else None
         if not isinstance(own, str):
             return task
-        handle = prefixed(self._server, own)
-        self._note(handle)
-        return {**task, "taskId": handle}
+        self._note(task)
+        return {**task, "taskId": prefixed(self._server, own)}
+
+
+def left_s(task: dict[str, Any]) -> float:
+    """Return the seconds for which a task may still be in progress, 0 if it has ended."""
+    if task.get("status") in ENDED:
+        return 0
+    ttl = task.get("ttlMs", task.get("ttl"))
+    if not isinstance(ttl, int | float) or isinstance(ttl, bool):
+        return TASK_MOST_S
+    return min(ttl / 1000, TASK_MOST_S)
 
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:

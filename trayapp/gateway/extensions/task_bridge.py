@@ -14,6 +14,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
 from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.extensions.results import ENDED
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
@@ -21,7 +22,6 @@ from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, Reque
 
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28
 POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; the server may propose another interval
-ENDED = frozenset({"completed", "failed", "cancelled"})
 AWAY = "The task's client is gone"
 
 

@@ -31,7 +31,7 @@ def is_amid(services: Services) -> bool:
     """Return True if a call or a server's start is in progress."""
     return any(
         (
-            *(connection.in_flight or connection.state is State.CONNECTING for connection in services.pool),
+            *(connection.is_busy or connection.state is State.CONNECTING for connection in services.pool),
             *(session.open_calls for session in services.sessions),
         )
     )
