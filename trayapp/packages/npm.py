@@ -23,6 +23,8 @@ from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnRel
 from trayapp.packages.tools import NO_NODE, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
+# A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
+ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
 COMPLETE = ".complete"  # written last
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
@@ -69,7 +71,8 @@ class NpmRequest:
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         package = self.asked.package
         try:
-            answer = orjson.loads(tools.run("npm", "view", package, "time", "dist-tags", "versions", "--json", *QUIET))
+            words = ("view", package, "time", "dist-tags", "versions", "--json", *QUIET, *ONE_RETRY)
+            answer = orjson.loads(tools.run("npm", *words))
         except ToolError as error:
             raise _explained(error, package, "") from None
         except orjson.JSONDecodeError:
