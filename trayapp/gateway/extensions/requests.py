@@ -115,8 +115,10 @@ class ExtensionRequests:
         return partial(self._send, request, destination(session.seen, request, modern=modern))
 
     async def _send(self, request: Request, to: Destination) -> None:
-        handle = (request.params or {}).get("taskId")
-        connection = self._connection_of_task(handle) or await self._session.connected(request.id, to.server)
+        connection = self._session.task_handles.get(str((request.params or {}).get("taskId")))
+        # A server that keeps a task in memory has it in no other process.
+        if connection is None or not connection.is_up:
+            connection = await self._session.connected(request.id, to.server)
         if request.method == "tasks/cancel":
             connection.note_task(str(to.params["taskId"]), 0)
         if request.method == "events/stream":
@@ -132,14 +134,6 @@ class ExtensionRequests:
         if isinstance(finish, ServerResult):
             finish = finish.noting(self._session.task_handles, connection)
         self._sending.send_on(request.with_params(to.params), connection, finish)
-
-    def _connection_of_task(self, handle: Any) -> Connection | None:
-        """Return the connection on which the session got a task, if it is still up.
-
-        A server that keeps its tasks in memory has them nowhere else.
-        """
-        known = self._session.task_handles.get(handle) if isinstance(handle, str) else None
-        return known if known is not None and known.is_up else None
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
         """Return the function that inspects a skill's file for its reader; None for any other resource."""
