@@ -248,6 +248,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
         (["a/b", "--", "x"], "cannot contain /"),
         (["fs", "--url", "nonsense"], "url"),
         (["fs", "--env", "A", "--", "x"], "--env takes NAME=VALUE"),
+        (["npx", "-y", "my-server"], "Put quotes around another program's command line, or -- before it."),
         (["fs", "--env", f"{'N' * 1100}=1", "--", "x"], "a name in it is too long"),
     ],
 )

@@ -191,6 +191,16 @@ async def test_401_later_wants_a_sign_in_too() -> None:
                 await anyio.sleep(0.01)
 
 
+async def test_a_server_that_cannot_be_reached_is_named_once() -> None:
+    server = HttpServer()
+    async with server.running():
+        url = server.url()
+    async with connecting(url) as case:
+        with pytest.raises(ConnectFailedError) as caught:
+            await case.call()
+        assert str(caught.value).startswith("Cannot reach web at 127.0.0.1: nothing answers there")
+
+
 async def test_what_a_busy_server_asks_for_is_noted() -> None:
     server = HttpServer()
     server.refusal = lambda seen: Response(status_code=503, headers={"Retry-After": "7"})

@@ -193,13 +193,13 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckCont
     program(world, "data").chmod(0o644)
     findings = list(servers.launches(replace(world, environ={**world.environ, "KEY": SECRET})))
     assert [(finding.code, finding.state, finding.message) for finding in findings] == [
-        ("server.variables", "problem", "unset: Variable NO_SUCH not set"),
+        ("server.variables", "problem", "unset: Variable NO_SUCH is not set"),
         ("server.cwd", "problem", "folder: there is no folder /nowhere/${KEY}"),
         ("server.command", "problem", "missing: there is no program missing-${KEY} on the PATH"),
         ("server.command", "problem", "path: there is no program /nowhere/x"),
         ("server.command", "problem", "plain: there is no program ./bin/data"),
         ("server.variables", "note", "kept: the secret github in the keyring was not checked"),
-        ("server.variables", "problem", "web: Variable NO_URL not set"),
+        ("server.variables", "problem", "web: Variable NO_URL is not set"),
     ]
     assert SECRET not in str(findings)
 

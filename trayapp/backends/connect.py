@@ -125,7 +125,8 @@ def _connect_error(server: ServerConfig, transport: Transport, error: RpcError) 
 
         line = " ".join((server.command or "", *map(shlex.quote, server.args)))
         hint = f"It printed nothing. Run it yourself: {line}"
-    failure = ConnectFailedError(name, f"Cannot connect to {name}: {why}", hint)
+    title = why if why.startswith(f"Cannot reach {name} ") else f"Cannot connect to {name}: {why}"
+    failure = ConnectFailedError(name, title, hint)
     failure.model_hint = "Tell the user"
     failure.retry_after_s = transport.refusal.retry_after_s
     return failure

@@ -87,11 +87,11 @@ class MissingVariableError(ConfigError):
 
     def __init__(self, names: list[str]) -> None:
         listed = ", ".join(names)
-        plural = "s" if len(names) > 1 else ""
+        subject, verb = ("Variables", "are") if len(names) > 1 else ("Variable", "is")
         remedy = "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
         if names and all(name.startswith(KEYRING) for name in names):
             remedy = f"Store it with: multi-mcp secret set {names[0].removeprefix(KEYRING)}"
-        super().__init__(f"Variable{plural} {listed} not set", remedy)
+        super().__init__(f"{subject} {listed} {verb} not set", remedy)
         self.names = names
 
 
