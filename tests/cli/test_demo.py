@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.running import run_cli
-from trayapp.cli.demo import DemoFailed, processes_of, temporary_home
+from trayapp.cli.demo import Demo, DemoFailed, DemoReport, processes_of, temporary_home
+from trayapp.config.paths import HOME_VARIABLE
 
 
 @pytest.mark.requirement("cli-demo")
@@ -44,3 +48,24 @@ def test_the_demos_home_is_gone_after_a_failure_too() -> None:
 
 def test_a_home_nobody_uses_has_no_processes(home: Path) -> None:
     assert list(processes_of(home)) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sleep is a program of POSIX systems")
+@pytest.mark.parametrize(("seconds", "is_left"), [("0.5", False), ("60", True)])
+def test_a_process_gets_a_moment_to_end_and_is_named_and_killed_after_it(seconds: str, is_left: bool) -> None:
+    late: list[subprocess.Popen[bytes]] = []
+    with temporary_home() as home:
+
+        class Report(DemoReport):
+            def step(self, name: str, *about: Any, **more: Any) -> None:
+                if name == "stop":  # as the guardian does: it detaches itself and outlives the gateway
+                    late.append(subprocess.Popen(["sleep", seconds], env={**os.environ, HOME_VARIABLE: str(home)}))
+
+        demo = Demo(home, Report(as_json=True))
+        if is_left:
+            with pytest.raises(DemoFailed, match="did not end by themselves") as failure:
+                demo.run()
+            assert all(str(process.pid) in failure.value.title for process in late)
+        else:
+            demo.run()
+    assert [process.wait(5) for process in late] == ([-9, -9] if is_left else [0, 0])

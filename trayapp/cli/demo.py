@@ -215,11 +215,13 @@ class Demo:
         self._note_processes()
         with suppress(NoGatewayError):
             self._ask(STOP)
+        left: list[psutil.Process] = []
         for _ in pauses(LEFT_TIMEOUT_S):
-            if not any(map(is_alive, self._seen.values())):
+            # Only the environment shows the guardian, which detaches itself and outlives its gateway by a moment.
+            self._seen.update((process.pid, process) for process in processes_of(self._home))
+            left = [process for process in self._seen.values() if is_alive(process)]
+            if not left:
                 break
-        self._seen.update((process.pid, process) for process in processes_of(self._home))
-        left = [process for process in self._seen.values() if is_alive(process)]
         for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
