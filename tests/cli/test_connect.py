@@ -116,7 +116,7 @@ def test_all_connects_every_tool_that_is_found_and_one_that_fails_stops_no_other
     assert "[mcp_servers.multi-mcp]" in codex.read_text()
     assert zed.read_text() == "{"
     assert done.stderr.startswith(f"Gemini CLI: {zed}, line 1: Not JSON")
-    assert "Restart Codex to see it" in done.stdout
+    assert "If Codex is running, restart it" in done.stdout
     assert person.says("disconnect", "--all").returncode == 0
     assert (cursor.read_text(), codex.read_text()) == (CURSOR, 'model = "x"\n')
     assert person.says("disconnect", "--all").stdout == "Nothing to do. See: multi-mcp connect\n"
@@ -219,7 +219,7 @@ def test_all_tells_a_line_a_tool_and_the_difference_only_when_asked(person: Pers
     assert "+[mcp_servers.multi-mcp]" in person.says("connect", "--all", "--dry-run", "--diff").stdout
     done = person.says("connect", "--all")
     assert done.stdout.splitlines() == [
-        "Codex connected: ~/.codex/config.toml (backup: config.toml.multi-mcp.bak). Restart Codex to see it",
+        "Codex connected: ~/.codex/config.toml (backup: config.toml.multi-mcp.bak). If Codex is running, restart it",
         "Cursor connected: ~/.cursor/mcp.json (backup: mcp.json.multi-mcp.bak)",
         "To see each changed line: --diff",
     ]

@@ -76,6 +76,17 @@ def test_no_log_yet_is_said_and_is_no_error(home: Path, logs: Path, words: list[
     assert json.loads(run_cli(home, "logs", *words, "--json").stdout)["lines"] == []
 
 
+def test_below_a_server_s_own_lines_stand_the_gateway_s_warnings_about_it(home: Path, logs: Path) -> None:
+    hang = "4 WARNING pool: github failed its health check"
+    write(logs / "gateway.log", "1 INFO pool: github is up", "2 ERROR pool: db failed", hang)
+    write(logs / "servers" / "github.log", "hello")
+    done = run_cli(home, "logs", "github")
+    assert (done.stdout, done.stderr.splitlines()[1:]) == (
+        "hello\n", ["The gateway's log has these warnings about it:", hang],
+    )  # fmt: skip
+    assert json.loads(run_cli(home, "logs", "github", "--json").stdout)["lines"] == ["hello"]
+
+
 def test_of_a_server_without_a_log_the_lines_of_the_gateway_s_that_name_it_are_shown(home: Path, logs: Path) -> None:
     write(logs / "gateway.log", "Gateway ready", "Cannot start github: no program x", "my-github is another one")
     done = run_cli(home, "logs", "github")

@@ -359,3 +359,37 @@ async def test_a_folder_to_write_is_made_where_it_is_missing(tmp_path: Path) -> 
             await connection.request("tools/call", CALL)
     assert (tmp_path / "data/mine/x").exists()
     assert not (tmp_path / "file.json").exists()
+
+
+BWRAP_OF_DEBIAN = """#!/bin/sh
+echo "bwrap: No permissions to create a new namespace, likely because the kernel does not allow non-privileged user \
+namespaces. On Debian this can be enabled with 'sysctl kernel.unprivileged_userns_clone=1'. See \
+<https://deb.li/bubblewrap> or <file:///usr/share/doc/bubblewrap/README.Debian.gz>." >&2
+exit 1
+"""
+
+
+@pytest.mark.requirement("confine-or-not")
+def test_a_bubblewrap_that_may_not_work_here_says_why_in_a_sentence_and_which_setting_allows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bwrap"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    program.write_text(BWRAP_OF_DEBIAN)
+    program.chmod(0o755)
+    assert bubblewrap.fault.__wrapped__() == (
+        "bubblewrap does not work: No permissions to create a new namespace, likely because the kernel does not allow "
+        "non-privileged user namespaces"
+    )
+    system = tmp_path / "sys"
+    assert "which this system or its container forbids" in bubblewrap.remedy(system)
+    for name, bad, good in bubblewrap.FORBIDDING:
+        setting = system / name.replace(".", "/")
+        setting.parent.mkdir(parents=True, exist_ok=True)
+        setting.write_text(f"{bad}\n")
+        assert bubblewrap.remedy(system) == f"Allow user namespaces: sudo sysctl {name}={good}"
+        setting.write_text(f"{good}\n")
+    program.write_text("#!/bin/sh\nexit 3\n")
+    assert bubblewrap.fault.__wrapped__() == "bubblewrap does not work: exit code 3"
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert bubblewrap.remedy(system) == "Install bubblewrap (the package bubblewrap)"

@@ -604,7 +604,7 @@ def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
     from trayapp.service.checks.system import available
 
     def refuse(network: object, sockets: bool) -> NoReturn:
-        raise start.NoMechanismError("no Landlock here", start.INSTALL)
+        raise start.NoMechanismError("no Landlock here", "Install bubblewrap")
 
     monkeypatch.setattr(start, "choose_mechanism", lambda network, sockets: "bubblewrap" if sockets else "landlock")
     assert [(one.state, one.message) for one in available(world)] == [

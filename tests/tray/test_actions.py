@@ -17,13 +17,13 @@ from trayapp.service.autostart.entry import StartCommand
 from trayapp.service.autostart.linux import XdgEntry
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
-from trayapp.tray.state import outcomes
+from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.texts import BODY, LINE, TITLE
 from trayapp.tray.state.tray_state import Action, IconKind, Offered, TrayView, Verb, offer_key
 
 V = Verb
 ONE = {"servers": {"github": {"state": "connected", "error": None, "added": ["x"], "gone": [], "back": []}}}
-ROW = {"name": "codex", "title": "Codex", "changed": True, "needs": "Restart Codex to see it", "restores": True}
+ROW = {"name": "codex", "title": "Codex", "changed": True, "needs": "If Codex is running, restart it", "restores": True}
 CLIENT = {"clients": [ROW]}
 FOUND = {
     "servers": [
@@ -297,6 +297,12 @@ def test_a_server_s_log_is_opened_or_what_the_gateway_s_log_says_of_it(world: Wo
     path = world.log("servers/github.log")
     assert world.actions.do(Action(V.SHOW_LOG, "github")) is None
     assert world.did[-1] == ("open", path)
+    hang = "3 WARNING pool: github failed its health check"
+    world.log("gateway.log").write_text(f"1 INFO pool: github is up\n2 ERROR pool: db failed\n{hang}\n")
+    path.write_text("hello\n")
+    world.actions.do(Action(V.SHOW_LOG, "github"))
+    lines = Path(str(world.did[-1][1])).read_text().splitlines()
+    assert lines == ["github", texts.LOGGED_ABOUT, "", hang, "", texts.LOGGED.format(path), "", "hello"]
 
 
 @pytest.mark.requirement("tray-actions")
@@ -422,7 +428,7 @@ def test_a_client_that_was_connected_already_is_said_so(world: World) -> None:
 @pytest.mark.parametrize(
     ("on", "row", "text"),
     [
-        (True, {}, "Restart Codex to see it"),
+        (True, {}, "If Codex is running, restart it"),
         (True, {"needs": ""}, "It reads the new entry automatically."),
         (False, {}, "Its configuration is as it was before."),
         (False, {"restores": False}, "Other changes in its file are kept."),

@@ -15,7 +15,7 @@ import click
 
 from trayapp.cli.output import has_colors, note, print_json, safe_streams
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
-from trayapp.model.text import one_line
+from trayapp.model.text import one_line, without_code
 
 OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout, if the error names no file
 INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
@@ -51,7 +51,7 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
         with suppress(OSError):  # stdout itself may be the cause
             print_json({"error": {"title": title, "hint": hint, "code": error.code}})
     head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
-    note(f"{head} {title}", *([hint] if hint else []), styled=True)
+    note(f"{head} {without_code(title)}", *([hint] if hint else []), styled=True)
     return int(error.exit_code)
 
 

@@ -38,7 +38,11 @@ from trayapp.model.text import clean, one_line, shortened
 
 _ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # server names that every tool accepts
 LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
-NEEDS = {"restart": "Restart {title} to see it", "reload": "Reload the servers in {title} to see it", "no": ""}
+NEEDS = {
+    "restart": "If {title} is running, restart it",
+    "reload": "If {title} is running, reload its servers",
+    "no": "",
+}
 Do = Callable[[str, ClientsContext], Change]
 
 

@@ -22,7 +22,7 @@ from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import NoGatewayError, ServerNotFoundError
-from trayapp.model.logs import GATEWAY_LOG, OLDER, SERVER_LOGS, log_name, names_server
+from trayapp.model.logs import GATEWAY_LOG, OLDER, SERVER_LOGS, log_name, names_server, warns_about
 from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line
 from trayapp.wire.control import SNAPSHOT, ControlError
@@ -31,6 +31,7 @@ READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; logs are rotated at 
 Identity = tuple[int, int]  # device and inode of a file, which it keeps when rotated
 LINES = 50
 LOOKED_THROUGH = 10_000  # lines of the gateway's log that are searched for those about one server
+WARNINGS = 5  # of the gateway about a server, shown below the server's own lines
 FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
 Show = Callable[[list[str]], None]
 
@@ -50,14 +51,17 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     lines = log.last(count)
     if not follow:
         lines = [*lines, *log.unfinished()][-count:] if count else []
-    if server is not None and not (lines or follow or as_json):
-        lines = lines_about(server)[-count:] if count else []
-        if lines:
-            note(f"{one_line(server)} has written nothing itself. What the gateway's log says about it:")
+    about = lines_about(server) if server is not None and count and not (follow or as_json) else []
+    warnings = [line for line in about if warns_about(line, server or "")][-WARNINGS:] if lines else []
+    if about and not lines:
+        lines = about[-count:]
+        note(f"{one_line(server or '')} has written nothing itself. What the gateway's log says about it:")
     if not log.path.exists() and not lines:
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:
         show(lines)
+    if warnings:  # a server that hangs writes no reason
+        note("", "The gateway's log has these warnings about it:", *warnings)
     for came in followed(log, pause) if follow else ():
         show(came)
 

@@ -18,7 +18,7 @@ from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import Table, as_typed, await_input, is_terminal, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.status import is_ready
-from trayapp.model.text import ago, count, one_line
+from trayapp.model.text import ago, count, one_line, without_code
 from trayapp.wire.control import COSTS, SNAPSHOT
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     error = server["error"]
     if error is not None:
         when = f" ({ago(server['failed_s_ago'])} ago)" if server["failed_s_ago"] is not None else ""
-        notes.append(one_line(error["title"]) + when)
+        notes.append(without_code(one_line(error["title"])) + when)
         if error["hint"]:
             notes.append(one_line(error["hint"]))
     notes += [one_line(f"only in {server['project']}")] if server.get("project") else []

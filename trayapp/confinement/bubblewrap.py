@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from trayapp.config.programs import own_environment
 from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
 from trayapp.confinement.policy import Policy, Program
+from trayapp.model.text import first_line
 
 CHECK_S = 1.5  # the check takes 10 ms
+# Settings of the kernel that forbid user namespaces: the name, the value that forbids them, and one that does not.
+FORBIDDING = (
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu
+    ("user.max_user_namespaces", "0", "10000"),
+)
 
 
 @cache
@@ -25,7 +34,20 @@ def fault() -> str:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work: {error}"
-    return "" if done.returncode == 0 else f"bubblewrap does not work: {done.stderr.strip()[:200]}"
+    # Its first sentence says why. The others are advice about some systems.
+    why = first_line(done.stderr).removeprefix("bwrap: ").partition(". ")[0]
+    return "" if done.returncode == 0 else f"bubblewrap does not work: {why or f'exit code {done.returncode}'}"
+
+
+def remedy(system: Path = Path("/proc/sys")) -> str:
+    """Return what to do about a fault."""
+    if _program() is None:
+        return "Install bubblewrap (the package bubblewrap)"
+    for name, bad, good in FORBIDDING:
+        with suppress(OSError):
+            if (system / name.replace(".", "/")).read_text(encoding="ascii").strip() == bad:
+                return f"Allow user namespaces: sudo sysctl {name}={good}"
+    return "Allow user namespaces, which this system or its container forbids"
 
 
 def _program() -> str | None:

@@ -45,9 +45,6 @@ class NoMechanismError(Exception):
         self.hint = hint
 
 
-INSTALL = "Install bubblewrap (the package bubblewrap)"
-
-
 def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanism:
     """Return the mechanism for a program with these needs. Raises NoMechanismError. The first call may take 1.5 s."""
     if sys.platform == "darwin":
@@ -75,7 +72,9 @@ def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanis
     fault = bubblewrap.fault()
     if not fault:
         return "bubblewrap"
-    raise NoMechanismError(f"it needs Unix sockets, and {fault}" if sockets else f"{lacks}, and {fault}", INSTALL)
+    raise NoMechanismError(
+        f"it needs Unix sockets, and {fault}" if sockets else f"{lacks}, and {fault}", bubblewrap.remedy()
+    )
 
 
 class CannotConfineError(ConnectFailedError):

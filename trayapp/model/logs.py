@@ -24,6 +24,11 @@ def names_server(text: str, server: str) -> bool:
     return bool(server) and re.search(rf"(?<![\w-]){re.escape(server)}(?![\w-])", text) is not None
 
 
+def warns_about(line: str, server: str) -> bool:
+    """Return True if a line of the gateway's log is a warning or an error about this server."""
+    return any(level in line for level in (" WARNING ", " ERROR ")) and names_server(line, server)
+
+
 def log_name(server: str) -> str:
     """Return `NAME.log` for a plain name, or else a safe name that is unique on every file system."""
     if _PLAIN.fullmatch(server) and not _DEVICES.fullmatch(server):

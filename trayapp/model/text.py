@@ -53,6 +53,11 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def without_code(error: str) -> str:
+    """Return an error's text for people, without the system's code in brackets: `no program x (ENOENT)`."""
+    return re.sub(r" \(E[A-Z]{3,}\)", "", error)
+
+
 def first_line(text: str) -> str:
     """Return the first line that is not blank, cleaned."""
     return next((line for part in clean(text).splitlines() if (line := " ".join(part.split()))), "")

@@ -11,7 +11,7 @@ from typing import Any
 
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server
+from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server, warns_about
 from trayapp.service.autostart import Autostart
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.state import outcomes, texts
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 CHANGES_FOLDER = "changes"  # in the cache folder
 LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without their own log
 CHECK_NAME = "check.txt"
-LOG_TAIL = 1 << 20  # bytes at the end of the gateway's log that are searched
+LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
+WARNINGS = 20  # of the gateway about a server, shown above the server's own log
 BY = "the tray"  # who answered, for the error that a later answer gets
 VERB_S = 30.0  # to edit one file
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
@@ -75,15 +76,14 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
     )
 
 
-def lines_about(server: str, log_file: Path) -> list[str]:
-    """Return the lines in the last LOG_TAIL bytes of a log that name this server."""
+def last_lines(log_file: Path) -> list[str]:
+    """Return the lines in the last LOG_TAIL bytes of a log; none if it cannot be read."""
     try:
         with log_file.open("rb") as file:
             file.seek(max(0, log_file.stat().st_size - LOG_TAIL))
-            text = file.read().decode("utf-8", "replace")
+            return file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-    return [line for line in text.splitlines() if names_server(line, server)]
 
 
 class Actions:
@@ -220,11 +220,19 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
-        """Show the server's own log or, if that is empty (as for url servers), its lines in the gateway's log."""
+        """Show the server's own log, after the gateway's warnings about it: a server that hangs writes no reason.
+
+        If it has written nothing (as url servers), show all lines of the gateway's log about it.
+        """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
-        if not (file.exists() and file.stat().st_size):
-            lines = lines_about(server, self._means.paths.log_dir / GATEWAY_LOG)
-            text = "\n".join([texts.plain(server), texts.NOTHING_LOGGED, "", *(lines or ["Nothing."]), ""])
+        own, gateway = last_lines(file), last_lines(self._means.paths.log_dir / GATEWAY_LOG)
+        if own:
+            head, about = texts.LOGGED_ABOUT, [line for line in gateway if warns_about(line, server)][-WARNINGS:]
+            own = ["", texts.LOGGED.format(file), "", *own]
+        else:
+            head, about = texts.NOTHING_LOGGED, [line for line in gateway if names_server(line, server)] or ["Nothing."]
+        if about:
+            text = "\n".join([texts.plain(server), head, "", *about, *own, ""])
             file = self._written(Path(LOGS_FOLDER, log_name(server)), text, f"multi-mcp logs {server}")
         self._means.open_file(file)
 

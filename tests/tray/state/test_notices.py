@@ -175,8 +175,37 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
 @pytest.mark.requirement("tray-news")
 @pytest.mark.parametrize(("history", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_a_history_tells_this(history: list[tuple[float, TrayState]], expected: list[tuple[float, str, str]]) -> None:
-    shown = [(round(at, 3), notice.key, notice.title) for at, notice in told_in(history)]
+    shown = [(round(at, 3), notice.key.partition("/")[0], notice.title) for at, notice in told_in(history)]
     assert shown == expected
+
+
+def test_a_second_failure_stands_beside_the_first_and_the_next_outage_replaces_its_own() -> None:
+    both = running(failed("a"), failed("b"))
+    second_only = running(server("a"), failed("b"))
+    apart = told_in([(0, running(failed("a"), server("b"))), (10, both), (20, second_only), (30, both)])
+    assert [notice.title for _, notice in apart] == ["a failed", "b failed", "a failed"]
+    first, second, again = (notice.key for _, notice in apart)
+    assert (first != second, first == again) == (True, True)
+    tools = [running(server("a", tools=3 + a), server("b", tools=3 + b)) for a, b in ((0, 0), (1, 0), (1, 1))]
+    first, second = (notice.key for _, notice in told_in([(0, tools[0]), (10, tools[1]), (20, tools[2])]))
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("first", "both", "title"),
+    [
+        (W, running(wants("a"), wants("b")), "a and b want a sign-in"),
+        (MORE, running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
+         "a and b want more permissions"),
+        (replace(OK, approvals=("a",)), replace(running(server("a"), server("b")), approvals=("a", "b")),
+         "a and b: changed tools wait for approval"),
+    ],
+)  # fmt: skip
+def test_what_still_asks_for_something_is_named_when_the_next_one_replaces_it(
+    first: TrayState, both: TrayState, title: str
+) -> None:
+    (_, alone), (_, after) = told_in([(0, first), (10, both)])
+    assert (alone.key, after.title, len(after.actions)) == (after.key, title, 2)
 
 
 def test_every_kind_is_in_the_table() -> None:
@@ -193,7 +222,7 @@ def only(history: list[tuple[float, TrayState]]) -> Notice:
 
 
 def test_a_failed_server_says_why_and_offers_its_log_and_another_try() -> None:
-    notice = only([(0, running(failed("db", "Cannot start db: no such program: my-db", "Is it installed?")))])
+    notice = only([(0, running(failed("db", "Cannot start db: no such program: my-db (ENOENT)", "Is it installed?")))])
     assert notice.text == "no such program: my-db\nIs it installed?", "the reason first: some show one line"
     assert notice.actions == (("Show log", Action(Verb.SHOW_LOG, "db")), ("Reconnect", Action(Verb.RECONNECT, "db")))
 

@@ -17,6 +17,7 @@ import psutil
 
 from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
+from trayapp.model.text import without_code
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import lacking, read_config
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
@@ -209,7 +210,8 @@ def _of_server(server: dict[str, Any]) -> CheckResult:
         return CheckResult("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
     if server["state"] == "keyring_locked":
         return CheckResult("gateway.servers", "note", error["title"], error["hint"])
-    what = error["title"] if name in error["title"] else f"{name}: {error['title']}"
+    why = without_code(error["title"])
+    what = why if name in why else f"{name}: {why}"
     see = f"See: multi-mcp logs {name}" if server["transport"] == "stdio" else f"Try: multi-mcp reconnect {name}"
     return CheckResult("gateway.servers", "problem", what, error["hint"] or see)
 

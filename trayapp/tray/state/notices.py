@@ -17,7 +17,11 @@ from trayapp.tray.state.tray_state import Action, Assessment, TrayState, Verb, a
 
 
 class NoticeKind(StrEnum):
-    """The kinds of notification, most important first. A kind is also the key: a new one replaces the previous one."""
+    """The kinds of notification, most important first.
+
+    A kind is also the key: a new one replaces the previous one. Events of servers (FAILED, TOOLS) have a key for each
+    server: a new one stands beside the previous one, which nobody may have read.
+    """
 
     CRASH_LOOP = "crash-loop"
     CRASHED = "crashed"
@@ -120,7 +124,9 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
     tellable = {cause for cause in fresh if cause[0] in due}
     mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
-    notices = [NOTICES[kind](known, _names(kind, tellable), told) for kind in NoticeKind if kind in due]
+    # What asks for something is shown whole: it replaces a notification that may still be on the screen.
+    asked = {cause for cause in held & told.told if cause[0] in ASKING}
+    notices = [NOTICES[kind](known, _names(kind, tellable | asked), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
     room = ASKS_SHOWN - len(told.asks & {ask.id for ask in known.asks})
     asks = [ask for ask in known.asks if ask.id not in told.asks][: max(0, room)]  # the oldest first
@@ -238,23 +244,26 @@ def _ask(ask: AskStatus) -> Notice:
 # -- notifications ---------------------------------------------------------------------------------------------------
 
 
-def _notice(kind: NoticeKind, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
+def _event_key(kind: NoticeKind, names: set[str]) -> str:
+    return f"{kind}/{','.join(sorted(names))}"
+
+
+def _notice(key: str, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
     """Return a notice whose lines are not wrapped: the program that shows it wraps them to its own width."""
     text = texts.within([line for line in lines if line], texts.BODY)
-    return Notice(kind, texts.within([texts.fit(title)], texts.TITLE), text, actions)
+    return Notice(key, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.failed if server.name in names]
+    key = _event_key(NoticeKind.FAILED, names)
     if len(servers) > 1:
         lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
-        return _notice(
-            NoticeKind.FAILED, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL)
-        )
+        return _notice(key, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
     name, error = servers[0].name, servers[0].error or {}
     lines = [texts.reason_alone(servers[0]), texts.plain(error.get("hint", ""))]
     return _notice(
-        NoticeKind.FAILED,
+        key,
         texts.failed([texts.server_name(servers[0])]),
         lines,
         (texts.SHOW_LOG, Action(Verb.SHOW_LOG, name)),
@@ -316,7 +325,7 @@ def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 def _tools(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.servers if server.name in names]
     title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
-    return _notice(NoticeKind.TOOLS, title, text.split("\n"))
+    return _notice(_event_key(NoticeKind.TOOLS, names), title, text.split("\n"))
 
 
 def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:

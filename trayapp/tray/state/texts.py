@@ -15,7 +15,7 @@ from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import names_server
 from trayapp.model.status import AskStatus, KeyringState, ServerStatus
-from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, width
+from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, width, without_code
 from trayapp.tray.state.tray_state import Offered
 
 LINE = 60  # characters: menus and notifications become unwieldy beyond this
@@ -215,7 +215,7 @@ def today(calls: int, failed_calls: int) -> str:
 
 def reason(error: Mapping[str, object] | None) -> str:
     """Return the error's title, or NO_WORDS if it has no visible characters."""
-    return plain(str((error or {}).get("title") or "")) or NO_WORDS
+    return without_code(plain(str((error or {}).get("title") or ""))) or NO_WORDS
 
 
 def failed_why(server: ServerStatus) -> str:
@@ -268,6 +268,8 @@ LOG_FOLDER = "Log folder"
 CHECK = "Check everything"
 DIAGNOSTICS = "Copy diagnostics"
 NOTHING_LOGGED = "It has written nothing itself. The gateway's log has this about it:"
+LOGGED_ABOUT = "The gateway's log has these warnings about it:"
+LOGGED = "Its own log ({}) ends with:"
 SWITCH_OFF = "Switch off"
 OPEN_ENTRY = "Open its entry"
 PAUSE = "Pause"
@@ -443,7 +445,7 @@ FILE_MENDED_TEXT = "Its changes are applied."
 FILE_BROKEN_TEXT = "Until it is fixed, the servers run as before."
 ENTRY_BROKEN_TEXT = "All other servers run."
 CRASHED = "The gateway stopped unexpectedly and runs again"
-CRASHED_TEXT = "Calls in progress got an error. See its log for the reason."
+CRASHED_TEXT = "Calls in progress got an error. Its log may say why."
 CRASH_LOOP_TEXT = "It stays stopped until you choose Retry. See its log for the reason."
 HANGS_TEXT = "AI tools wait for it. Restart it, or wait: a gateway that this app started restarts automatically."
 RETRY_NOW = "Retry"
