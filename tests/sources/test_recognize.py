@@ -93,7 +93,11 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "FOO_TRANSPORT=sse uvx foo-mcp", "export MCP_TRANSPORT=streamable-http\nuvx foo-mcp",
         "uvx --from git+https://x.example/y foo --http", "docker run -it -p 80:80 acme/foo",
         "docker run -d -i acme/foo", 'codex mcp add a --url "${A_URL%/}/mcp"', "npx a-mcp\nexport A=1",
-        "go run ./internal/gen", "go run ./cmd/foo status", "uv run mcp dev server.py",
+        "go run ./internal/gen", "go run ./cmd/foo status", "go run ./cmd/foo discover", "cargo run -- discover",
+        "foo-mcp --dry-run", '{"a": {"command": "npx", "args": ["foo-mcp"], "env": {"MCP_TRANSPORT": "http"}}}',
+        '{"a": {"command": "docker", "args": ["run", "-i", "-e", "A_TRANSPORT=sse", "acme/foo"]}}',
+        '{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}, "servers": {"a": {"command": "npx", "args": ["b"]}}}',
+        "Needs\nnpm install -g foo\n\nclaude mcp add foo -- foo", "uv run mcp dev server.py",
         "claude mcp add {name} -- {command}",
         '{"command": "get", "workingDir": ".", "args": ["--offline"]}', "uv run foo merge --tags a.jsonl -o b.jsonl",
         '{"mcpServers": {"foo": {"command": "npm", "args": ["run", "build"]}}}',
@@ -405,6 +409,14 @@ def test_a_path_of_another_operating_system_is_asked_for() -> None:
 
 
 @pytest.mark.requirement("source-recognized")
+def test_a_path_of_this_system_that_is_missing_is_asked_for_and_may_be_kept() -> None:
+    text = '{"a": {"command": "/opt/a/bin/a", "args": ["/opt/here/x", "--db=/srv/a.db", "/mcp", "/tmp/new"]}}'
+    (one,) = recognize(text, HOME, exists=lambda path: path == "/opt/here/x")
+    asked = [(want.keys, want.default) for want in one.wants]
+    assert asked == [(("command",), "/opt/a/bin/a"), (("args", 1), "/srv/a.db")]
+
+
+@pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:30])
 def test_a_rule_that_fresh_texts_showed_to_be_missing_holds(row: Row) -> None:
     text, name, launch, places = row
@@ -557,6 +569,13 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
          "npx a", []),
         ('```json\n{"mcpServers": {"x": {"command": "npx", "args": ["a"]}}}\n```\n```\nclaude mcp add x -- npx a\n```',
          "npx a", []),
+        ('Edit its.json { "mcpServers": { "x": { "command": "npx", "args": [ "a" ] } } } and restart.', "npx a", []),
+        ("Claude Code:\nclaude mcp add x -- npx a\nThen restart it.", "npx a", []),
+        ('Docker must run. Add:\n\n[mcp_servers.x]\ncommand = "npx"\nargs = ["a"]\n\nRestart.', "npx a", []),
+        ("Add below\n\nextensions:\n  x:\n    type: stdio\n    cmd: npx\n    args: [a]\n\nRestart.", "npx a", []),
+        ('{"mcpServers": {"x": {"command": "npx", "args": ["a"]}},'
+         ' "servers": {"x": {"type": "stdio", "command": "npx", "args": ["a"], "env": {"K": "your-key"}}}}',
+         "npx a", ["K"]),
         ('# 1. Start it\nnpm start\n# 2. Add\n{\n"x": {"command": "npx", "args": ["a"]}\n}', "npx a", []),
         # lines of clients
         ("claude mcp add x -- npx a\nclaude mcp list", "npx a", []),
@@ -659,8 +678,11 @@ def test_several_lines_that_add_servers_are_several() -> None:
 
 
 def test_several_servers_of_one_snippet_are_several() -> None:
-    found = recognize('{"mcpServers": {"a": {"command": "x"}, "b": {"url": "https://b.example/mcp"}}}', HOME)
-    assert [one.name for one in found] == ["a", "b"]
+    for text in (
+        '{"mcpServers": {"a": {"command": "x"}, "b": {"url": "https://b.example/mcp"}}}',
+        '{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"url": "https://b.example/mcp"}}}',
+    ):
+        assert [one.name for one in recognize(text, HOME)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def proposals(what: str) -> tuple[list[Proposal], bool]:
     text = text_of_link(_text_of(what))
     if is_registry_name(text):
         return _of_registry(text.strip()), True
-    found = recognize(text, machine.home, windows=machine.platform == "win32")
+    found = recognize(text, machine.home, windows=machine.platform == "win32", exists=os.path.exists)
     are_ways = len(found) > 1 and found[0].kind.startswith("server.json")
     return [Proposal(one, _decides(one)) for one in found], are_ways
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
-from trayapp.sources.documents import read_document, refuse_developers_script, without_cmd
+from trayapp.sources.documents import HTTP, read_document, refuse_developers_script, refuse_http, without_cmd
 from trayapp.sources.source import (
     BRIDGES,
     LONGEST_LINE,
@@ -93,7 +93,7 @@ _SETUP_TASK = re.compile(
 _SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
 _SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
 _SETUP_OPTION = re.compile(
-    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|list-[a-z-]+|health(?:-?check)?"
+    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|dry-run|(?:list|print|show|dump)-[a-z-]+|health(?:-?check)?"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
 # Some have a server, too: `npx prisma mcp`, `npx eslint --mcp`.
@@ -111,8 +111,9 @@ _DEVELOPERS = re.compile(
     r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
+_SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _OUTPUT = ("-o", "--out", "--output")
-_HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
     "@anthropic-ai/claude-code": "claude", "@openai/codex": "codex", "@google/gemini-cli": "gemini",
@@ -146,7 +147,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
-    _refuse_http(settings)
+    refuse_http((), settings)
     return [_with_env(one, settings) for one in found]
 
 
@@ -216,17 +217,6 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
         others = [one for line in lines if line not in adding for one in _of_line(line, home, windows=windows)]
         return list(found.values()) if all(launch_of(one.entry) in added for one in others) else []
     return []
-
-
-def _refuse_http(env: Mapping[str, str]) -> None:
-    """Raise UnclearSourceError if a variable tells the server to speak HTTP."""
-    switch = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
-    if any(
-        ("TRANSPORT" in name.upper() and value.lower() in _HTTP)
-        or (switch.fullmatch(name) and value.lower() in ("true", "1"))
-        for name, value in env.items()
-    ):
-        raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
 
 
 def _with_env(source: Source, env: Mapping[str, str]) -> Source:
@@ -395,7 +385,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
             "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
         )
-    speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in _HTTP for word in words[2:])
+    speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in HTTP for word in words[2:])
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
     if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
@@ -418,11 +408,14 @@ def _runs(words: Sequence[str], line: str) -> Source:
         behind = behind[1:]  # the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
         behind = words[words.index("--") + 1 :]  # the words after the program that it builds
+    built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
+    if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not _SERVING.search(" ".join(words[2:])):
+        raise UnclearSourceError(
+            f"{behind[0]} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
+        )
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
-    _refuse_http(env)
-    if program in ("docker", "podman"):
-        _refuse_http(dict(word.split("=", 1) for word in words if _ASSIGNMENT.fullmatch(word)))
+    refuse_http(words, env)
     if user := next(filter(_USES_SERVERS.match, words[1:]), ""):
         raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
     options = words[1:] if program not in ("docker", "podman") else words[words.index(package) :]
@@ -491,7 +484,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     given = _AddOptions(words[1:])
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
-    remote = given.named(*_TRANSPORT) in _HTTP
+    remote = given.named(*_TRANSPORT) in HTTP
     addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
     url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
@@ -566,7 +559,7 @@ class _AddOptions:
                     taken += takewhile(lambda word: _ASSIGNMENT.fullmatch(word) is not None, words)
                 self._given[name] += taken
                 del words[: len(taken)]
-            elif len(self.plain) == 1 and words and word in ("stdio", *_HTTP):  # `add NAME stdio COMMAND`
+            elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if "--" in words:
@@ -595,7 +588,7 @@ class _AddOptions:
 
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
-        remote = self.named(*_TRANSPORT) in _HTTP
+        remote = self.named(*_TRANSPORT) in HTTP
         is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
         has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
         if is_address or (has_option and _is_quoted_command(self.plain[1])):

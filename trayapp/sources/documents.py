@@ -22,6 +22,7 @@ from trayapp.sources.source import (
     name_for,
     program_of,
     refuse_large,
+    start_of,
     wanted,
     with_passed,
     with_words_apart,
@@ -82,6 +83,9 @@ _ELSEWHERE = ("...", "\u2026")  # a key that stands for omitted ones
 # `$NAME`: authors write this for a value that a client or a shell fills in.
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 _NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
+HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
+_HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
 
@@ -89,8 +93,8 @@ def read_document(
     text: str, kind: str, home: Path, *, windows: bool, inputs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Source]:
     """Return the servers of a snippet. `inputs`: VS Code's, if they stand elsewhere. Raises UnclearSourceError."""
-    document, family = _parsed(text)
-    found = list(_servers(document, family))
+    document = _parsed(text)
+    found = list(_servers(document))
     if not found:
         held: Mapping[str, Any] = next(
             (document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {}
@@ -102,7 +106,22 @@ def read_document(
         raise UnclearSourceError(empty or "This text defines no server", hint)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
-    return [_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found]
+    return _each_once([_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found])
+
+
+def _each_once(listed: Sequence[Source]) -> list[Source]:
+    """Return servers without those that are listed again for another client; of these, the one with most variables.
+
+    Raises UnclearSourceError for two that differ under one name.
+    """
+    found: dict[str, Source] = {}
+    for one in listed:
+        first = found.setdefault(one.name, one)
+        if start_of(first.entry) != start_of(one.entry):
+            raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
+        if len(one.wants) > len(first.wants):
+            found[one.name] = one
+    return list(found.values())
 
 
 def _source(
@@ -143,7 +162,9 @@ def _source(
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
         raise UnclearSourceError(f"{program} fetches something; it is not a server", "Paste the server's own command")
     if "command" in entry:
-        refuse_developers_script([str(entry["command"]), *map(str, entry.get("args") or [])])
+        words = [str(entry["command"]), *map(str, entry.get("args") or [])]
+        refuse_developers_script(words)
+        refuse_http(words, entry.get("env") or {})
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
     if "url" in entry and "env" in entry:  # then there is nothing that could read it
@@ -152,6 +173,18 @@ def _source(
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     return Source(name or name_for(entry), entry, kind, wants, left_out)
+
+
+def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
+    """Raise UnclearSourceError if a variable, also one of a container, tells the server to speak HTTP."""
+    given = {name: str(value) for name, value in env.items()}
+    if words and program_of(words[0]) in ("docker", "podman"):
+        given |= {pair[1]: pair[2] for word in words if (pair := _ASSIGNED.fullmatch(word))}
+    for name, value in given.items():
+        named = "TRANSPORT" in name.upper() and value.lower() in HTTP
+        if named or (_HTTP_SWITCH.fullmatch(name) and value.lower() in ("true", "1")):
+            title = f"This server speaks HTTP, not stdio ({name}={value})"
+            raise UnclearSourceError(title, "Start it, and add its address instead")
 
 
 def refuse_developers_script(words: Sequence[str]) -> None:
@@ -176,22 +209,22 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _parsed(text: str) -> tuple[dict[str, Any], str]:
-    """Return the parsed text and its format. Raises UnclearSourceError."""
+def _parsed(text: str) -> dict[str, Any]:
+    """Return the parsed text. Raises UnclearSourceError."""
     text = text.strip().removesuffix(";")
     if text[:1] in '{"[' and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
-        return _json(text), "JSON"
+        return _json(text)
     if re.search(r"(?m)^\s*\[", text):
         refuse_large(len(text))
         try:
-            return toml_file.read(text, "the text"), "TOML"
+            return toml_file.read(text, "the text")
         except (UnparsableError, EditRefusedError) as error:
             raise UnclearSourceError(f"This is not TOML: {error.title}", "Paste the whole snippet") from None
     form = yaml_file.LISTED if re.search(r"(?m)^\s*-\s", text) else yaml_file.MAPPED
     try:
         with suppress(UnparsableError, EditRefusedError):
-            return form.read(text, "the text"), "YAML"
-        return form.read(_YAML_PACKAGE.sub(r'\1"\2"', text), "the text"), "YAML"
+            return form.read(text, "the text")
+        return form.read(_YAML_PACKAGE.sub(r'\1"\2"', text), "the text")
     except (UnparsableError, EditRefusedError) as error:
         raise UnclearSourceError(f"This cannot be read: {error.title}", "Paste the whole snippet") from None
 
@@ -241,7 +274,7 @@ def _flat(raw: Any) -> Any:
     return flat
 
 
-def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, Any, str]]:
+def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield the name, raw entry and client of each server; "" for an entry without a name.
 
     An entry with its name inside is flat, or `{"name": ..., "config": {...}}`.
@@ -252,36 +285,38 @@ def _servers(document: Mapping[str, Any], family: str) -> Iterator[tuple[str, An
     if isinstance(document.get("name"), str) and _is_server(document.get("config")):
         yield document["name"], document["config"], "vscode"
         return
-    held = _held(document, DEEPEST)
-    if held is not None:
-        key, servers = held
+    holders = list(_held(document, DEEPEST))
+    for key, servers in holders:
         types = [raw.get("type") for raw in servers.values()]
         is_opencode = key == "mcp" and ("local" in types or "remote" in types)
         client = "opencode" if is_opencode else _HOLDERS.get(key, "cursor")
         yield from ((str(name), raw, client) for name, raw in servers.items())
-        return
-    if document and all(_is_server(raw) for raw in document.values()):
+    if not holders and document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
 
 
-def _held(document: Mapping[str, Any], levels: int) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the key and value of the first holder of servers, searching up to this many levels."""
+def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the key and value of each holder of servers, searching up to this many levels.
+
+    In one mapping, a key that holds servers in a known client hides keys that only look as if they did.
+    """
+    held: set[str] = set()
     for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
+        if key in held or (held and key not in _HOLDERS):
+            continue
         inside = document.get(key)
         if isinstance(inside, list):
             inside = _by_name(inside)
         if isinstance(inside, Mapping):
             inside = {name: raw for name, raw in inside.items() if not _is_elided(raw)}
             if inside and all(_is_server(raw) for raw in inside.values()):
-                return key, inside
-    if levels:
-        others = (value for key, value in document.items() if not _LANGUAGE_SERVERS.fullmatch(str(key)))
-        for inside in (one for value in others for one in (value if isinstance(value, list) else [value])):
-            if isinstance(inside, Mapping) and not _is_server(inside):
-                found = _held(inside, levels - 1)
-                if found is not None:
-                    return found
-    return None
+                held.add(key)
+                yield key, inside
+    for key, value in document.items():
+        if levels and key not in held and not _LANGUAGE_SERVERS.fullmatch(str(key)):
+            for inside in value if isinstance(value, list) else [value]:
+                if isinstance(inside, Mapping) and not _is_server(inside):
+                    yield from _held(inside, levels - 1)
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:

@@ -13,10 +13,10 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -35,9 +35,9 @@ from trayapp.sources.source import (
     Source,
     UnclearSourceError,
     Variable,
-    launch_of,
     name_for,
     refuse_large,
+    start_of,
     wanted,
     with_paths_of_others,
     with_words_apart,
@@ -53,7 +53,12 @@ _PAGES = re.compile(
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
-_OPENS = re.compile(r'([ \t]*)(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{[ \t]*$')  # an object, also one with its name
+_LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
+# A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
+_SENTENCE = re.compile(
+    r"(?:#{2,6}\s|[>|<]|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
+    r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|[^\x00-\x7f]|(?:or|and|then|for|with|in|if)\b(?!.*=))"
+)
 _ADDING = re.compile(r"\bmcp add\b|mcp_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # within a sentence
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
@@ -89,8 +94,13 @@ _YAML_KEY = re.compile(
 )
 
 
-def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
-    """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError."""
+def recognize(
+    text: str, home: Path, *, windows: bool = False, exists: Callable[[str], bool] = lambda path: True
+) -> list[Source]:
+    """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError.
+
+    `exists`: True if a path is on this machine.
+    """
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
@@ -103,7 +113,7 @@ def recognize(text: str, home: Path, *, windows: bool = False) -> list[Source]:
             raise error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
     return [
-        replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows))
+        replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
 
@@ -123,13 +133,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
             if _ADDING.search(part) or len(parts) == 1:
                 raise
     links = all(map(is_link, parts))  # install links for several clients, each with its own label
-    launches = [
-        [
-            ("" if links else one.name, launch_of({key: one.entry[key] for key in one.entry if key != "env"}))
-            for one in found
-        ]
-        for found in read
-    ]
+    launches = [[("" if links else one.name, start_of(one.entry)) for one in found] for found in read]
     if any(one != launches[0] for one in launches):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
@@ -137,23 +141,46 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield install links; if none, fenced blocks; if none, objects on lines of their own and code spans."""
+    """Yield install links; if none, fenced blocks; if none, objects or the lines between sentences, and code
+    spans.
+    """
     if links := _LINKS.findall(text):
         yield from map(html.unescape, links)
         return
     lines = text.splitlines()
-    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
+    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
     if len(fences) > 1:
         yield from ("\n".join(lines[first + 1 : last]) for first, last in zip(fences[::2], fences[1::2], strict=False))
         return
-    first, indent = None, ""
-    for at, line in enumerate(lines):
-        if first is None and (opens := _OPENS.match(line)):
-            first, indent = at, opens[1]
-        if first is not None and line.rstrip(" ,;") == f"{indent}}}":
-            yield "\n".join(lines[first : at + 1])
-            first = None
+    if objects := list(islice(_objects(text), PARTS_MOST)):
+        yield from objects
+    else:
+        runs = ("\n".join(run).strip() for is_prose, run in groupby(lines, _is_prose) if not is_prose)
+        yield from filter(None, runs)
     yield from _CODE.findall(text)
+
+
+def _objects(text: str) -> Iterator[str]:
+    """Yield the outermost objects of a text that start something, each with the name before it."""
+    first = depth = 0
+    for mark in re.finditer(r'(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{|\}', text):
+        if mark[0] != "}":
+            first = first if depth else mark.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth and _LAUNCHES.search(text, first, mark.end()):
+                yield text[first : mark.end()]
+
+
+def _is_prose(line: str) -> bool:
+    """Return True for a line for people: a heading, an item of a list, a sentence."""
+    line = line.strip()
+    if _SENTENCE.match(line) is not None:
+        return True
+    return (
+        line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and not is_command_line(line) and ": " not in line
+    )
 
 
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:

@@ -201,9 +201,17 @@ def with_passed(entry: Entry) -> Entry:
     return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
 
 
+_STARTS = ("command", "args", "url")
+
+
 def launch_of(entry: Entry) -> Entry:
     """Return the facts by which two entries start the same server, in whatever form they were written."""
     return {key: value for key, value in entry.items() if value and key != "type"}
+
+
+def start_of(entry: Entry) -> Entry:
+    """Return the facts by which two entries start the same server, whatever values they give it."""
+    return launch_of({key: value for key, value in entry.items() if key in _STARTS})
 
 
 def without_env(entry: Entry) -> Entry:
@@ -339,10 +347,13 @@ def _parts_of(path: str) -> list[str]:
     return re.split(r"[/\\]+", path.lower())
 
 
-def with_paths_of_others(source: Source, home: Path, *, windows: bool) -> tuple[Variable, ...]:
-    """Return the values that a source asks for, and one for each path that cannot be on this machine.
+def with_paths_of_others(
+    source: Source, home: Path, *, windows: bool, exists: Callable[[str], bool]
+) -> tuple[Variable, ...]:
+    """Return the values that a source asks for, and one for each path that is not on this machine.
 
-    Such a path is below another person's home, or is one of another operating system.
+    Such a path is below another person's home, or is one of another operating system. One of this system that is
+    missing may be kept: the server may make it.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
@@ -359,10 +370,14 @@ def with_paths_of_others(source: Source, home: Path, *, windows: bool) -> tuple[
     found: list[Variable] = []
     for keys, text in places:
         path = _HOME.search(text) or (_ROOT if windows else _DRIVE).search(text)
+        own = None if path else (_DRIVE if windows else _ROOT).search(text)
+        if own is not None and not exists(own[0]):
+            path = own
         if path is not None and keys not in taken and _parts_of(path[0])[: len(home.parts)] != _parts_of(str(home)):
             name = path[0] if keys[0] == "args" else str(keys[-1])
             kind: ValueKind = "path" if keys != ("command",) else "string"
-            found.append(Variable(name, keys, path[0], "a path of another machine", kind=kind))
+            why, default = ("not on this machine", path[0]) if path is own else ("a path of another machine", "")
+            found.append(Variable(name, keys, path[0], why, kind=kind, default=default))
     if not found:
         return source.wants
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
