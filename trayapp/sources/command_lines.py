@@ -361,6 +361,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if not words:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
     program = program_of(words[0])
+    if re.search(r"[/\\].*\.(?:json[c5]?|toml|ya?ml|md|txt|env|conf|log)$", words[0], re.IGNORECASE):
+        raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
     if program in RUNNERS and len(words) == 1:

@@ -64,7 +64,7 @@ _DEVELOPERS_SCRIPT = re.compile(
     r"|ci|audit|ls|pack|prepare|publish|release|deploy)(?:[:-]\S*)?"
 )
 _BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
-_BEHIND_CMD = frozenset(("cmd", "cmd.exe"))
+_BEHIND_CMD = frozenset(("cmd",))
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
@@ -201,7 +201,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
     Raises UnclearSourceError if cmd would start more than one program.
     """
     args = entry.get("args") or []
-    if str(entry.get("command", "")).lower() in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
+    if program_of(str(entry.get("command", ""))) in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
         if operator := _OPERATOR.search(" ".join(map(str, words))):
             raise UnclearSourceError(f"Its command needs a shell (it has {operator[1]})", "Paste one plain command")

@@ -56,11 +56,12 @@ _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
 # A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
 _SENTENCE = re.compile(
-    r"(?:#{2,6}\s|[>|<]|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
+    r"(?:#{2,6}\s|[>|<]|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|[^\x00-\x7f]|(?:or|and|then|for|with|in|if)\b(?!.*=))"
 )
-_ADDING = re.compile(r"\bmcp add\b|mcp_?servers", re.IGNORECASE)
+_ADDING = re.compile(r"\bmcp add\b|(?:mcp|context)_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # within a sentence
+_FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
@@ -122,16 +123,20 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets inside a text for people; none if it has no snippet.
 
     All snippets have to start the same. The one with the most variables is taken. Raises UnclearSourceError if two
-    differ, or if one that adds a server, or the only one, cannot be read.
+    differ, or if one that adds a server, or the only one, or every one between fences, cannot be read.
     """
     read: list[list[Source]] = []
     parts = list(islice(_parts(text), PARTS_MOST))
+    fault: UnclearSourceError | None = None
     for part in parts:
         try:
             read.append(_recognized(part, home, windows=windows))
-        except UnclearSourceError:
+        except UnclearSourceError as error:
             if _ADDING.search(part) or len(parts) == 1:
                 raise
+            fault = fault or error
+    if not read and fault is not None and "```" in text:
+        raise fault
     links = all(map(is_link, parts))  # install links for several clients, each with its own label
     launches = [[("" if links else one.name, start_of(one.entry)) for one in found] for found in read]
     if any(one != launches[0] for one in launches):
@@ -148,9 +153,10 @@ def _parts(text: str) -> Iterator[str]:
         yield from map(html.unescape, links)
         return
     lines = text.splitlines()
-    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
+    fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
     if len(fences) > 1:
-        yield from ("\n".join(lines[first + 1 : last]) for first, last in zip(fences[::2], fences[1::2], strict=False))
+        for first, last in zip(fences[::2], fences[1::2], strict=False):
+            yield "\n".join(line.removeprefix("> ") for line in lines[first + 1 : last])
         return
     if objects := list(islice(_objects(text), PARTS_MOST)):
         yield from objects
@@ -171,6 +177,8 @@ def _objects(text: str) -> Iterator[str]:
             depth -= 1
             if not depth and _LAUNCHES.search(text, first, mark.end()):
                 yield text[first : mark.end()]
+    if depth and _LAUNCHES.search(text, first):
+        yield text[first:]  # its end is missing
 
 
 def _is_prose(line: str) -> bool:
