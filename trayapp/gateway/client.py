@@ -115,6 +115,9 @@ class ClientSession(Protocol):
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""
 
+    def uses_another(self, connection: Connection) -> bool:
+        """Return True if its requests go over another connection of that server, which is up."""
+
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 

@@ -1087,6 +1087,25 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
         assert [[m["data"] for m in client.told("notifications/message")] for client in clients] == [[], ["of two"]]
 
 
+@pytest.mark.requirement("many-sessions")
+@pytest.mark.parametrize(("url", "heard"), [("https://a.test/mcp", ["own"]), (None, ["shared", "own"])])
+async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
+    tmp_path: Path, url: str | None, heard: list[str]
+) -> None:
+    """Such a server may tell all of its connections the same. A process that the session left tells something else."""
+    async with house(tmp_path) as made:
+        await made.known(ServerConfig("a", url=url) if url else server("a"))
+        one, two = await older(made, name="one"), await older(made, name="two")
+        await one.call("a_echo")
+        await ask_itself(two)  # from now on each session has a connection of its own
+        await one.call("a_echo", 2)
+        for key, text in (("a", "shared"), ("a#1", "own")):
+            channel = made.net[key].channel
+            assert channel is not None
+            channel.tell(0, None, "notifications/message", {"level": "error", "data": text})
+        assert [message["data"] for message in one.told("notifications/message")] == heard
+
+
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_that_is_switched_off_asks_tells_and_logs_nothing_more(tmp_path: Path) -> None:
     """Its call gets one error, the question that the client was asked is withdrawn; what comes late is not passed."""

@@ -55,7 +55,10 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
+        at_address = connection.server.url is not None  # a server may tell all its connections the same
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
+            if at_address and session.uses_another(connection):
+                continue
             # A client of 2026-07-28 gets log messages only with its own requests.
             if method != LOG or (not session.client.modern and session.wants_log(level)):
                 session.notify(method, params)

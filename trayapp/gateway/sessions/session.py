@@ -190,6 +190,12 @@ class Session:
         name = self.view.name_of(own.shared_key(key))
         return name is not None and self.seen.has(name) and own.serves(key, self)
 
+    def uses_another(self, connection: Connection) -> bool:
+        """Return True if its requests go over another connection of that server, which is up."""
+        own = self._dependencies.servers.own
+        now = self._dependencies.services.pool.get(own.key(self, own.shared_key(connection.key)))
+        return now is not None and now is not connection and now.is_up
+
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
         name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
