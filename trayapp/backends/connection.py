@@ -17,6 +17,7 @@ from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
 from trayapp.backends.route import is_remote
+from trayapp.backends.subscription import UPDATED, Listening
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -445,6 +446,12 @@ class Connection:
         """Handle list changes and acknowledgments, pass on the rest. Implements context.Inbound."""
         if self._is_unwanted:
             return
+        if method == UPDATED and not (
+            self._maintenance is None or self._maintenance.subscription.is_news(params, about)
+        ):
+            return
+        if isinstance(about, Listening):
+            about = None  # the request is the gateway's own
         if method not in OF_OURS or is_of_tasks(method, params):
             self._tell(self._observer.notified, method, params, about)
             return

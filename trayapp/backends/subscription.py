@@ -2,36 +2,64 @@
 
 Over HTTP a server restart ends that request but not the connection, which has no session there. The request is then
 sent again. The lists are read again, too, because notifications sent in between are lost. When the set of resources
-changes, a second request is sent. The first one ends once the server has acknowledged the second: no update is lost.
+changes, a second request is sent. The first one ends shortly after the server has acknowledged the second: no update is
+lost. Until then the server sends most updates for both, over HTTP in any order; each is passed on once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 
 from trayapp.backends.context import BackendContext, Live
-from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Params, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Call, Channel, Params, Reply, RpcError
+from trayapp.wire.revisions import SUBSCRIPTION_ID
 
 log = logging.getLogger(__name__)
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+UPDATED = "notifications/resources/updated"
 AGAIN_S = 1.0  # after a broken request: a restarted server is back by then
 AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
 TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
+OVERLAP_S = 0.5  # how long a replaced request stays open: its last updates may arrive after the acknowledgment
 
 
-class _Listening:
-    """One subscriptions/listen request, sent again when it breaks."""
+class Listening:
+    """One subscriptions/listen request, sent again when it breaks (a wire.messages.Call)."""
 
     def __init__(self) -> None:
         self.uris: frozenset[str] = frozenset()  # the resources requested; after acknowledgment, those accepted
         self.scope = anyio.CancelScope()
         self.taken = anyio.Event()  # the server acknowledged the request or does not support it
         self.refused: RpcError | None = None
+        self.numbers: set[int] = set()  # of the request, each time it was sent
+        self.updates: Counter[str] = Counter()  # by URI, since the last request of the connection was sent
+        self._answer: asyncio.Future[Reply] | None = None
+
+    async def send(self, channel: Channel, params: Params) -> None:
+        """Send the request and return when the server has ended it. Raises RpcError."""
+        self._answer = asyncio.get_running_loop().create_future()
+        number = channel.relay("subscriptions/listen", params, self)
+        self.numbers.add(number)
+        try:
+            (await self._answer).result()
+        except asyncio.CancelledError:
+            channel.cancel(number, "replaced")
+            raise
+
+    def answered(self, reply: Reply) -> None:
+        """End the request."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(reply)
+
+    def progress(self, params: dict[str, Any]) -> None:
+        """Ignore the progress."""
 
 
 class Subscription:
@@ -56,7 +84,9 @@ class Subscription:
         self._exposed = exposed
         self.settled = anyio.Event()
         self._changed = anyio.Event()
-        self._newest = self._asked = _Listening()  # the request for what is wanted now; the last one sent
+        self._newest = self._asked = Listening()  # the request for what is wanted now; the last one sent
+        self._open: list[Listening] = []  # the last one sent, and the one that it replaces
+        self._replaced: set[int] = set()  # numbers of replaced requests
         self._first = True  # the server has not acknowledged any request yet
         self._heard = False  # the server acknowledged the current or last request
         self._deaf = False  # a request broke and has not been acknowledged again
@@ -64,7 +94,7 @@ class Subscription:
     def changed(self) -> None:
         """Request new resources: the set of subscribed resources changed."""
         if self._newest is self._asked:
-            self._newest = _Listening()
+            self._newest = Listening()
         self._changed.set()
 
     def acknowledged(self, params: Params) -> None:
@@ -78,6 +108,24 @@ class Subscription:
         if self._deaf or (self._first and self._exposed()):
             self._missed()
         self._deaf = self._first = False
+
+    def is_news(self, params: Params, about: Call | None) -> bool:
+        """Return True for an update that no other request has delivered. `about` as in context.Inbound.
+
+        Updates of one resource are the same in each request. So an update is news if this request has now delivered
+        more of them than any other.
+        """
+        known = params or {}
+        meta, uri = known.get("_meta"), known.get("uri")
+        said = meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
+        number = said if isinstance(said, int) else 0  # no request has that number
+        this = next((one for one in self._open if one is about or number in one.numbers), None)
+        if this is None:
+            return number not in self._replaced and not isinstance(about, Listening)
+        if not isinstance(uri, str) or len(self._open) == 1:
+            return True
+        this.updates[uri] += 1
+        return this.updates[uri] > max(one.updates[uri] for one in self._open if one is not this)
 
     async def confirmed(self, uri: str) -> None:
         """Wait until the server has confirmed the subscription to that resource. Raises RpcError if it refuses."""
@@ -93,7 +141,6 @@ class Subscription:
 
     async def listen(self) -> None:
         """Subscribe to list changes and to resources for the life of the connection."""
-        former: _Listening | None = None
         async with anyio.create_task_group() as tasks:
             while True:
                 self._changed = anyio.Event()
@@ -105,18 +152,34 @@ class Subscription:
                     wanted["resourceSubscriptions"] = sorted(uris)
                 if wanted:
                     newest.uris = frozenset(uris)
+                    for former in self._open[:-1]:
+                        self._end(former)  # two at a time
+                    self._open.append(newest)
+                    for one in self._open:
+                        one.updates.clear()
                     tasks.start_soon(self._keep_listening, wanted, newest)
                     # One at a time: an acknowledgment belongs to the last request sent.
                     with anyio.move_on_after(TAKES_WITHIN_S):
                         await newest.taken.wait()
                 newest.taken.set()
                 self.settled.set()
-                if former is not None:
-                    former.scope.cancel()
-                former = newest
+                if newest.refused is not None:
+                    self._open.remove(newest)  # the former request stays: the server still reports what it covers
+                for former in [one for one in self._open if one is not newest and newest.refused is None]:
+                    tasks.start_soon(self._end_later, former)
                 await self._changed.wait()
 
-    async def _keep_listening(self, wanted: dict[str, Any], listening: _Listening) -> None:
+    async def _end_later(self, former: Listening) -> None:
+        await self._context.clock.sleep(OVERLAP_S)
+        self._end(former)
+
+    def _end(self, former: Listening) -> None:
+        if former in self._open:
+            former.scope.cancel()
+            self._open.remove(former)
+            self._replaced |= former.numbers
+
+    async def _keep_listening(self, wanted: dict[str, Any], listening: Listening) -> None:
         clock, pause_s = self._context.clock, AGAIN_S
         with listening.scope:
             while True:
@@ -129,11 +192,11 @@ class Subscription:
                 await clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, AGAIN_MOST_S)
 
-    async def _listen_once(self, wanted: dict[str, Any], listening: _Listening) -> bool:
+    async def _listen_once(self, wanted: dict[str, Any], listening: Listening) -> bool:
         """Return True if the request broke, False if the server refused it."""
         params = self._live.peer.stamped({"notifications": wanted}, {})
         try:
-            await self._live.channel.send_raw_request("subscriptions/listen", params)
+            await listening.send(self._live.channel, params)
         except RpcError as error:
             if error.code != CONNECTION_CLOSED:
                 log.info("%s does not accept a subscription: %s", self._name, error.message)

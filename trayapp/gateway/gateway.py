@@ -21,6 +21,7 @@ from trayapp.backends.context import BackendContext, Open
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
+from trayapp.backends.subscription import UPDATED
 from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify
@@ -51,7 +52,7 @@ from trayapp.gateway.scopes.variant_probes import VariantProbes
 from trayapp.gateway.services import Services
 from trayapp.gateway.sessions.requests import ClientRequests
 from trayapp.gateway.sessions.session import Session, SessionDependencies, tell_lists
-from trayapp.gateway.sessions.subscriptions import UPDATED, Subscriptions
+from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
 from trayapp.model.errors import ConnectionLostError, Problem

@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures.clock import settle
 from tests.gateway.calls.test_server_requests import META, ask_itself, enveloped, older, tool_call
 from tests.gateway.world import Client, House, echo_of, house, serve, server
+from trayapp.backends.subscription import OVERLAP_S
 from trayapp.model.lifecycle import RECONNECT_FIRST_S
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
@@ -350,7 +351,79 @@ async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path
         assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the one for x is still open
         gate.set()
         assert (await old.answer("y"))["result"] == {}
+        await made.clock.pass_(OVERLAP_S)
         await made.net["a"].heard_of("notifications/cancelled", 2)
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+@pytest.mark.parametrize("says_whose", [False, True])
+async def test_each_update_comes_once_while_a_newer_server_is_asked_for_more(tmp_path: Path, says_whose: bool) -> None:
+    """For a moment two requests are open at the server, which sends each update for both; over HTTP in any order."""
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=True)
+        fake = made.net["a"]
+        serve(fake, resources=(X, {"uri": "res://y", "name": "y"}))
+        fake.says_whose = says_whose
+        await made.known(server("a"))
+        gate = acknowledging_late(made, "a")
+        gate.set()
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        channel = fake.channel
+        assert channel is not None
+        await made.clock.pass_(OVERLAP_S)  # the request for the lists alone
+        assert len(channel.open_numbers()) == 1
+        gate = acknowledging_late(made, "a")
+        client.ask_only("y", "resources/subscribe", {"uri": "res://y"})
+        with anyio.fail_after(10):
+            while len(channel.open_numbers()) < 2:
+                await settle()
+        former, newer = channel.open_numbers()
+
+        def sends(number: int) -> int:
+            meta = {} if says_whose else {"_meta": {META + "subscriptionId": number}}
+            channel.tell(number, None, UPDATED, {"uri": "res://x", **meta})
+            return len(client.told(UPDATED))
+
+        assert [sends(former), sends(former)] == [1, 2]  # before the server took the second request, and just after
+        gate.set()
+        assert (await client.answer("y"))["result"] == {}
+        assert [sends(newer), sends(newer), sends(former)] == [2, 2, 3]  # the second one, and a third
+        assert [sends(former), sends(newer)] == [4, 4]
+        await made.clock.pass_(OVERLAP_S)
+        assert former not in channel.open_numbers()
+        late = {"uri": "res://x", "_meta": {META + "subscriptionId": former}}
+        channel.tell(0, None, UPDATED, late)
+        assert len(client.told(UPDATED)) == 4
+        assert sends(newer) == 5
+
+
+@pytest.mark.requirement("subscribe-confirmed")
+async def test_what_a_newer_server_reports_goes_on_if_it_refuses_to_report_more(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with_resources(made, "a", modern=True)
+        serve(made.net["a"], resources=(X, {"uri": "res://y", "name": "y"}))
+        await made.known(server("a"))
+        acknowledging_late(made, "a").set()
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        channel = made.net["a"].channel
+        assert channel is not None
+        await made.clock.pass_(OVERLAP_S)
+        (number,) = channel.open_numbers()
+        taken = made.net["a"].replies["subscriptions/listen"]
+        refusing = anyio.Event()
+
+        async def listen(params: dict[str, Any]) -> Any:
+            if "res://y" not in str(params):
+                await refusing.wait()
+                return await taken(params)
+            raise RpcError(INVALID_PARAMS, "too many")
+
+        made.net["a"].replies["subscriptions/listen"] = listen
+        assert (await client.error("resources/subscribe", {"uri": "res://y"}))["message"] == "too many"
+        assert number in channel.open_numbers()
+        refusing.set()
 
 
 def acknowledging_late(made: House, name: str) -> anyio.Event:

@@ -18,7 +18,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.backends.subscription import AGAIN_MOST_S, AGAIN_S
+from trayapp.backends.subscription import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S, UPDATED
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
@@ -31,8 +31,6 @@ from trayapp.wire.revisions import SUBSCRIPTION_ID
 
 log = logging.getLogger(__name__)
 
-UPDATED = "notifications/resources/updated"
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTENABLE = ("tools", "prompts", "resources")
 
 BELOW = ("/", "?", "#")  # what follows a resource's URI in that of a sub-resource
