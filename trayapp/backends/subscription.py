@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
@@ -27,7 +27,8 @@ UPDATED = "notifications/resources/updated"
 AGAIN_S = 1.0  # after a broken request: a restarted server is back by then
 AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
 TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
-OVERLAP_S = 0.5  # how long a replaced request stays open: its last updates may arrive after the acknowledgment
+OVERLAP_S = 0.5  # how long a replaced request stays open over HTTP: its updates may come after the acknowledgment
+OVERLAPS_MOST = 4  # if one of the two requests is still behind the other
 
 
 class Listening:
@@ -104,6 +105,8 @@ class Subscription:
         if isinstance(honored, list):
             self._asked.uris &= {uri for uri in honored if isinstance(uri, str)}
         self._asked.taken.set()
+        if self._live.transport.kind == "stdio":  # all that follows comes for the newest request, too
+            self._end(self._open[:-1])
         self._heard = True
         if self._deaf or (self._first and self._exposed()):
             self._missed()
@@ -152,8 +155,7 @@ class Subscription:
                     wanted["resourceSubscriptions"] = sorted(uris)
                 if wanted:
                     newest.uris = frozenset(uris)
-                    for former in self._open[:-1]:
-                        self._end(former)  # two at a time
+                    self._end(self._open[:-1])  # at most two are open
                     self._open.append(newest)
                     for one in self._open:
                         one.updates.clear()
@@ -165,16 +167,22 @@ class Subscription:
                 self.settled.set()
                 if newest.refused is not None:
                     self._open.remove(newest)  # the former request stays: the server still reports what it covers
-                for former in [one for one in self._open if one is not newest and newest.refused is None]:
-                    tasks.start_soon(self._end_later, former)
+                elif not wanted:
+                    self._end(self._open)
+                elif len(self._open) > 1:
+                    tasks.start_soon(self._end_later, self._open[0])
                 await self._changed.wait()
 
     async def _end_later(self, former: Listening) -> None:
-        await self._context.clock.sleep(OVERLAP_S)
-        self._end(former)
-
-    def _end(self, former: Listening) -> None:
+        for _ in range(OVERLAPS_MOST):
+            await self._context.clock.sleep(OVERLAP_S)
+            if former in self._open and former.updates == self._open[-1].updates:
+                break
         if former in self._open:
+            self._end([former])
+
+    def _end(self, ended: Iterable[Listening]) -> None:
+        for former in list(ended):
             former.scope.cancel()
             self._open.remove(former)
             self._replaced |= former.numbers
