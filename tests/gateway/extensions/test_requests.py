@@ -17,8 +17,11 @@ pytestmark = pytest.mark.anyio
 TOLD = "notifications/tasks/status"
 
 
-def with_tasks(made: House, key: str) -> dict[str, dict[str, Any]]:
-    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Return them. Without a task, its tools ask."""
+def with_tasks(made: House, key: str, ids: str | None = None, created: str | None = None) -> dict[str, dict[str, Any]]:
+    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Return them. Without a task, its tools ask.
+
+    `ids`: how the ids begin, by default like none of another process. `created`: when all tasks were created.
+    """
     fake = made.net[key]
     fake.capabilities = {**fake.capabilities, "tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
     tasks: dict[str, dict[str, Any]] = {}
@@ -27,7 +30,8 @@ def with_tasks(made: House, key: str) -> dict[str, dict[str, Any]]:
         if "task" not in params:
             assert fake.channel is not None
             return {"content": [{"type": "text", "text": json.dumps(await fake.channel.ask("roots/list", {}))}]}
-        task = {"taskId": f"{key}-{len(tasks)}", "status": "working"}
+        task = {"taskId": f"{ids or key}-{len(tasks)}", "status": "working", "statusMessage": key}
+        task |= {"createdAt": created} if created else {}
         return {"task": tasks.setdefault(str(task["taskId"]), task)}
 
     async def get(params: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +42,20 @@ def with_tasks(made: House, key: str) -> dict[str, dict[str, Any]]:
     async def every(params: dict[str, Any]) -> dict[str, Any]:
         return {"tasks": list(tasks.values())}
 
-    fake.replies |= {"tools/call": begin, "tasks/get": get, "tasks/list": every}
+    async def result(params: dict[str, Any]) -> dict[str, Any]:
+        about = {"io.modelcontextprotocol/related-task": {"taskId": (await get(params))["taskId"]}}
+        return {"content": [{"type": "text", "text": key}], "_meta": about}
+
+    async def cancel(params: dict[str, Any]) -> dict[str, Any]:
+        return {**await get(params), "status": "cancelled"}
+
+    fake.replies |= {
+        "tools/call": begin,
+        "tasks/get": get,
+        "tasks/list": every,
+        "tasks/result": result,
+        "tasks/cancel": cancel,
+    }
     return tasks
 
 
@@ -91,3 +108,64 @@ async def test_a_server_is_not_idle_while_it_works_on_a_task(tmp_path: Path, ttl
         assert made.net["a"].open_now == 1
         await made.clock.pass_(24 * 3600)
         assert made.net["a"].open_now == 0
+
+
+@pytest.mark.requirement("extensions-outlive")
+@pytest.mark.parametrize("times", [(None, None), ("2026-01-01T00:00:00Z",) * 2, ("2026-01-01", "2026-01-02")])
+async def test_tasks_of_two_processes_that_count_from_one_are_never_mixed_up(
+    tmp_path: Path, times: tuple[str | None, str | None]
+) -> None:
+    async with house(tmp_path) as made:
+        for key, created in zip(("a", "a#1"), times, strict=True):
+            with_tasks(made, key, "task", created)
+        await made.known(server("a"))
+        client = await older(made)
+        begin = {"name": "a_echo", "arguments": {}, "task": {}}
+        shared = (await client.result("tools/call", begin))["task"]["taskId"]
+        await ask_itself(client, 9)  # from now on it has a process of its own
+        own = (await client.result("tools/call", begin))["task"]["taskId"]
+        assert shared != own
+        for handle, key in ((shared, "a"), (own, "a#1"), (shared, "a")):
+            task = await client.result("tasks/get", {"taskId": handle})
+            assert (task["taskId"], task["statusMessage"]) == (handle, key)
+            result = await client.result("tasks/result", {"taskId": handle})
+            assert result["content"][0]["text"] == key
+            assert result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"] == handle
+        listed = (await client.result("tasks/list"))["tasks"]
+        assert [(task["taskId"], task["statusMessage"]) for task in listed] == [(shared, "a"), (own, "a#1")]
+        for key, handle in (("a#1", own), ("a", shared)):
+            channel = made.net[key].channel
+            assert channel is not None
+            channel.tell(0, None, TOLD, {"taskId": "task-0", "status": "working"})
+            assert client.told(TOLD)[-1]["taskId"] == handle
+
+
+@pytest.mark.requirement("extensions-outlive")
+@pytest.mark.parametrize("again", ["server", "gateway"])
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_restart(
+    tmp_path: Path, again: str, kept: bool
+) -> None:
+    """Where the server has kept its tasks, the handle leads to the task as before."""
+    async with house(tmp_path) as made:
+        tasks = with_tasks(made, "a", "task", "2026-01-01T00:00:00Z")
+        await made.known(server("a"))
+        client = await older(made)
+        begin = {"name": "a_echo", "arguments": {}, "task": {}}
+        handle = (await client.result("tools/call", begin))["task"]["taskId"]
+        if not kept:
+            tasks.clear()
+            tasks |= with_tasks(made, "a", "task", "2026-01-02T00:00:00Z")
+        made.net["a"].die()
+        await made.told()
+        if again == "gateway":  # which a session notices by its memory alone
+            client = await older(made, name="after")
+        if not kept:
+            new = (await client.result("tools/call", begin))["task"]["taskId"]
+            assert (await client.result("tasks/get", {"taskId": new}))["taskId"] == new != handle
+        for method in ("tasks/get", "tasks/result", "tasks/cancel", "tasks/get"):
+            if kept:
+                await client.result(method, {"taskId": handle})
+            else:
+                assert (await client.error(method, {"taskId": handle}))["code"] == INVALID_PARAMS
+        assert made.net["a"].methods().count("tasks/cancel") == kept

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import anyio
 
 from trayapp.backends.connection import Connection
-from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.extensions.results import ServerResult, chained, finish_of
+from trayapp.gateway.extensions.results import ServerResult, chained, finish_of, split_handle, tag_of
 from trayapp.gateway.extensions.routing import (
     LISTED,
     TASKS_LIST,
@@ -41,6 +40,7 @@ from trayapp.wire.messages import INVALID_PARAMS, Reply, Request, RequestId, Rpc
 REFRESH_S = 5.0  # a list waits this long for a server's answer, then uses the known items
 PAGES_MOST = 100  # per server
 CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
+GONE = "Task not found: the process of its server that had it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
 Work = Callable[[], Awaitable[None]]
@@ -115,12 +115,10 @@ class ExtensionRequests:
         return partial(self._send, request, destination(session.seen, request, modern=modern))
 
     async def _send(self, request: Request, to: Destination) -> None:
-        connection = self._session.task_handles.get(str((request.params or {}).get("taskId")))
-        # A server that keeps a task in memory has it in no other process.
-        if connection is None or not connection.is_up:
-            connection = await self._session.connected(request.id, to.server)
-        if request.method == "tasks/cancel":
-            connection.note_task(str(to.params["taskId"]), 0)
+        if "taskId" in to.params:
+            await self._send_of_task(request, to)
+            return
+        connection = await self._session.connected(request.id, to.server)
         if request.method == "events/stream":
             own = request.with_params(to.params)
             StreamingCall(self._session, own, connection, str((request.params or {}).get("name"))).send(0)
@@ -131,9 +129,43 @@ class ExtensionRequests:
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
-        if isinstance(finish, ServerResult):
-            finish = finish.noting(self._session.task_handles, connection)
         self._sending.send_on(request.with_params(to.params), connection, finish)
+
+    async def _send_of_task(self, request: Request, to: Destination) -> None:
+        """Send a request for a task to the process that has it. Raises RpcError if that process has ended, and the
+        server has another task under the same id now.
+        """
+        session, handles = self._session, self._session.task_handles
+        handle, own = str((request.params or {}).get("taskId")), str(to.params["taskId"])
+        known, tag = handles.get(handle), split_handle(handle)[1]
+        if known is not None:
+            own = known.own
+        if known is not None and known.connection.is_up:
+            connection = known.connection  # a server that keeps a task in memory has it in no other process
+        else:
+            connection = await session.connected(request.id, to.server)
+        is_certain = not tag or handle in connection.tasks or (known is not None and known.live is connection.live)
+        if not is_certain and request.method != "tasks/get":
+            live = await connection.ensure()
+            about = live.peer.stamped({"taskId": own}, session.client.capabilities)
+            if tag_of(await live.channel.send_raw_request("tasks/get", about)) != tag:
+                raise RpcError(INVALID_PARAMS, GONE)
+            is_certain = True
+        if is_certain:
+            handles.note(handle, connection, own)
+        if request.method == "tasks/cancel":
+            connection.note_task(handle, 0)
+
+        def same_task(reply: Reply) -> Reply:
+            result = reply.message.get("result")
+            if isinstance(result, dict) and tag_of(result) != tag:
+                return Reply.of_error(RpcError(INVALID_PARAMS, GONE))
+            handles.note(handle, connection, own)
+            return reply
+
+        finish = to.finish.noting(handles, connection) if isinstance(to.finish, ServerResult) else to.finish
+        finish = finish if is_certain else chained(same_task, finish)
+        self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
         """Return the function that inspects a skill's file for its reader; None for any other resource."""
@@ -171,7 +203,7 @@ class ExtensionRequests:
         live, result = connection.live, finish_of(session.seen.exposure, server)
         if live is None or result is None or not live.peer.modern:
             return False
-        listening = TaskListening(session, request_id, result)
+        listening = TaskListening(session, request_id, result.noting(session.task_handles, connection))
         params = live.peer.stamped({"notifications": {"taskIds": tasks}}, session.client.capabilities)
         number = live.transport.channel.relay("subscriptions/listen", params, listening)
         self._streams.add(live, number, listening)
@@ -223,17 +255,13 @@ class ExtensionRequests:
         for server, known in session.seen.exposure.capabilities.items():
             able = known.get("tasks")
             if isinstance(able, dict) and "list" in able:
-                result = finish_of(session.seen.exposure, server)
-                assert result is not None
-                now, start = session.present(server), prefixed(server, "")
-                handles = {
-                    handle: connection if connection.is_up else now
-                    for handle, connection in session.task_handles.items()
-                    if handle.startswith(start)
-                }
-                for connection in dict.fromkeys(handles.values()):
-                    tasks = [result.task(task) for task in await self._tasks_of(connection)]
-                    found += [task for task in tasks if handles.get(str(task.get("taskId"))) is connection]
+                now, handles = session.present(server), session.task_handles
+                known = handles.of_server(server)
+                for connection in dict.fromkeys(k.connection if k.connection.is_up else now for k in known.values()):
+                    for task in await self._tasks_of(connection):
+                        handle = handles.find(server, connection, task)
+                        if handle is not None:
+                            found.append({**task, "taskId": handle})
         session.send_cacheable(request.id, dumps({"tasks": found}))
 
     @staticmethod
@@ -245,13 +273,17 @@ class ExtensionRequests:
             for _ in range(PAGES_MOST if connection.is_up else 0):
                 page = await connection.request("tasks/list", {"cursor": cursor} if cursor is not None else {})
                 tasks = page.get("tasks")
-                found += [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+                found += [task for task in tasks if _is_task(task)] if isinstance(tasks, list) else []
                 cursor = page.get("nextCursor")
                 if not isinstance(cursor, str):
                     break
         except (MultiMcpError, RpcError):
             pass  # the other servers' tasks are still useful
         return found
+
+
+def _is_task(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("taskId"), str)
 
 
 class SkillFile:

@@ -1,14 +1,22 @@
-"""Make the addresses and handles in a server's results lead back to that server."""
+"""Make the addresses and handles in a server's results lead back to that server.
+
+A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
+does not name a task: a session may use several processes of one server, and a process may end, also with the gateway.
+A handle therefore also holds a checksum of the time at which the task was created, and a number if that is the same,
+after the server's name: multi-mcp://NAME%00CHECKSUM/ID.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from binascii import crc32
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
 from trayapp.catalog.links import linked_result
-from trayapp.catalog.resources import prefixed
+from trayapp.catalog.resources import SCHEME, prefixed, split_prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
@@ -16,13 +24,92 @@ from trayapp.wire.messages import Reply
 
 ENDED = frozenset({"completed", "failed", "cancelled"})  # states of tasks
 TASK_MOST_S = 24 * 3600.0  # of which nothing is heard
-HANDLES_MOST = 10_000  # tasks of one session that notifications report on
+HANDLES_MOST = 10_000  # tasks of one session
+_HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name holds the character 0
+
+
+class KnownTask(NamedTuple):
+    """A task of a session: where it is, and its id there."""
+
+    connection: Connection
+    live: Live | None
+    own: str
+
+
+class TaskHandles:
+    """The tasks of one session by their handles, oldest first."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, KnownTask] = {}
+        self._handles: dict[tuple[Any, str], str] = {}  # by the channel to its process, and its id there
+
+    def get(self, handle: str) -> KnownTask | None:
+        """Return the task with that handle, None if the session has not heard of it from this gateway."""
+        return self._known.get(handle)
+
+    def note(self, handle: str, connection: Connection, own: str) -> None:
+        """Note that a server has a task, under its own id there."""
+        if handle not in self._known and len(self._known) >= HANDLES_MOST:
+            oldest = self._known.pop(next(iter(self._known)))
+            self._handles.pop((oldest.live and oldest.live.channel, oldest.own), None)
+        self._known[handle] = KnownTask(connection, connection.live, own)
+        self._handles[connection.live and connection.live.channel, own] = handle
+
+    def give(self, server: str, connection: Connection, task: dict[str, Any]) -> str:
+        """Return the handle of a task that a server has reported to the session, and note it."""
+        handle = self.find(server, connection, task)
+        if handle is None:
+            handle, number = handle_of(server, task), 1
+            while handle in self._known:
+                number += 1
+                handle = handle_of(server, task, number)
+        self.note(handle, connection, task["taskId"])
+        connection.note_task(handle, left_s(task))
+        return handle
+
+    def find(self, server: str, connection: Connection, task: dict[str, Any]) -> str | None:
+        """Return the handle of a task of which a server tells, None if the session does not have it."""
+        handle = self._handles.get((connection.live and connection.live.channel, task["taskId"]))
+        if handle is None and tag_of(task):
+            handle = handle_of(server, task)
+            known = self._known.get(handle)
+            if known is None or known.connection is not connection:
+                return None  # otherwise the server has kept the task over its restart
+        return handle
+
+    def of_server(self, server: str) -> dict[str, KnownTask]:
+        """Return the tasks of one server by their handles."""
+        return {handle: known for handle, known in self._known.items() if is_of(handle, server)}
+
+
+def tag_of(task: dict[str, Any]) -> str:
+    """Return the checksum for the handle of a task; "" if its server does not say when it was created."""
+    created = task.get("createdAt")
+    return f"{crc32(created.encode('utf-8', 'surrogatepass')):08x}" if isinstance(created, str) else ""
+
+
+def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
+    """Return the handle of a task. `number`: above 1 for another task with the same id and time."""
+    tag = tag_of(task) + (f"-{number}" if number > 1 else "")
+    return prefixed(f"{server}\0{tag}" if tag else server, task["taskId"])
+
+
+def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
+    """Return the server and its own id in a handle, None if the gateway did not make it, and its checksum, if any."""
+    found = _HANDLE.fullmatch(handle)
+    return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")
+
+
+def is_of(handle: str, server: str) -> bool:
+    """Return True if that handle is one of a server's tasks."""
+    place = split_handle(handle)[0]
+    return place is not None and place[0] == server
 
 
 class ServerResult:
     """Results of one server in the form that its clients can use. Most pass unread: few servers need changes."""
 
-    __slots__ = ("_note", "_renames", "_seen", "_server", "tasks")
+    __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
     def __init__(
         self,
@@ -31,26 +118,19 @@ class ServerResult:
         *,
         renames: bool,
         tasks: bool,
-        note: Callable[[dict[str, Any]], None] = lambda task: None,
+        handles: tuple[TaskHandles, Connection] | None = None,
     ) -> None:
         self._seen = seen
         self._server = server
         self._renames = renames
         self.tasks = tasks
-        self._note = note
+        self._handles = handles
 
-    def noting(self, handles: dict[str, Connection], connection: Connection) -> ServerResult:
-        """Return the same for one session. `handles` records the connection of each task that the session has seen."""
+    def noting(self, handles: TaskHandles, connection: Connection) -> ServerResult:
+        """Return the same for one session and connection. `handles` records each task that the session has seen."""
         if not self.tasks:
             return self
-
-        def note(task: dict[str, Any]) -> None:
-            connection.note_task(task["taskId"], left_s(task))
-            while len(handles) >= HANDLES_MOST:
-                del handles[next(iter(handles))]
-            handles[prefixed(self._server, task["taskId"])] = connection
-
-        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, note=note)
+        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=(handles, connection))
 
     def __call__(self, reply: Reply) -> Reply:
         """Return the answer with addresses and task ids that lead back to the server. Raises JsonError if it cannot be
@@ -70,26 +150,29 @@ class ServerResult:
         found = linked_result(result, partial(uris.exposed_link, self._server)) if self._renames else result
         if self.tasks:
             found = self.task(found)
-            if isinstance(task := found.get("task"), dict) and (own := self.task(task)) is not task:
-                found = {**found, "task": own}
+            if isinstance(task := found.get("task"), dict) and (named := self.task(task)) is not task:
+                found = {**found, "task": named}
             meta = found.get("_meta")
             related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
-            if isinstance(related, dict) and isinstance(own_id := related.get("taskId"), str):
-                self._note({"taskId": own_id, "status": "completed"})  # only an ended task has a result
-                related = {**related, "taskId": prefixed(self._server, own_id)}
-                found = {**found, "_meta": {**found["_meta"], RELATED_TASK: related}}
+            if isinstance(related, dict) and isinstance(own := related.get("taskId"), str):
+                handle = self._handle({"taskId": own, "status": "completed"})  # only an ended task has a result
+                found = {**found, "_meta": {**found["_meta"], RELATED_TASK: {**related, "taskId": handle}}}
         inside = found.get("result")  # the result of a completed task
-        if isinstance(inside, dict) and "taskId" in found and (own := self.changed(inside)) is not inside:
-            found = {**found, "result": own}
+        if isinstance(inside, dict) and "taskId" in found and (changed := self.changed(inside)) is not inside:
+            found = {**found, "result": changed}
         return found
 
     def task(self, task: dict[str, Any]) -> dict[str, Any]:
         """Return a task with the handle that leads back to its server; any other object as it is."""
-        own = task.get("taskId") if "status" in task else None
-        if not isinstance(own, str):
+        if "status" not in task or not isinstance(task.get("taskId"), str):
             return task
-        self._note(task)
-        return {**task, "taskId": prefixed(self._server, own)}
+        return {**task, "taskId": self._handle(task)}
+
+    def _handle(self, task: dict[str, Any]) -> str:
+        if self._handles is None:
+            return handle_of(self._server, task)
+        handles, connection = self._handles
+        return handles.give(self._server, connection, task)
 
 
 def left_s(task: dict[str, Any]) -> float:

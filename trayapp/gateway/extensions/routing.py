@@ -13,7 +13,7 @@ from trayapp.gateway.calls.errors import unknown_method
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.extensions.results import finish_of
+from trayapp.gateway.extensions.results import finish_of, split_handle
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import APPS, EVENTS, SKILLS, TASK_METHODS, TASKS, announces, unite_members
@@ -119,7 +119,7 @@ def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
     the gateway did not make may predate it: it belongs to the only server with tasks.
     """
     able = servers_with(seen.exposure, TASKS)
-    found = split_prefixed(handle)
+    found = split_handle(handle)[0]
     if found is not None:
         if found[0] in able:
             return found
@@ -208,7 +208,7 @@ _CORE = frozenset({"tools", "prompts", "resources", "completions", "logging", "e
 def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
     """Return the server that the params name by a resource, a tool or a handle."""
     for value in params.values():
-        if isinstance(value, str) and (found := split_prefixed(value)) is not None and seen.has(found[0]):
+        if (found := _handle(value)) is not None and seen.has(found[0]):
             return found[0]
     try:
         if isinstance(params.get("uri"), str):
@@ -221,7 +221,7 @@ def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
 
 
 def _handle(value: Any) -> tuple[str, str] | None:
-    return split_prefixed(value) if isinstance(value, str) else None
+    return split_handle(value)[0] if isinstance(value, str) else None
 
 
 def require(seen: SessionView, extension: str, method: str) -> None:

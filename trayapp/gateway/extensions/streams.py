@@ -9,10 +9,9 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.catalog.resources import prefixed
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
-from trayapp.gateway.extensions.results import ServerResult
+from trayapp.gateway.extensions.results import ServerResult, TaskHandles, is_of
 from trayapp.gateway.extensions.routing import named_event
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.wire.messages import Call, Channel, Params, Reply, Request, RequestId
@@ -32,8 +31,8 @@ class TaskSession(AskingSession, Protocol):
         """Return the session's exposure."""
 
     @property
-    def task_handles(self) -> dict[str, Connection]:
-        """Return the connections of its client's tasks, by their handles."""
+    def task_handles(self) -> TaskHandles:
+        """Return the tasks of its client."""
 
 
 class TaskListening:
@@ -121,13 +120,13 @@ class Streams:
 
     def _tell_status(self, connection: Connection, params: dict[str, Any]) -> None:
         """Notify the sessions that have the task, and no others."""
-        own = params.get("taskId")
+        if not isinstance(params.get("taskId"), str):
+            return
         for session in self._sessions:
-            if isinstance(own, str) and session.has_server(connection.key):
+            if session.has_server(connection.key):
                 for name in session.seen.exposure.servers:
-                    handle = prefixed(name, own)
-                    known = session.task_handles.get(handle)
-                    if known is not None and known.key == connection.key:
+                    handle = session.task_handles.find(name, connection, params)
+                    if handle is not None and is_of(handle, name):
                         session.notify(OLDER_TASK_TOLD, {**params, "taskId": handle})
 
 

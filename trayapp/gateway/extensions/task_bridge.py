@@ -14,7 +14,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.extensions.results import ENDED
+from trayapp.gateway.extensions.results import ENDED, tag_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
@@ -97,7 +97,7 @@ class TaskBridge:
 
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
         """Wait for the end of a task, and answer with it. A client that gives up cancels it."""
-        name, step = task["taskId"], 0
+        name, tag, step = task["taskId"], tag_of(task), 0
         meta = (self._request.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         self._connection.in_flight += 1  # must not be closed as idle
@@ -121,6 +121,8 @@ class TaskBridge:
                     await self._answer_questions(name, questions)
                 await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
                 task = _reply_result(await self._ask("tasks/get", {"taskId": name}))
+                if tag_of(task) != tag:  # the server was started again, and has another task under that id
+                    raise RpcError(INTERNAL_ERROR, f"{self._connection.name} has lost the task of the call")
         except asyncio.CancelledError:
             live = self._connection.live
             if live is not None:

@@ -22,6 +22,7 @@ from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import CallHistory, ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
+from trayapp.gateway.extensions.results import TaskHandles
 from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.servers import Servers
@@ -107,7 +108,7 @@ class Session:
         self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
-        self.task_handles: dict[str, Connection] = {}  # by handle: the connections of its client's tasks, oldest first
+        self.task_handles = TaskHandles()
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
         self.history: CallHistory = dependencies.services.history
         self.number = next(_NUMBERS)
