@@ -17,7 +17,7 @@ import pytest
 from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import settle
 from trayapp.auth.chunks import ChunkedRecords
-from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, Vault, check_secret
+from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, SAME_WISH_S, Vault, check_secret
 from trayapp.model.errors import KeyringUnavailableError, UsageError
 
 pytestmark = pytest.mark.anyio
@@ -252,6 +252,23 @@ async def test_secrets_are_kept_listed_and_forgotten_by_name() -> None:
         assert await vault.delete_secret("github")
         assert not await vault.delete_secret("github")
         assert await vault.secret_names() == ["a b"]
+
+
+@pytest.mark.requirement("vault-one-dialog")
+async def test_a_dialog_that_the_user_closed_does_not_come_again_for_the_same_secret() -> None:
+    async with a_desk() as desk:
+        assert await desk.vault.set_secret("github", "x")
+        desk.entries.mood = "locked"
+        assert not await desk.vault.set_secret("other", "y")
+        assert (desk.entries.dialogs, await desk.vault.secret_names()) == (1, ["other"])
+        desk.time += SAME_WISH_S
+        with pytest.raises(KeyringUnavailableError):
+            await desk.vault.delete_secret("github")
+        assert desk.entries.dialogs == 2
+        desk.entries.mood = "well"
+        desk.time += CHECK_AGAIN_S
+        assert await desk.vault.store_now()
+        assert await desk.vault.secret_names() == ["github", "other"]
 
 
 async def test_without_a_keyring_secrets_live_in_memory() -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.running import FakeGateway, environment, run_cli
 from tests.cli.samples import server, snapshot
 from trayapp.auth.grant import SignInError
+from trayapp.auth.vault import UNLOCK
+from trayapp.cli.auth import NOT_UNLOCKED
 from trayapp.model.errors import ServerError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import SignInStatus
@@ -115,11 +117,11 @@ def test_without_a_server_it_unlocks_the_keyring(home: Path) -> None:
 
     def unlock(params: Any) -> Any:
         asked.append(params)
-        return {"keyring": "locked", "error": {"title": "The keyring is locked", "hint": "Unlock it"}}
+        return {"keyring": "locked", "error": {"title": "The keyring is locked", "hint": UNLOCK}}
 
     with FakeGateway(home, {SNAPSHOT: shown.to_json(), KEYRING: unlock}):
         ran = run_cli(home, "auth")
-        assert (asked, "The keyring is locked" in ran.stderr) == ([{"unlock": True}], True)
+        assert (asked, ran.stderr) == ([{"unlock": True}], f"The keyring is locked. {NOT_UNLOCKED}\n"), "no circle"
         assert ran.stdout.split("\n")[1].split() == ["web", "keyring", "locked"]
         run_cli(home, "auth", "--json")
     assert len(asked) == 1

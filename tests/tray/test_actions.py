@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from trayapp.auth.vault import UNLOCK
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart import Autostart
@@ -303,6 +304,15 @@ def test_a_server_s_log_is_opened_or_what_the_gateway_s_log_says_of_it(world: Wo
     world.actions.do(Action(V.SHOW_LOG, "github"))
     lines = Path(str(world.did[-1][1])).read_text().splitlines()
     assert lines == ["github", texts.LOGGED_ABOUT, "", hang, "", texts.LOGGED.format(path), "", "hello"]
+
+
+@pytest.mark.requirement("tray-actions")
+def test_a_keyring_that_stays_locked_is_told_without_the_command_that_was_just_tried(world: World) -> None:
+    world.answers["keyring"] = {"error": {"title": "The keyring is locked", "hint": UNLOCK}}
+    notice = world.actions.do(Action(V.UNLOCK))
+    assert notice is not None
+    assert (notice.title, notice.text) == ("Not unlocked", f"The keyring is locked\n{texts.UNLOCK_AGAIN}")
+    assert_fits(notice.title, notice.text)
 
 
 @pytest.mark.requirement("tray-actions")

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
 QUIET_S = 10.0  # without a dialog, a keyring answers in milliseconds
+SAME_WISH_S = 2.0  # after the user closed a dialog: the next steps of the same request show no other
 CHECK_AGAIN_S = 10.0  # after a refusal: until then the keyring is not asked again
 KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
@@ -81,8 +82,10 @@ class Vault:
         self._changed = changed
         self._worker = _Worker()
         self._unstored: dict[str, str | None] = {}  # changes not stored yet; None = deleted
+        self._relisted: dict[str, bool] = {}  # names not yet added to the stored list (True) or removed from it (False)
         self._unavailable = asyncio.Event()  # something is only in memory, or could not be read
         self._refused_at = 0.0
+        self._closed_at = -math.inf  # when an access failed for which the keyring may have shown its dialog
 
     def use(self, place: RecordPlace) -> None:
         """Store records in another place from now on. Records in the old place stay there."""
@@ -142,7 +145,7 @@ class Vault:
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S
-            while self._unstored or self.refused is not None:
+            while self._unstored or self._relisted or self.refused is not None:
                 await sleep(wait_s)
                 await self._retry()
                 wait_s = min(wait_s * 2, KEEP_LONGEST_S)
@@ -158,7 +161,7 @@ class Vault:
             async with aclosing(signals()) as changes:
                 async for _ in changes:
                     await self._retry()
-                    if not self._unstored and self.refused is None:
+                    if not self._unstored and not self._relisted and self.refused is None:
                         break
                 else:
                     return
@@ -168,10 +171,14 @@ class Vault:
         for key, text in list(self._unstored.items()):
             if not await self._keep(key, text, asked=False):
                 return False
-        return True
+        return not self._relisted or await self._store_names(asked=False)
 
     async def look(self, *, asked: bool = False) -> None:
-        """Check that the storage opens. `asked` as in `read`. Raises KeyringUnavailableError."""
+        """Check that the storage opens. `asked` as in `read`. Raises KeyringUnavailableError.
+
+        Who asks for just this gets the dialog again, also if it was closed a moment ago.
+        """
+        self._closed_at = -math.inf
         await self._do(lambda records: records.read(NAMES), asked)
 
     async def _retry(self) -> None:
@@ -200,40 +207,53 @@ class Vault:
         """Store a value. Return False if it is only in memory. Raises UsageError for an invalid name or value."""
         check_secret(name, value)
         kept = await self.write(SECRET + name, value, asked=True)
-        return await self._list({*await self.secret_names(), name}) and kept
+        self._relisted[name] = True
+        return await self._store_names(asked=True) and kept
 
     async def delete_secret(self, name: str) -> bool:
         """Delete a value. Return False if there was none. Raises KeyringUnavailableError."""
         names = await self.secret_names()
         there = name in names or await self.read(SECRET + name, asked=True) is not None
         await self.delete(SECRET + name, asked=True)
-        await self._list({*names} - {name})
+        self._relisted[name] = False
+        await self._store_names(asked=True)
         return there
 
-    async def secret_names(self) -> list[str]:
-        """Return all names, sorted, or [] if the list cannot be read.
+    async def secret_names(self, *, asked: bool = True) -> list[str]:
+        """Return all names, sorted. If the list cannot be read, only those in memory. `asked` as in `read`.
 
-        The vault stores the list itself, because not every keyring can list its entries. A list that is only in memory
-        counts.
+        The vault stores the list itself, because not every keyring can list its entries.
         """
         try:
-            text = await self.read(NAMES, asked=True)
+            text = await self._do(lambda records: records.read(NAMES), asked)
         except KeyringUnavailableError:
             text = None
-        try:
-            read = json.loads(text or "[]")
-        except ValueError:
-            return []
-        return sorted(name for name in read if isinstance(name, str)) if isinstance(read, list) else []
+        return _relisted(text, self._relisted)
 
-    async def _list(self, names: set[str]) -> bool:
-        return await self.write(NAMES, json.dumps(sorted(names)), asked=True)
+    async def _store_names(self, *, asked: bool) -> bool:
+        """Change the stored list of names. Return False if the change is only in memory for now."""
+        changes = dict(self._relisted)
+
+        def put(records: Records) -> None:
+            records.write(NAMES, json.dumps(_relisted(records.read(NAMES), changes)))
+
+        try:
+            await self._do(put, asked, writing=True)
+        except KeyringUnavailableError:
+            return False
+        except asyncio.CancelledError:  # nobody waits any longer; the next try stores it
+            self._unavailable.set()
+            raise
+        self._relisted = {name: there for name, there in self._relisted.items() if changes.get(name) is not there}
+        return True
 
     # -- access --------------------------------------------------------------------------------------------------
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
         """Run `work` in the thread, within the deadline. Raises KeyringUnavailableError."""
         if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
+            raise self.refused.with_traceback(None)
+        if self.refused is not None and asked and self._now() - self._closed_at < SAME_WISH_S:
             raise self.refused.with_traceback(None)
         place = self._place
         deadline_s = self._deadline_s if asked else min(QUIET_S, self._deadline_s)
@@ -247,6 +267,7 @@ class Vault:
             value = await self._worker.run(job, deadline_s)
         except KeyringUnavailableError as error:
             self.refused, self._refused_at = error, self._now()
+            self._closed_at = self._refused_at if asked else self._closed_at
             self._unavailable.set()
             if place is self._place:
                 self._set_state(error.state)
@@ -310,6 +331,16 @@ def _no_answer() -> KeyringUnavailableError:
     return KeyringUnavailableError(
         "The keyring does not answer", "Look for its dialog, or restart the keyring service", "locked"
     )
+
+
+def _relisted(text: str | None, changes: Mapping[str, bool]) -> list[str]:
+    """Return the stored list of names, sorted, with these added (True) or removed (False)."""
+    try:
+        read = json.loads(text or "[]")
+    except ValueError:
+        read = []
+    stored = {name for name in read if isinstance(name, str)} if isinstance(read, list) else set()
+    return sorted({name for name in stored if changes.get(name, True)} | {name for name in changes if changes[name]})
 
 
 def check_secret(name: str, value: str = "x") -> None:

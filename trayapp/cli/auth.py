@@ -18,6 +18,7 @@ from trayapp.wire.control import KEYRING, LOGIN, LOGIN_ANSWER, LOGIN_WAIT, LOGOU
 
 START_S = 120.0  # for the gateway to discover the authorization server, and for the user to unlock the keyring
 END_S = 420.0  # five minutes for the user, plus the server's start
+NOT_UNLOCKED = "Its dialog was closed, or cannot be shown here. Unlock it with the program that manages it"
 PASTES = 5  # attempts to paste the right address
 
 
@@ -99,7 +100,8 @@ def _show(as_json: bool) -> int:
         with waiting("Unlock the keyring in its dialog"):
             error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
         if error:
-            note(one_line(f"{error['title']}. {error['hint']}"))
+            hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]  # this is that command
+            note(one_line(f"{error['title']}. {hint}"))
         snapshot = ask(SNAPSHOT)
     shown = ("needs_auth", "keyring_locked")
     rows = [row for row in snapshot["servers"] if row.get("auth") or row["state"] in shown]

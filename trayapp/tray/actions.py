@@ -170,7 +170,8 @@ class Actions:
         """Unlock the keyring. The desktop's own dialog asks for the password."""
         error = self._means.ask(KEYRING, {"unlock": True}).get("error")
         if error:
-            raise MultiMcpError(str(error["title"]), str(error["hint"]))
+            hint = str(error["hint"])
+            raise MultiMcpError(str(error["title"]), texts.UNLOCK_AGAIN if hint.endswith("multi-mcp auth") else hint)
         return outcomes.unlocked()
 
     def _show_changes(self, server: str) -> None:
