@@ -73,3 +73,10 @@ def test_of_other_members_words_count_and_what_differs_from_list_to_list_does_no
 def test_other_members_that_are_large_are_not_kept() -> None:
     item = {**TOOL, "icons": [{"src": "data:image/png;base64," + "A" * 100_000}]}
     assert len(pinned(item)) < 5_000
+
+
+@pytest.mark.parametrize("text", ["plain", "a lone surrogate: \ud800"])
+def test_the_order_of_members_does_not_count(text: str) -> None:
+    item = {**TOOL, "title": text}
+    assert definition_hash(item) == definition_hash(dict(reversed(item.items())))
+    assert definition_hash(item) != definition_hash({**item, "title": f"{text}."})

@@ -21,7 +21,7 @@ from tests.patience import stretched
 from trayapp.inspection import inspect
 from trayapp.inspection.encoded import decoded_in
 from trayapp.inspection.finding import EVIDENCE_LONGEST, Finding, is_held
-from trayapp.inspection.hidden import ascii_twin, bared, hidden_in
+from trayapp.inspection.hidden import SUSPECTS, ascii_twin, bared, has_suspects, hidden_in
 from trayapp.inspection.inspect import (
     LOOKED_CONCEALED,
     LOOKED_EACH,
@@ -592,3 +592,11 @@ def test_lower_case_is_that_of_python(text: str) -> None:
 def test_letters_of_spaced_out_words_are_joined_wherever_they_stand(text: str, before: str) -> None:
     found = inspect_tool(tool(before + text))
     assert any(one.code == "encoded.turned" for one in found) == ("i g" in text)
+
+
+def test_each_character_that_hides_is_seen_in_the_middle_of_others() -> None:
+    pattern = re.compile(SUSPECTS)
+    for code in [*range(0x7F, 0x3100), *range(0xDFFE, 0xE002), *range(0xF8FE, 0x10000), *range(0xDFFFE, 0xE01F2)]:
+        if not 0xD800 <= code < 0xE000:
+            text = f"é{chr(code)}世"
+            assert has_suspects(text.encode()) is (pattern.search(text) is not None), hex(code)

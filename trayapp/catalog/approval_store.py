@@ -103,8 +103,10 @@ class ServerPins:
 
 def pinned(item: Item) -> str:
     """Return a definition as JSON, as it may be served later; without members beside PINNED if they are large."""
+    if item.keys() <= PINNED_SET:
+        return dumps(item).decode()
     beside = _beside(item)
-    kept = {} if beside and len(dumps(beside)) > BESIDE_LARGEST else beside
+    kept = {} if len(dumps(beside)) > BESIDE_LARGEST else beside
     return dumps({**_counting(item), **kept}).decode()
 
 
@@ -113,20 +115,21 @@ def _counting(item: Item) -> Item:
 
 
 def _beside(item: Item) -> Item:
-    return {key: item[key] for key in item if key not in PINNED} if item.keys() - PINNED_SET else {}
+    return {key: item[key] for key in item if key not in PINNED_SET}
 
 
 def definition_hash(item: Item, *, beside: bool = True) -> str:
     """Return a hash that is equal for equal definitions, in any order of keys. `beside`: include the members that are
     not in PINNED."""
-    definition = _counting(item)
-    others = _beside(item) if beside else {}
-    if others:
-        definition[""] = _steady(others, 0)  # cannot be a member's name
+    definition = item
+    if not item.keys() <= PINNED_SET:
+        definition = _counting(item)
+        if beside:
+            definition[""] = _steady(_beside(item), 0)  # cannot be a member's name
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a lone surrogate, a large integer, deep nesting: hash what the server sent, in its order
-        data = dumps(definition)
+    except TypeError:  # a lone surrogate, a large integer, deep nesting: members inside keep the server's order
+        data = dumps({key: definition[key] for key in (*PINNED, "") if key in definition})
     return hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
 
 

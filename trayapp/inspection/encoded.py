@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import re
 import string
 import urllib.parse
@@ -89,8 +88,9 @@ def _decoded_once(text: str) -> Iterator[str]:
 
 # Words of orders to ignore or to conceal, and their forms in rot13 and backwards
 KEYWORDS = ("ignore", "instruction", "previous", "do not", "system", "the user")
-_BY_ROT13 = tuple(codecs.encode(word, "rot13") for word in KEYWORDS)
-_ROT13 = bytes(ord(codecs.encode(chr(byte), "rot13")) for byte in range(256))
+_TURNED_LETTERS = _LOWER[13:] + _LOWER[:13] + _UPPER[13:] + _UPPER[:13]
+_ROT13 = bytes.maketrans((_LOWER + _UPPER).encode(), _TURNED_LETTERS.encode())
+_BY_ROT13 = tuple(word.encode().translate(_ROT13).decode() for word in KEYWORDS)
 _BACKWARDS = tuple(word[::-1] for word in KEYWORDS)
 UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 

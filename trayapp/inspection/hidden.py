@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from trayapp.model.late import late
@@ -67,11 +68,11 @@ _FAR = late(
 )
 _BLANKS = bytes(32 if chr(byte).isspace() or byte == ord("?") else byte for byte in range(256))  # ? for any non-ASCII
 _RUN_OF_BLANKS = b" " * (FAR_BELOW - 1)
-SUSPECTS = (  # characters that hide, or that are not printed
-    f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
-    "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+_SUSPECTS = (  # characters that hide, or that are not printed
+    f"{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
+    "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-_SUSPECTS = late(SUSPECTS)
+SUSPECTS = f"[{_SUSPECTS}]"
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII; deleted first, so that little is left to check
 _EMOJI = "\ufe0f"  # the variation selector in many emoji
 
@@ -104,10 +105,17 @@ class Hidden(NamedTuple):
     evidence: str
 
 
-def _has_suspects(text: bytes) -> bool:
+def has_suspects(text: bytes) -> bool:
     """Return True if a text in UTF-8 has a character that hides, or that is not printed."""
-    rest = text.translate(None, _PLAIN).decode("utf-8", "replace")
-    return _SUSPECTS.search(rest) is not None or _EMOJI * 2 in rest
+    rest, edges = text.translate(None, _PLAIN).decode("utf-8", "replace"), _suspect_edges()
+    return any(bisect(edges, letter) % 2 for letter in set(rest)) or _EMOJI * 2 in rest
+
+
+@cache
+def _suspect_edges() -> list[str]:
+    """Return where the ranges of SUSPECTS begin and end, in order. As a pattern they take 1.5 ms to compile."""
+    ranges = re.findall("(.)(?:-(.))?", _SUSPECTS, re.DOTALL)
+    return [edge for first, last in sorted(ranges) for edge in (first, chr(ord(last or first) + 1))]
 
 
 def is_plain(text: str) -> bool:
@@ -121,7 +129,7 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     may_be_far = _RUN_OF_BLANKS in text.encode("ascii", "replace").translate(_BLANKS)
     if may_be_far and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
-    if (text.isascii() and text.isprintable()) or not _has_suspects(text.encode("utf-8", "replace")):
+    if (text.isascii() and text.isprintable()) or not has_suspects(text.encode("utf-8", "replace")):
         return
     if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):
         words = "".join(chr(ord(letter) - 0xE0000) for letter in tags)
