@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -307,6 +308,46 @@ def test_a_message_with_two_paths_is_about_the_one_out_of_reach(tmp_path: Path) 
     record.read(b"/usr/bin/python: can't open file '/srv/s.py': [Errno 13] Permission")
     record.read(b" denied\nErrno 13: all well\nEACCES: permission denied, open '/usr/share/x'\n")
     assert list(record.refusals) == [Refusal("write", "/srv/s.py"), Refusal("write", "/usr/share/x")]
+
+
+@pytest.mark.requirement("confine-refused")
+def test_a_path_with_blanks_or_one_that_is_relative_is_read_whole(tmp_path: Path) -> None:
+    from trayapp.confinement.policy import Policy
+    from trayapp.confinement.record import Refusal, RefusalRecord
+
+    home = tmp_path / "my home"
+    cwd, data = home / "own work", home / "all my data"
+    for folder in (cwd, data):
+        folder.mkdir(parents=True)
+    (data / "a b.txt").write_text("x")
+    record = RefusalRecord("s", Confine(), str(home), cwd=str(cwd), policy=Policy((), (str(cwd),), (), True, False))
+    record.read(f"open {data}/a b.txt: permission denied\n".encode())
+    record.read(b"cat: ../b.txt: Permission denied\ncat: ./c.txt: Permission denied\n")
+    record.read(f"cannot create {data}/new one: Permission denied\n".encode())
+    record.read(f"rename {data} to /srv/other: operation not permitted by the user\n".encode())
+    assert list(record.refusals) == [
+        Refusal("read", f"{data}/a b.txt"), Refusal("write", f"{home}/b.txt"), Refusal("write", f"{data}/new"),
+        Refusal("write", str(data)), Refusal("write", "/srv/other"),
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("confine-refused")
+def test_messages_without_end_cost_the_gateway_little(tmp_path: Path) -> None:
+    from trayapp.confinement.policy import Policy
+    from trayapp.confinement.record import MOST, RefusalRecord
+
+    floods = (
+        b"/a " * 1300 + b"EACCES\n",
+        b"cat: /srv/x: Permission denied\n" * 20_000,
+        b"".join(b"cat: /srv/%d: Permission denied\n" % number for number in range(20_000)),
+        b"".join(b"cat: /usr/%d: Permission denied\n" % number for number in range(20_000)),
+    )
+    for flood in floods:
+        record = RefusalRecord("s", Confine(), str(tmp_path), policy=Policy((), ("/usr",), (), True, False))
+        began = time.process_time()
+        record.read(flood)
+        assert time.process_time() - began < 1.0, "one line took 0.7 s"
+        assert len(record.refusals) <= MOST
 
 
 @pytest.mark.requirement("confine-refused")

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from trayapp.confinement.policy import Policy, is_inside
@@ -18,6 +19,8 @@ from trayapp.model.settings import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
+MOST_LINES = 1000  # different messages that are read
+PATHS = 8  # of one message that are looked at
 LINE_BYTES = 4096
 ANSWER_BYTES = 8192  # errors are short
 Access = Literal["read", "write", "network", "sockets"]
@@ -29,7 +32,11 @@ _REFUSED = re.compile(
     rb"EACCES|EPERM|EXDEV|EROFS|permission denied|operation not permitted|cross-device link|read-only file system",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"""['"`](/[^'"`\n]+)['"`]|(?<![\w.:/~-])(/[^\s'"`:,;()\[\]]+)""")
+# A path in a message: in quotes, or bare. Relative ones begin with a dot. Bare ones may go on after a blank.
+_BARE = r"""[^\s'"`:,;()\[\]]+"""
+_PATH = re.compile(
+    rf"""['"`]((?:/|\.\.?/)[^'"`\n]+)['"`]|(?<![\w.:/~-])((?:/|\.\.?/){_BARE})((?:[ ](?![/.]){_BARE})*)"""
+)
 _PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # its number differs at the next start
 # Node's error if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
 _MEMORY_USAGE = "uv_resident_set_memory"
@@ -75,6 +82,7 @@ class RefusalRecord:
     server: str
     confine: Confine
     home: str
+    cwd: str = "/"  # the folder in which it was started, for relative paths in its messages
     way: str = ""
     why_open: str = ""
     policy: Policy | None = None
@@ -83,6 +91,7 @@ class RefusalRecord:
     trace: Trace | None = None  # set only in a trial
 
     _rest: bytes = b""
+    _read_lines: set[str] = field(default_factory=set)  # a program may repeat a message without end
 
     def add(self, refusal: Refusal) -> None:
         """Keep a refusal, and report the first of its kind. A granted write includes reading."""
@@ -114,15 +123,21 @@ class RefusalRecord:
     def _note(self, line: str) -> None:
         """Record a message's paths that are not granted; if there are none, its last one if that is read-only."""
         policy = self.policy
-        if policy is None:
+        if policy is None or line in self._read_lines:
             return
+        if len(self.refusals) >= MOST or len(self._read_lines) >= MOST_LINES:  # the event loop has other work
+            return
+        self._read_lines.add(line)
         if _MEMORY_USAGE in line:
             self.add(Refusal("sockets", OWN_PROCESS))
-        named = [quoted or bare for quoted, bare in _PATH.findall(line) if "\0" not in quoted + bare]
-        paths = [os.path.realpath(path) for path in named if not _PROCESS.match(path)]
+        found = (match.groups("") for match in islice(_PATH.finditer(line), PATHS))
+        named = [(os.path.join(self.cwd, quoted or bare), more) for quoted, bare, more in found]
+        named = [(path, more) for path, more in named if "\0" not in path and not _PROCESS.match(path)]
+        paths = [os.path.realpath(_existing(path, more)) for path, more in named]
         hidden = [path for path in paths if not policy.allows(path, write=False)]
+        writes = _WRITES.search(line) is not None
         for path in hidden:
-            wants_write = bool(_WRITES.search(line)) or not os.path.lexists(path)
+            wants_write = writes or not os.path.lexists(path)
             self.add(Refusal("write" if wants_write else "read", path))
         if paths and not hidden and not policy.allows(paths[-1], write=True):
             self.add(Refusal("write", paths[-1]))
@@ -188,6 +203,15 @@ class RefusalRecord:
         """Return True if the server's own message is not enough to allow the access: it may be meant to mislead."""
         paths = refusal.access in ("read", "write") and self.policy is not None
         return paths and self.policy is not None and self.policy.is_secret(refusal.what)
+
+
+def _existing(path: str, more: str) -> str:
+    """Return `path` with as many of the words after it as exist as a file or, if none does, whose folder exists."""
+    parts = [path + more]
+    while len(parts[-1]) > len(path):
+        parts.append(parts[-1].rpartition(" ")[0])
+    whole = [one for one in reversed(parts) if "/" not in parts[0][len(one) :] and os.path.isdir(os.path.dirname(one))]
+    return next(filter(os.path.lexists, parts), None) or next(iter(whole), path)
 
 
 def written(confine: Confine) -> str:

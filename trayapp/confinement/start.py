@@ -248,7 +248,7 @@ async def confining(
     async with AsyncExitStack() as stack:
         start = ConfinedStart(record, policy, mechanism, program)
         await start.prepare(stack)
-        record.policy = policy
+        record.policy, record.cwd = policy, program.cwd
         record.way = mechanism or "open"
         yield start
 
