@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from trayapp.config.paths import Paths, find_paths
+from trayapp.model.errors import MultiMcpError
 from trayapp.panel.app import Panel, name_of
 from trayapp.panel.host import PanelAccess, PanelHost
-from trayapp.panel.pages import Page, entry_of, matching_rows, render, server
+from trayapp.panel.pages import SCREEN, Page, entry_of, matching_rows, render, server
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio
@@ -80,24 +81,73 @@ def test_tools_that_have_the_words_in_their_names_come_first() -> None:
     assert matching_rows(rows, "read nowhere") == []
 
 
-async def test_news_are_the_content_of_a_page_alone(tmp_path: Path) -> None:
-    async def ask(method: str, _: dict[str, Any]) -> Any:
-        return {"asks": []} if method == control.ASKS else []
+Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
+NEWS = (b"hx-request", b"true")
 
-    parts = list[str]()
+
+async def events_of(tmp_path: Path, path: str, ask: Ask, *headers: tuple[bytes, bytes]) -> list[dict[str, Any]]:
+    """Return what the panel sends for a request of somebody who is signed in."""
+    canned, sent = replace(host(tmp_path, {}), ask=ask), list[dict[str, Any]]()
 
     async def send(event: dict[str, Any]) -> None:
-        if event["type"] == "http.response.body":
-            parts.append(event["body"].decode())
+        sent.append(event)
 
-    canned = replace(host(tmp_path, {}), ask=ask)
-    scope = {"type": "http", "method": "GET", "path": "/panel/tools", "query_string": b"", "server": ("127.0.0.1", 1)}
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "server": ("127.0.0.1", 1)}
     cookie = (b"cookie", f"{name_of(scope)}={canned.access.redeem(canned.access.code())}".encode())
-    for headers in ([cookie], [cookie, (b"hx-request", b"true")]):
-        await Panel(canned)({**scope, "headers": headers}, None, send)
-    page, news = parts
+    await Panel(canned)({**scope, "headers": [cookie, *headers]}, None, send)
+    assert [event["type"] for event in sent].count("http.response.start") == 1
+    assert [bool(event.get("more_body")) for event in sent[1:]] == [True] * (len(sent) - 2) + [False]
+    return sent
+
+
+def text_of(events: list[dict[str, Any]]) -> str:
+    return "".join(event["body"].decode() for event in events[1:])
+
+
+async def nothing(method: str, _: dict[str, Any]) -> Any:
+    return {"asks": []} if method == control.ASKS else []
+
+
+async def test_news_are_the_content_of_a_page_alone(tmp_path: Path) -> None:
+    page = text_of(await events_of(tmp_path, "/panel/tools", nothing))
+    news = text_of(await events_of(tmp_path, "/panel/tools", nothing, NEWS))
     assert (page.count("<head>"), page.count('<main id="main"'), page.count("</html>")) == (1, 1, 1)
     assert ("<head>" in news, news.count('<main id="main"')) == (False, 1)
+
+
+@pytest.mark.parametrize("error", [MultiMcpError("It is <away>", "Wait"), RuntimeError("unexpected")])
+async def test_the_head_of_a_page_is_sent_before_its_content_and_an_error_is_the_rest(
+    tmp_path: Path, error: Exception
+) -> None:
+    async def fail(method: str, _: dict[str, Any]) -> Any:
+        raise error
+
+    events = await events_of(tmp_path, "/panel/tools", fail)
+    head, rest = (event["body"].decode() for event in events[1:])
+    assert (events[0]["status"], "<style>" in head, "<body" in head) == (200, True, False)
+    assert ("It is &lt;away&gt;" if isinstance(error, MultiMcpError) else "Cannot build the page") in rest
+    page = await events_of(tmp_path, "/panel/server/odd", fail)  # a page that may not exist has its own status
+    assert page[0]["status"] == (400 if isinstance(error, MultiMcpError) else 500)
+    assert (text_of(page).count("<head>"), len(page)) == (1, 2)
+
+
+async def test_only_the_tools_that_a_page_shows_are_asked_for_with_their_classes(tmp_path: Path) -> None:
+    rows = [{"server": "odd", "name": f"tool{number}", "description": ""} for number in range(SCREEN + 5)]
+    asked = list[dict[str, Any]]()
+
+    async def ask(method: str, params: dict[str, Any]) -> Any:
+        if method != control.LIST:
+            return {"asks": []}
+        asked.append(params)
+        if "tools" not in params:
+            return rows
+        return [row for row in rows[:-1] if (row["server"], row["name"]) in params["tools"]]
+
+    page = text_of(await events_of(tmp_path, "/panel/tools", ask))
+    assert [len(params.get("tools", [])) for params in asked] == [0, SCREEN]
+    assert (page.count("<tr id="), "5 more tools" in page) == (SCREEN, True)
+    news = text_of(await events_of(tmp_path, "/panel/tools", ask, NEWS))
+    assert news.count("<tr id=") == len(rows) - 1  # one is gone since
 
 
 BLOCK = """settings: {}

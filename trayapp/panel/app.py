@@ -22,7 +22,7 @@ from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import FILES, PAGES, SCRIPT, STYLE, Context, Page, render, source_of
+from trayapp.panel.pages import FILES, NAV, PAGES, SCRIPT, STYLE, Context, Page, render, source_of
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
 from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
@@ -52,6 +52,8 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
+# Pages that exist whatever they show. Their head is sent first: a browser takes 15 ms to leave the page before.
+ALWAYS_THERE = {name for name, _ in NAV}
 NEWS = ("change", "calls", "logs")  # counted like `PanelHost.seen`
 HTML = "text/html; charset=utf-8"
 
@@ -80,7 +82,7 @@ class Panel:
             )
         except Exception:
             log.exception("Unexpected error in the panel")
-            if not reply.begun:
+            if not reply.ended:
                 said = ActionResult("Cannot build the page", "See the gateway's log: multi-mcp logs", wrong=True)
                 await reply.html(render("error.html", said=said), 500)
 
@@ -131,12 +133,17 @@ class Panel:
             await reply.html(render("error.html", said=ActionResult("This page does not exist", wrong=True)), 404)
             return
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
-        about: Context = {"token": self._host.access.token(cookie), "page": name, "seen": seen}
+        head = "" if is_news else render("head.html", token=self._host.access.token(cookie))
+        if head and not rest and name in ALWAYS_THERE:
+            await reply.begin(head)
+            head = ""
         context = await page(Page(self._host, unquote(rest), query, is_news))
         waiting = 0 if is_news else await self._waiting()  # an open page fetches the content alone
-        text = await anyio.to_thread.run_sync(lambda: render(waiting=waiting, is_news=is_news, **about, **context))
+        text = await anyio.to_thread.run_sync(
+            lambda: render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
+        )
         self._page_s = time.perf_counter() - began
-        await reply.html(text)
+        await reply.html(head + text)
 
     async def _waiting(self) -> int:
         """Return the number of calls and questions that wait for the user."""
@@ -207,31 +214,47 @@ class Panel:
 
 
 class PanelResponse:
-    """One HTTP response."""
+    """One HTTP response. `ended`: it takes no page any more."""
 
     def __init__(self, scope: Any, send: Any) -> None:
         self._head = scope["method"] == "HEAD"
         self._send = send
-        self.begun = False
+        self._begun = False
+        self.ended = False
 
     async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
-        """Send a page or a part of one."""
-        await self.send(text.encode("utf-8", "replace"), status, HTML, [NO_STORE, *more])
+        """Send a page or a part of one, or the rest of one that has begun."""
+        body = text.encode("utf-8", "replace")
+        if self._begun:
+            await self._send_body(body, more=False)
+        else:
+            await self.send(body, status, HTML, [NO_STORE, *more])
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
         """Send a complete response."""
-        self.begun = True
-        headers = [*HEADERS, *more, (b"content-length", str(len(body)).encode())]
+        headers = [*more, (b"content-length", str(len(body)).encode())]
         headers += [(b"content-type", kind.encode())] if kind else []
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": b"" if self._head else body})
+        await self._start(status, headers)
+        await self._send_body(body, more=False)
+
+    async def begin(self, text: str) -> None:
+        """Send the first part of a page."""
+        await self._start(200, [NO_STORE, (b"content-type", HTML.encode())])
+        await self._send_body(text.encode(), more=True)
 
     async def begin_events(self) -> None:
         """Send the headers of an event stream."""
-        self.begun = True
-        headers = [*HEADERS, NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self._send({"type": "http.response.body", "body": b"retry: 500\n\n", "more_body": True})
+        self.ended = True
+        await self._start(200, [NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")])
+        await self._send_body(b"retry: 500\n\n", more=True)
+
+    async def _start(self, status: int, headers: Sequence[Line]) -> None:
+        self._begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": [*HEADERS, *headers]})
+
+    async def _send_body(self, body: bytes, *, more: bool) -> None:
+        self.ended = self.ended or not more
+        await self._send({"type": "http.response.body", "body": b"" if self._head else body, "more_body": more})
 
     async def tell(self, events: Mapping[str, str]) -> None:
         """Send the events, each with its line of data, or a comment if there are none."""

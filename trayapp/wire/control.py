@@ -23,7 +23,9 @@ SNAPSHOT = "snapshot"  # -> the object of `status --json`
 # does not show asks to a person, so a call that needs approval cannot wait for it
 WATCH = "watch"
 BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed `beat_s`
-LIST = "list"  # {server?, project?, classes?} -> [row of `list --json`]; `project`: as a session in that folder sees it
+# {server?, project?, classes?, tools?: [[server, name]]} -> [row of `list --json`]; `project`: as a session in that
+# folder sees it; `tools`: of these alone
+LIST = "list"
 OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
 NOTE = "note"  # {"text"}: a notification before an answer, one line for the user that says what the answer lacks
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}

@@ -68,6 +68,10 @@ async def test_a_list_is_the_rows_of_all_servers_or_of_one(tmp_path: Path) -> No
         assert rows[0].keys() == {"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}
         (row,) = await asked(made, control.LIST, server="a", classes=True)
         assert (row["class"], row["ask"]) == ("write", False)
+        assert await asked(made, control.LIST, tools=[["b", "y"], ["b", "x"], ["c", "z"]]) == rows[1:]
+        assert await asked(made, control.LIST, tools=[]) == []
+        for wrong in (1, [1], [["a"]], [[[], "x"]]):
+            assert "[server, name]" in (await made.control().error(control.LIST, {"tools": wrong}))["message"]
 
 
 @pytest.mark.parametrize("method", [control.LIST, control.REFRESH, control.RECONNECT, control.CALL])

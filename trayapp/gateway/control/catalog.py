@@ -143,7 +143,11 @@ class CatalogRequests:
                 if server in (None, name) and (name in missing or fails):
                     unread.append(name)
             self._note_unknown(seen_by.view, unread)
-            return tool_rows(seen_by.view.catalog, server, classes=asked.get("classes") is True)
+            try:
+                only = {(server, name) for server, name in asked["tools"]} if "tools" in asked else None
+            except (TypeError, ValueError):
+                raise RpcError(INVALID_PARAMS, "tools must be a list of [server, name]") from None
+            return tool_rows(seen_by.view.catalog, server, classes=asked.get("classes") is True, only=only)
 
     async def _offer(self, asked: Asked) -> Any:
         async with self._session_view(asked, complete=False) as seen_by:
@@ -406,15 +410,18 @@ def _bare(word: str) -> str:
     return _QUOTED.sub(lambda found: found[2] if found[1] is None else found[1].replace('\\"', '"'), word)
 
 
-def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = False) -> list[dict[str, Any]]:
+def tool_rows(
+    known: Catalog, server: str | None = None, *, classes: bool = False, only: Container[Key] | None = None
+) -> list[dict[str, Any]]:
     """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
 
-    `server`: only this server's tools. `classes`: with `"class"`, `"ask"`: True if the user is asked before a call
-    through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for approval.
+    `server`: only this server's tools. `only`: only these tools. `classes`: with `"class"`, `"ask"`: True if the user
+    is asked before a call through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for
+    approval.
     """
     rows = list[dict[str, Any]]()
     for key, tool in known.tools.items():
-        if server not in (None, key[0]):
+        if server not in (None, key[0]) or (only is not None and key not in only):
             continue
         description = tool.item.get("description")
         row = {
@@ -440,6 +447,7 @@ def tool_rows(known: Catalog, server: str | None = None, *, classes: bool = Fals
         }
         for entry in servers
         for tool in known.gone_of(entry)
+        if only is None or (entry.name, tool) in only
     ]
 
 
