@@ -14,7 +14,7 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.panel.app import Panel, name_of
 from trayapp.panel.host import PanelAccess, PanelHost
-from trayapp.panel.pages import SCREEN, Page, entry_of, matching_rows, render, server
+from trayapp.panel.pages import SCREEN, Page, entry_of, matching_rows, overview, render, server
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +70,15 @@ async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(
 
 
 @pytest.mark.requirement("panel-search")
+@pytest.mark.parametrize("state", ["connected", "failed", "needs_auth"])
+async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_path: Path, state: str) -> None:
+    """A server that works without one, or that cannot be reached, is not signed in to, either."""
+    status = {"name": "web", "state": state, "signed_in": False, "tools": {"enabled": 0}}
+    snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
+    shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
+    assert ("Sign in to web" in render(page="", **shown)) is (state == "needs_auth")
+
+
 def test_tools_that_have_the_words_in_their_names_come_first() -> None:
     rows = [
         {"server": "a", "name": "list", "description": "Reads a file"},

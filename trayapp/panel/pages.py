@@ -196,7 +196,7 @@ async def overview(page: Page) -> Context:
     minutes = [0] * MINUTES
     with suppress(MultiMcpError):
         minutes = await page.host.per_minute(MINUTES)
-    wanting = [one for one in snapshot["servers"] if one["state"] == "needs_auth" or one.get("signed_in") is False]
+    wanting = [one for one in snapshot["servers"] if one["state"] == "needs_auth"]
     approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
     failed = [one for one in snapshot["servers"] if one["state"] == "failed"]
     return {
