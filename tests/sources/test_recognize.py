@@ -402,6 +402,10 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('Edit `~/.acme/config.json`: ```json { "a": { "url": "https://a.test/mcp" } } ``` See `/srv/a.yaml`.', "a",
      {"url": "https://a.test/mcp"}, []),
     ('> Add:\n> ```json\n> {"a": {"url": "https://a.test/mcp"}}\n> ```', "a", {"url": "https://a.test/mcp"}, []),
+    ('{"a": {"command": "<path of the \'a\' program>", "args": ["-x"]}}', "a",
+     {"command": "<path of the 'a' program>", "args": ["-x"]}, ["command"]),
+    ("claude mcp add a --env A_URL --env A_KEY -e B=1 -- a-mcp", "a",
+     {"command": "a-mcp", "env": {"B": "1", "A_URL": "", "A_KEY": ""}}, ["env.A_KEY", "env.A_URL"]),
     ("go run ./cmd/acme", "acme", {"command": "go", "args": ["run", "./cmd/acme"]}, []),
     ('{"name": "io.acme/acme", "version": "1.0.0", "packages": [{"registryType": "npm", "identifier": "acme-mcp",'
      ' "version": "1.0.0", "environmentVariables": [{"name": "A", "required": true},'

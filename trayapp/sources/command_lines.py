@@ -143,7 +143,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
-        raise _several_lines(lines)
+        raise _several_lines(lines, home, windows)
     if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")
     found = _of_line(lines[0], home, windows=windows)
@@ -161,8 +161,8 @@ def _bare(package: str) -> str:
     return re.sub(r"(?<=.)(?:@|==).*", "", package)
 
 
-def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
-    """Return an error that tells the user which single line starts or adds a server, if any does."""
+def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
+    """Return an error that names the only line that starts or adds a server, if any, or says why it does not."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
     starting = [line for line in lines if _is_adder(line)] or [
         line
@@ -172,6 +172,11 @@ def _several_lines(lines: Sequence[str]) -> UnclearSourceError:
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and all(map(_is_adder, starting))):
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+    if len(starting) == 1:
+        try:
+            _of_line(starting[0], home, windows=windows)
+        except UnclearSourceError as error:
+            return error
     first = redacted("; ".join(starting))
     return UnclearSourceError(
         f"This has other lines, too, such as: {other[:60]}",
@@ -490,6 +495,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
     url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
+    env |= dict.fromkeys(filter(str.isidentifier, given.every(*_ENV)), "")  # the shell's own value
     entry: Entry
     if url:
         kind_of = given.named(*_TRANSPORT)

@@ -129,8 +129,10 @@ def _source(
 ) -> Source:
     raw = _flat(raw)
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
-        raw = {**raw, "command": _SPACED.sub(r'"\1"', raw["command"])}
-        if operator := _OPERATOR.search(raw["command"]):
+        line = raw["command"]
+        is_mark = re.fullmatch(r"\s*<[^<>]+>\s*", line) is not None  # the author's `<path of the program>`
+        raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
+        if operator := None if is_mark else _OPERATOR.search(line):
             raise UnclearSourceError(
                 f"{name or 'The server'}: its command needs a shell (it has {operator[1]})", "Paste one plain command"
             )
