@@ -77,7 +77,9 @@ _INSTALLERS = re.compile(
 
 
 # The inspector, and other programs that use servers.
-_USES_SERVERS = re.compile(r"(?:@[\w.-]+|mcp)/(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo)(?:@|$)")
+_USES_SERVERS = re.compile(
+    r"(?:@[\w.-]+|mcp)/(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost)(?:@|$)"
+)
 # Words after a package's name that make it do something other than serve.
 _SETUP_VERBS = frozenset((
     "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
@@ -113,6 +115,7 @@ _DEVELOPERS = re.compile(
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
 _SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
+_RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
 _OUTPUT = ("-o", "--out", "--output")
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -370,8 +373,9 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
-    if program in RUNNERS and len(words) == 1:
-        raise UnclearSourceError(f"{words[0]} alone starts no server", "Paste the whole command")
+    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(words)
+    if program in RUNNERS and bare and (len(words) == 1 or program not in ("cargo", "dotnet")):
+        raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     if program == "docker" and words[1:2] not in (["run"], ["mcp"]):
@@ -379,7 +383,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if (
         program in ("npm", "pip", "uv", "brew", "cargo", "go")
         and words[1:2]
-        and (words[1] in ("install", "i", "add", "pip", "sync") or words[1:3] == ["tool", "install"])
+        and (words[1] in ("install", "i", "add", "pip", "sync", "build") or words[1:3] == ["tool", "install"])
     ):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
     if words[-1] in ("--version", "--help", "-h", "-V"):
@@ -423,9 +427,11 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     refuse_http(words, env)
-    if user := next(filter(_USES_SERVERS.match, words[1:]), ""):
+    if user := next(filter(_USES_SERVERS.match, words), ""):
         raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
-    options = words[1:] if program not in ("docker", "podman") else words[words.index(package) :]
+    if program in ("docker", "podman") and words[1] == "run" and not package:
+        raise UnclearSourceError("This names no image", "Paste the whole command")
+    options = words[words.index(package) :] if program in ("docker", "podman") and package else words[1:]
     if "--listen" in options:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):

@@ -61,7 +61,8 @@ _BESIDE = frozenset(
 # The scripts of a package that npm and the like run: `npm run build:all`, `yarn lint`, `npm audit`.
 _DEVELOPERS_SCRIPT = re.compile(
     r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
-    r"|ci|audit|ls|pack|prepare|publish|release|deploy)(?:[:-]\S*)?"
+    r"|ci|audit|ls|pack|prepare|publish|release|deploy|auth|login|setup|init|configure|migrate|seed|uninstall|remove"
+    r"|update|upgrade|link|unlink|cache|view|info)(?:[:-]\S*)?"
 )
 _BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
 _BEHIND_CMD = frozenset(("cmd",))

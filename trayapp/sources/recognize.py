@@ -13,7 +13,7 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, islice
@@ -56,11 +56,12 @@ _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
 # A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
 _SENTENCE = re.compile(
-    r"(?:#{2,6}\s|[>|<]|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
-    r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|[^\x00-\x7f]|(?:or|and|then|for|with|in|if)\b(?!.*=))"
+    r"(?:#{2,6}\s|[>|<]|\*\*|!?\[[^\]]+\]\(|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
+    r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"
+    r"|(?:or|and|then|for|with|in|if)\b(?!.*=))"
 )
-_ADDING = re.compile(r"\bmcp add\b|(?:mcp|context)_?servers", re.IGNORECASE)
-_CODE = re.compile(r"(?<!`)`([^`\n]{3,2000})`(?!`)")  # within a sentence
+_ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
+_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # within a sentence; not a path
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
@@ -126,44 +127,51 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     differ, or if one that adds a server, or the only one, or every one between fences, cannot be read.
     """
     read: list[list[Source]] = []
-    parts = list(islice(_parts(text), PARTS_MOST))
     fault: UnclearSourceError | None = None
-    for part in parts:
-        try:
-            read.append(_recognized(part, home, windows=windows))
-        except UnclearSourceError as error:
-            if _ADDING.search(part) or len(parts) == 1:
-                raise
-            fault = fault or error
-    if not read and fault is not None and "```" in text:
+    for parts in map(list, _parts(text)):
+        read, adding = [], None
+        for part in parts:
+            try:
+                read.append(_recognized(part, home, windows=windows))
+            except UnclearSourceError as error:
+                adding = adding or (error if _ADDING.search(part) else None)
+                fault = fault or (error if len(parts) == 1 or "```" in text else None)
+        if read and adding is None:
+            break
+        read, fault = [], adding or fault
+    if not read and fault is not None:
         raise fault
-    links = all(map(is_link, parts))  # install links for several clients, each with its own label
-    launches = [[("" if links else one.name, start_of(one.entry)) for one in found] for found in read]
-    if any(one != launches[0] for one in launches):
+    starts = [[start_of(one.entry) for one in found] for found in read]
+    if any(one != starts[0] for one in starts):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
-    return max(read, key=lambda found: sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), default=[])
+    return max(read, key=_says, default=[])
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield install links; if none, fenced blocks; if none, objects or the lines between sentences, and code
-    spans.
+def _says(found: Sequence[Source]) -> tuple[int, bool]:
+    """Return how much a snippet says of its servers: its variables, then whether it names them."""
+    return sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), found[0].kind != "a command line"
+
+
+def _parts(text: str) -> Iterator[Iterator[str]]:
+    """Yield the snippets in a text by their form, the clearest form first: install links; fenced blocks; objects, the
+    lines between sentences, code spans.
     """
     if links := _LINKS.findall(text):
-        yield from map(html.unescape, links)
+        yield iter(list(map(html.unescape, links[:PARTS_MOST])))
         return
     lines = text.splitlines()
     fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
     if len(fences) > 1:
-        for first, last in zip(fences[::2], fences[1::2], strict=False):
-            yield "\n".join(line.removeprefix("> ") for line in lines[first + 1 : last])
-        return
-    if objects := list(islice(_objects(text), PARTS_MOST)):
-        yield from objects
-    else:
-        runs = ("\n".join(run).strip() for is_prose, run in groupby(lines, _is_prose) if not is_prose)
-        yield from filter(None, runs)
-    yield from _CODE.findall(text)
+        yield (
+            "\n".join(line.removeprefix("> ") for line in lines[first + 1 : last])
+            for first, last in islice(zip(fences[::2], fences[1::2], strict=False), PARTS_MOST)
+        )
+    yield islice(_objects(text), PARTS_MOST)
+    if len(fences) < 2:
+        runs = ("\n".join(run).strip() for is_prose, run in groupby(lines, _ProseLines()) if not is_prose)
+        yield islice(filter(None, runs), PARTS_MOST)
+        yield (span[1] for span in islice(_CODE.finditer(text), PARTS_MOST))
 
 
 def _objects(text: str) -> Iterator[str]:
@@ -175,20 +183,32 @@ def _objects(text: str) -> Iterator[str]:
             depth += 1
         elif depth:
             depth -= 1
-            if not depth and _LAUNCHES.search(text, first, mark.end()):
+            quoted = text[max(0, first - 1) : first] in ("'", '"')  # a word of a command line
+            if not depth and not quoted and _LAUNCHES.search(text, first, mark.end()):
                 yield text[first : mark.end()]
     if depth and _LAUNCHES.search(text, first):
         yield text[first:]  # its end is missing
 
 
-def _is_prose(line: str) -> bool:
-    """Return True for a line for people: a heading, an item of a list, a sentence."""
-    line = line.strip()
-    if _SENTENCE.match(line) is not None:
-        return True
-    return (
-        line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and not is_command_line(line) and ": " not in line
-    )
+class _ProseLines:
+    """Tells lines for people (a heading, an item of a list, a sentence) from others, one after the other."""
+
+    def __init__(self) -> None:
+        self._before = ""  # of YAML, the key of a list or an item; of a command, a line that goes on
+
+    def __call__(self, line: str) -> bool:
+        line = line.strip()
+        listed = line.startswith("-") and (self._before.startswith("-") or self._before.endswith(":"))
+        listed = listed or line.endswith("\\") or self._before.endswith("\\")  # a part of a command
+        prose = not listed and (
+            _SENTENCE.match(line) is not None
+            or (
+                (line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and ": " not in line)
+                and not is_command_line(line)
+            )
+        )
+        self._before = "" if prose else line
+        return prose
 
 
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:

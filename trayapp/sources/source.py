@@ -212,7 +212,10 @@ def launch_of(entry: Entry) -> Entry:
 
 def start_of(entry: Entry) -> Entry:
     """Return the facts by which two entries start the same server, whatever values they give it."""
-    return launch_of({key: value for key, value in entry.items() if key in _STARTS})
+    start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
+    if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
+        start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
+    return start
 
 
 def without_env(entry: Entry) -> Entry:
@@ -587,7 +590,11 @@ _WITH_VALUE = {
     "uv": {"--directory", "--project", "--with", "--with-editable", "--with-requirements", "--from", "--python", "-p",
            "--extra", "--group", "--env-file", "--index", "--index-url"},
     "npx": {"-p", "--package", "-c", "--call"},
-    "uvx": {"--from", "--with", "--python", "-p", "--index", "--index-url", "--extra-index-url"},
+    "uvx": {"--from", "--with", "--with-editable", "--with-requirements", "--python", "-p", "--python-preference",
+            "--index", "--default-index", "--index-url", "-i", "--extra-index-url", "--find-links", "-f",
+            "--index-strategy", "--keyring-provider", "--prerelease", "--resolution", "--exclude-newer",
+            "--constraints", "-c", "--overrides", "--env-file", "--link-mode", "--cache-dir", "--directory",
+            "--project", "--config-file", "--refresh-package", "--upgrade-package", "-P", "--no-binary-package"},
     "docker": {"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "--network", "--add-host",
                "--env-file", "-w", "--workdir", "-u", "--user", "--pull", "--platform", "--entrypoint", "--memory",
                 "--cpus", "-l", "--label", "--gpus", "--hostname", "-h", "--security-opt", "--cap-add", "--cap-drop",
