@@ -393,9 +393,11 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('{"a": {"command": "/ruta/absoluta/a", "args": ["/chemin/complet/b", "/путь/c"]}}', "a",
      {"command": "/ruta/absoluta/a", "args": ["/chemin/complet/b", "/путь/c"]}, ["args.0", "args.1", "command"]),
     ('{"a": {"command": "a", "env": {"A_ID": "123456789-abcdefghijkl.apps.acme.io", "A_SECRET": "AC-abcdefghij",'
-     ' "B_ID": "9876543210", "C_ID": "123-456-7890", "D_ID": "4711", "E": "12345-6"}}}', "a",
+     ' "GH_TOKEN": "ghp_abcdefghijklmnop1234567890", "B_ID": "9876543210", "C_ID": "123-456-7890",'
+     ' "D_ID": "4711", "E": "12345-6"}}}', "a",
      {"command": "a", "env": {"A_ID": "123456789-abcdefghijkl.apps.acme.io", "A_SECRET": "AC-abcdefghij",
-                              "B_ID": "9876543210", "C_ID": "123-456-7890", "D_ID": "4711", "E": "12345-6"}},
+                              "GH_TOKEN": "ghp_abcdefghijklmnop1234567890", "B_ID": "9876543210",
+                              "C_ID": "123-456-7890", "D_ID": "4711", "E": "12345-6"}},
      ["env.A_ID", "env.A_SECRET", "env.B_ID", "env.C_ID"]),
     ("[mcp_servers.a]\ncommand = 'C:\\Windows\\System32\\cmd.exe'\nargs = ['/c', 'npx', 'a-mcp']", "a",
      {"command": "npx", "args": ["a-mcp"]}, []),

@@ -107,22 +107,15 @@ def read_document(
         raise UnclearSourceError(empty or "This text defines no server", hint)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
-    return _each_once([_source(name, raw, client, kind, inputs, home, windows) for name, raw, client in found])
-
-
-def _each_once(listed: Sequence[Source]) -> list[Source]:
-    """Return servers without those that are listed again for another client; of these, the one with most variables.
-
-    Raises UnclearSourceError for two that differ under one name.
-    """
-    found: dict[str, Source] = {}
-    for one in listed:
-        first = found.setdefault(one.name, one)
+    by_name: dict[str, Source] = {}  # a server may be listed again for another client
+    for name, raw, client in found:
+        one = _source(name, raw, client, kind, inputs, home, windows)
+        first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
             raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
         if len(one.wants) > len(first.wants):
-            found[one.name] = one
-    return list(found.values())
+            by_name[one.name] = one
+    return list(by_name.values())
 
 
 def _source(
@@ -311,7 +304,13 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
         if isinstance(inside, list):
             inside = _by_name(inside)
         if isinstance(inside, Mapping):
-            inside = {name: raw for name, raw in inside.items() if not _is_elided(raw)}
+            # servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
+            elided = {*_ELSEWHERE, "enabled", "disabled"}
+            inside = {
+                name: raw
+                for name, raw in inside.items()
+                if raw is not None and not (isinstance(raw, Mapping) and set(raw) <= elided)
+            }
             if inside and all(_is_server(raw) for raw in inside.values()):
                 held.add(key)
                 yield key, inside
@@ -338,11 +337,6 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
                 return None
             named[name] = one
     return named if len(named) == len(items) else None
-
-
-def _is_elided(raw: Any) -> bool:
-    """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
-    return raw is None or (isinstance(raw, Mapping) and set(raw) <= {*_ELSEWHERE, "enabled", "disabled"})
 
 
 def _is_server(raw: Any) -> bool:

@@ -13,7 +13,7 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, islice
@@ -145,12 +145,15 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     if any(one != starts[0] for one in starts):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
-    return max(read, key=_says, default=[])
-
-
-def _says(found: Sequence[Source]) -> tuple[int, bool]:
-    """Return how much a snippet says of its servers: its variables, then whether it names them."""
-    return sum(len(one.wants) + len(one.entry.get("env", {})) for one in found), found[0].kind != "a command line"
+    # the snippet with the most variables; of equal ones, one that names its servers
+    return max(
+        read,
+        key=lambda found: (
+            sum(len(one.wants) + len(one.entry.get("env", {})) for one in found),
+            found[0].kind != "a command line",
+        ),
+        default=[],
+    )
 
 
 def _parts(text: str) -> Iterator[Iterator[str]]:
