@@ -12,6 +12,7 @@ from tests.backends.world import Bench, bench, server
 from tests.fixtures.behaviour import MODERN, text
 from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import Awaiting
+from trayapp.backends.connection import DOUBT_AGAIN_S
 from trayapp.backends.maintenance import HEALTH_TIMEOUT_S
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -499,6 +500,26 @@ async def test_only_announced_lists_are_asked_for_and_once() -> None:
         await made.pool.find("a").fetch()
         await settle()
         assert [method for method in made.net["a"].methods() if method.endswith("/list")] == ["tools/list"]
+
+
+async def test_a_server_that_ended_by_itself_is_asked_for_its_lists_at_its_next_start() -> None:
+    """It may be another version. One that ends again and again is not asked each time."""
+    async with bench() as made:
+        made.apply(server("a"))
+        read = []
+        for pause_s in (0.0, 1.0, 1.0, DOUBT_AGAIN_S, 1.0):
+            await made.clock.pass_(pause_s)
+            assert await call(made)
+            await settle()
+            read.append(made.net["a"].methods().count("tools/list"))
+            made.net["a"].die()
+            await settle()
+        assert read == [0, 3, 3, 6, 6]  # it has three pages
+        await made.pool.find("a").ensure()
+        await made.pool.find("a").close()
+        assert await call(made)
+        await settle()
+        assert made.net["a"].methods().count("tools/list") == 6
 
 
 async def test_all_pages_are_read() -> None:

@@ -6,6 +6,7 @@ Its failures affect no other server. Every change of state goes through model/li
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
+DOUBT_AGAIN_S = 60.0  # a server that ends by itself again and again is not asked for its lists each time
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
@@ -110,6 +112,8 @@ class Connection:
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
         self.changes_at_start = False  # its lists changed in the first read; may depend on client capabilities
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
+        self._was_lost = False  # the server has ended by itself since its lists were read
+        self._doubted_at = -math.inf  # by the clock, when they were last read for that reason
         self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
     @property
@@ -121,6 +125,11 @@ class Connection:
     def pid(self) -> int | None:
         """Return the process id, or None if no process runs."""
         return self.live.transport.pid if self.live else None
+
+    @property
+    def lists_may_differ(self) -> bool:
+        """True if the server has ended by itself since its lists were read: it may be another version now."""
+        return self._was_lost and self._context.clock.now() - self._doubted_at >= DOUBT_AGAIN_S
 
     # -- use -----------------------------------------------------------------------------------------------------
 
@@ -335,6 +344,8 @@ class Connection:
 
     def tell_offer(self, offer: Offer) -> None:
         """Tell the observer that the lists were read."""
+        if self._was_lost and not offer.failed:
+            self._was_lost, self._doubted_at = False, self._context.clock.now()
         self._tell(self._observer.offer_fetched, offer)
 
     def _tell(self, hear: Callable[..., None], *facts: Any) -> None:
@@ -385,6 +396,7 @@ class Connection:
         elif isinstance(error, KeyringLockedError):
             self._apply(Event.KEYRING_LOCKED)  # no backoff: the next call tries again, without a dialog
         elif isinstance(error, ConnectionLostError):
+            self._was_lost = True
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:
             log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning per outage

@@ -76,6 +76,10 @@ class Maintained(Protocol):
         """True while the server works on a call or a task."""
 
     @property
+    def lists_may_differ(self) -> bool:
+        """True if the server has ended by itself since its lists were read."""
+
+    @property
     def name(self) -> str:
         """Return the server's name in servers.yaml."""
 
@@ -282,7 +286,7 @@ class Maintenance:
 
         A list that fails changes nothing.
         """
-        if self._context.wants_offer(self._connection.key):
+        if self._connection.lists_may_differ or self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()
         while True:
