@@ -62,11 +62,12 @@ class Observer(Protocol):
 class _Attempt:
     """One attempt to connect, awaited by everyone who needs the server."""
 
-    __slots__ = ("done", "error")
+    __slots__ = ("background", "done", "error")
 
-    def __init__(self) -> None:
+    def __init__(self, background: bool) -> None:
         self.done = anyio.Event()
         self.error: ServerError | None = None
+        self.background = background
 
 
 class Connection:
@@ -204,10 +205,11 @@ class Connection:
             self.own_requests -= 1
             self.end()
 
-    async def ensure(self, *, explicit: bool = False) -> Live:
+    async def ensure(self, *, explicit: bool = False, background: bool = False) -> Live:
         """Return the live connection. Start it if needed, in one attempt for all who wait.
 
-        `explicit` (the user asked) ignores the backoff and a pending sign-in. Raises ServerError.
+        `explicit` (the user asked) ignores the backoff and a pending sign-in. `background`: no call waits for it, so
+        its failure begins no backoff. Raises ServerError.
         """
         while self.live is None:
             attempt = self._attempt
@@ -215,13 +217,13 @@ class Connection:
             if ended and self._finished is not None:
                 await self._finished.wait()  # its process may take a while to stop
                 continue
-            attempt = attempt or self._begin_attempt(explicit)
+            attempt = attempt or self._begin_attempt(explicit, background)
             await attempt.done.wait()
             if attempt.error is not None:
                 raise attempt.error.with_traceback(None)
         return self.live
 
-    def _begin_attempt(self, explicit: bool) -> _Attempt:
+    def _begin_attempt(self, explicit: bool, background: bool) -> _Attempt:
         if self.retired:
             raise ServerError(self.name, f"{self.name} cannot be started: {self.retired}", "Call again")
         if self.server.disabled or self.state is State.DISABLED:
@@ -232,7 +234,7 @@ class Connection:
             ago = self._context.clock.now() - self.failed_at
             if max(backoff_left_s(ago, self._context.settings()), self.wait_asked_s - ago) > 0:
                 raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
-        self._attempt = attempt = _Attempt()
+        self._attempt = attempt = _Attempt(background)
         self._closing, self._finished = anyio.Event(), anyio.Event()
         self.error = None
         self._apply(Event.CONNECT)
@@ -399,8 +401,10 @@ class Connection:
             self._was_lost = True
             self._apply(Event.LOST)  # no backoff: the next call may start it again
         else:
-            log.log(logging.WARNING if self.failed_at is None else logging.INFO, "%s", error)  # one warning per outage
-            self.failed_at = self._context.clock.now()
+            is_first = self.failed_at is None and not attempt.background
+            log.log(logging.WARNING if is_first else logging.INFO, "%s", error)  # one warning per outage
+            if not attempt.background:
+                self.failed_at = self._context.clock.now()
             asked = error.retry_after_s if isinstance(error, ConnectFailedError) else None
             self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
             self._apply(Event.FAIL)

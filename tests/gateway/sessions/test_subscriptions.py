@@ -9,10 +9,11 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import settle
+from tests.fixtures.fake_transport import refused
 from tests.gateway.calls.test_server_requests import META, ask_itself, enveloped, older, tool_call
 from tests.gateway.world import Client, House, echo_of, house, serve, server
-from trayapp.backends.subscription import OVERLAP_S, OVERLAPS_MOST
-from trayapp.model.lifecycle import RECONNECT_FIRST_S
+from trayapp.backends.subscription import AGAIN_S, OVERLAP_S, OVERLAPS_MOST
+from trayapp.model.lifecycle import RECONNECT_FIRST_S, State
 from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
@@ -244,6 +245,22 @@ async def test_a_lost_server_is_connected_again_while_a_session_follows_its_reso
         made.net["a"].die()
         await made.clock.pass_(10 * RECONNECT_FIRST_S)
         assert made.net["a"].open_now == 0
+
+
+@pytest.mark.requirement("subscribe-both-eras")
+async def test_a_call_finds_a_server_that_is_back_although_it_could_not_be_restored_before(tmp_path: Path) -> None:
+    """Nobody waited for the attempts in between, so they hold back no call."""
+    async with house(tmp_path) as made:
+        with_resources(made, "a")
+        await made.known(server("a"))
+        client = await older(made)
+        await client.result("resources/subscribe", {"uri": "res://x"})
+        made.net["a"].before = refused
+        made.net["a"].die()
+        await made.clock.pass_(10 * AGAIN_S)
+        assert made.state("a") is State.FAILED
+        made.net["a"].before = None
+        assert "result" in await client.call("a_echo")
 
 
 async def test_a_subscription_keeps_its_server_from_being_idle(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ class Subscriptions:
         self._restored[connection] = clock.now()
         while connection.live is None and self.wanted(key) and self._services.pool.get(key) is connection:
             try:
-                await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH)
+                await connection.ensure(explicit=connection.state is not State.NEEDS_AUTH, background=True)
             except ServerError as error:
                 log.info("%s", error)
                 await clock.sleep(pause_s)
