@@ -18,6 +18,7 @@ from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView
 from trayapp.tray.actions import Actions
 from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
+from trayapp.tray.state.outcomes import NO_HOST
 from trayapp.tray.state.tray_state import Action, IconKind, TrayView, Verb
 from trayapp.tray.state.view import view
 from trayapp.tray.state_sources import StateSources
@@ -86,6 +87,7 @@ class App:
         self.is_replaced = False  # True if another tray should follow this one
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
+        self._icon.on_host = partial(face.withdraw, NO_HOST)
         self._icon.on_open = self.opened  # for panels that report the opening of the menu
         self._icon.on_bare_click = partial(self.click, Action(Verb.SHOW_STATE))
         self._painter = Painter(self._icon, face.picture, self.click, face.label)

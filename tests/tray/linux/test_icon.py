@@ -87,16 +87,19 @@ def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(bus: SessionBus, 
 
 @pytest.mark.requirement("tray-no-host")
 def test_without_a_panel_the_app_is_told_once_and_a_later_panel_gets_the_icon(bus: SessionBus, address: str) -> None:
-    said = Said()
+    said, shown = Said(), Said()
     icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=AT_ONCE_S)
+    icon.on_host = shown
     with running(icon):
         until(lambda: said.times)
+        assert shown.times == 0
         for _ in range(2):
             watcher = Watcher(address)
             watcher.item().close()
+            until(lambda: shown.times)
             watcher.close()
             until(lambda: icon.host is None)
-    assert said.times == 1
+    assert (said.times, shown.times) == (1, 1)
 
 
 @pytest.mark.requirement("tray-no-host")

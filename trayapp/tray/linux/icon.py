@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from trayapp.tray.linux.bus import SessionBus, connect
@@ -90,6 +91,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """
 
     on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must return at once
+    on_host: Callable[[], None] | None = None  # called on its own thread once something shows it after all
     on_bare_click: Callable[[], None] | None = None  # called for a click where the icon has no menu: in an XEmbed tray
 
     def __init__(
@@ -140,18 +142,22 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             # Use the best host after every change, until the end.
             display = may_have_xembed(os.environ)
             search = HostSearch(self._bus is not None, display, time.monotonic(), self._panel_wait_s)
+            is_told = False
             while not self._ended:
-                watcher = self._watcher
-                step = search.step(watcher, time.monotonic())
+                seen = (self._watcher, self._docked)
+                step = search.step(seen[0], time.monotonic())
                 self._take(step.way)
                 if step.nobody and self.host is None and self._on_no_host is not None:
-                    said, self._on_no_host = self._on_no_host, None
+                    said, self._on_no_host, is_told = self._on_no_host, None, True
                     threading.Thread(target=said, name="no host", daemon=True).start()
+                elif is_told and self.host is not None and self.on_host is not None:
+                    is_told = False
+                    threading.Thread(target=self.on_host, name="host", daemon=True).start()
                 wait_s = step.wait_s
                 if self._bus is None:  # a bus may appear: a login is in progress
                     wait_s = min(wait_s or self._bus_wait_s, self._bus_wait_s)
                 with self._changed:
-                    self._changed.wait_for(lambda seen=watcher: self._ended or self._watcher != seen, wait_s)  # type: ignore[misc]
+                    self._changed.wait_for(partial(self._differs, seen), wait_s)
                 if self._bus is None and not self._ended:
                     self._find_late_bus()
         finally:
@@ -160,6 +166,9 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                 self._sni.close()
             if self._own_bus and self._bus is not None:
                 self._bus.close()
+
+    def _differs(self, seen: tuple[bool, bool]) -> bool:
+        return self._ended or (self._watcher, self._docked) != seen
 
     def _run_detached(self) -> None:
         threading.Thread(target=self._run, name="icon", daemon=True).start()

@@ -15,6 +15,7 @@ from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb
 
+NO_HOST = "no-host"  # key of the notice that nothing shows the icon
 KEY = "click"  # key of every outcome: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
@@ -293,7 +294,7 @@ def diagnostics_in(file: str) -> Notice:
 def no_host() -> Notice:
     """Return the notice for a desktop that shows no tray icons. The tray runs on without one."""
     return Notice(
-        "no-host",
+        NO_HOST,
         "multi-mcp runs without an icon",
         "Nothing here shows tray icons. The icon appears as soon as something does: on GNOME, install the extension "
         "AppIndicator. Without an icon: multi-mcp panel, and multi-mcp quit to end it.",
