@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
@@ -408,6 +409,25 @@ def test_a_file_in_a_folders_place_is_a_problem(world: CheckContext) -> None:
     world.paths.log_dir.touch()
     (finding,) = system.writable(world)
     assert (finding.state, finding.message) == ("problem", f"{world.paths.log_dir} is not a folder")
+
+
+def test_a_place_that_keeps_two_folders_from_being_made_is_one_finding(world: CheckContext, home: Path) -> None:
+    place = home / "file"
+    place.touch()
+    paths = world.paths._replace(cache_dir=place / "cache", log_dir=place / "logs")
+    assert [one.message for one in system.writable(replace(world, paths=paths))] == [f"{place} is not a folder"]
+
+
+@posix
+def test_a_folder_that_cannot_be_written_says_if_the_whole_disk_is_read_only(
+    world: CheckContext, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "Permission denied" in system.writable(world)[0].message
+    facts = os.statvfs(home)
+    read_only = SimpleNamespace(f_flag=facts.f_flag | os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda path: read_only)
+    assert "Read-only file system" in system.writable(world)[0].message
 
 
 def test_the_size_of_the_logs_is_told(world: CheckContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -85,7 +86,7 @@ def writable(context: CheckContext) -> list[CheckResult]:
     if not found and config.exists() and not os.access(config, os.W_OK):
         what = f"{config} is read-only: new tools cannot be written to it"
         found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
-    return found or [CheckResult("disk.writable", "ok", "All folders are writable")]
+    return list(dict.fromkeys(found)) or [CheckResult("disk.writable", "ok", "All folders are writable")]
 
 
 def log_size(context: CheckContext) -> list[CheckResult]:
@@ -118,7 +119,9 @@ def _unwritable(folder: Path) -> CheckResult | None:
         if not place.is_dir():
             return CheckResult("disk.writable", "problem", f"{place} is not a folder", "Move it away")
         if not os.access(place, os.W_OK | os.X_OK):
-            raise PermissionError(13, os.strerror(13))
+            is_read_only = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+            number = errno.EROFS if is_read_only else errno.EACCES
+            raise OSError(number, os.strerror(number))
         if place == folder:
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(PROBE)
