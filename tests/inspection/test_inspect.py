@@ -600,3 +600,10 @@ def test_each_character_that_hides_is_seen_in_the_middle_of_others() -> None:
         if not 0xD800 <= code < 0xE000:
             text = f"é{chr(code)}世"
             assert has_suspects(text.encode()) is (pattern.search(text) is not None), hex(code)
+
+
+@pytest.mark.parametrize("end", ["", "A"])  # a letter after the last whole byte
+@pytest.mark.parametrize("more", [".", "..."])
+def test_base32_without_padding_is_decoded_at_any_length(more: str, end: str) -> None:
+    run = base64.b32encode(f"{ORDER}{more}".encode()).decode().rstrip("=")
+    assert [found.code for found in inspect_tool(tool(f"{run}{end}"))] == ["encoded.payload"]

@@ -165,12 +165,13 @@ def may_hold_run(data: bytes) -> bool:
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
         plain = plain.replace(escape, b"  ")  # in place, since it has the same length
     name = plain.replace(b"_", b" ")  # in a parameter's name it is read as a blank
-    return any(_is_readable_base64(form) for form in dict.fromkeys((data, plain, name)))
+    return _is_readable_base64(data, plain, name)
 
 
-def _is_readable_base64(text: bytes) -> bool:
+def _is_readable_base64(*texts: bytes) -> bool:
     """Return True if a long run decodes to words. Most long runs are just long names."""
-    return any(_readable(_of_base64(run.decode())) is not None for run in _long_runs(text))
+    runs = dict.fromkeys(run for text in dict.fromkeys(texts) for run in _long_runs(text))
+    return any(_readable(_of_base64(run.decode())) is not None for run in runs)
 
 
 def _signs_in_runs(text: bytes) -> set[str]:
@@ -244,6 +245,9 @@ _SPACED, _SPACED_TOO = (  # a long word in that form; any word, if there is a lo
 )
 
 
+_BASE32_DIGITS = str.maketrans(_UPPER + "234567", _DIGITS + _UPPER[:22])
+
+
 def _of_base64(run: str) -> bytes:
     run = run.rstrip("=").replace("-", "+").replace("_", "/")
     try:
@@ -253,11 +257,10 @@ def _of_base64(run: str) -> bytes:
 
 
 def _of_base32(run: str) -> bytes:
-    run = run.rstrip("=")
-    try:
-        return base64.b32decode(run[: len(run) - (len(run) % 8 in (1, 3, 6))] + "=" * (-len(run) % 8))
-    except (binascii.Error, ValueError):
-        return b""
+    """Decode as one number, in a tenth of the time of base64.b32decode. The last bits may be no whole byte."""
+    digits = run.rstrip("=")
+    bits = 5 * len(digits)
+    return (int(digits.translate(_BASE32_DIGITS), 32) >> bits % 8).to_bytes(bits // 8, "big")
 
 
 def _of_numbers(run: str) -> bytes:

@@ -227,8 +227,10 @@ class Approvals:
         self._looked.pop(server, None)
         self._verdicts[server] = verdicts
         for name, verdict in verdicts.items():
-            held, logged = verdict.held, self._logged.get((server, name), [])
-            if held is not None and held.hash not in logged and len(logged) < LOGGED_MOST:
+            if (held := verdict.held) is None:
+                continue
+            logged = self._logged.get((server, name), [])
+            if held.hash not in logged and len(logged) < LOGGED_MOST:
                 self._logged[(server, name)] = [*logged, held.hash]
                 what = "changed" if held.old is not None else "is suspicious"
                 codes = ", ".join(found.code for found in held.findings) or "no findings"
