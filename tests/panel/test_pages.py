@@ -94,14 +94,16 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[Any]]
 NEWS = (b"hx-request", b"true")
 
 
-async def events_of(tmp_path: Path, path: str, ask: Ask, *headers: tuple[bytes, bytes]) -> list[dict[str, Any]]:
+async def events_of(
+    tmp_path: Path, path: str, ask: Ask, *headers: tuple[bytes, bytes], method: str = "GET"
+) -> list[dict[str, Any]]:
     """Return what the panel sends for a request of somebody who is signed in."""
     canned, sent = replace(host(tmp_path, {}), ask=ask), list[dict[str, Any]]()
 
     async def send(event: dict[str, Any]) -> None:
         sent.append(event)
 
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "server": ("127.0.0.1", 1)}
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "server": ("127.0.0.1", 1)}
     cookie = (b"cookie", f"{name_of(scope)}={canned.access.redeem(canned.access.code())}".encode())
     await Panel(canned)({**scope, "headers": [cookie, *headers]}, None, send)
     assert [event["type"] for event in sent].count("http.response.start") == 1
@@ -122,6 +124,7 @@ async def test_news_are_the_content_of_a_page_alone(tmp_path: Path) -> None:
     news = text_of(await events_of(tmp_path, "/panel/tools", nothing, NEWS))
     assert (page.count("<head>"), page.count('<main id="main"'), page.count("</html>")) == (1, 1, 1)
     assert ("<head>" in news, news.count('<main id="main"')) == (False, 1)
+    assert text_of(await events_of(tmp_path, "/panel/tools", nothing, method="HEAD")) == ""
 
 
 @pytest.mark.parametrize("error", [MultiMcpError("It is <away>", "Wait"), RuntimeError("unexpected")])
