@@ -273,17 +273,17 @@ class ExtensionRequests:
             for _ in range(PAGES_MOST if connection.is_up else 0):
                 page = await connection.request("tasks/list", {"cursor": cursor} if cursor is not None else {})
                 tasks = page.get("tasks")
-                found += [task for task in tasks if _is_task(task)] if isinstance(tasks, list) else []
+                found += [
+                    task
+                    for task in (tasks if isinstance(tasks, list) else ())
+                    if isinstance(task, dict) and isinstance(task.get("taskId"), str)
+                ]
                 cursor = page.get("nextCursor")
                 if not isinstance(cursor, str):
                     break
         except (MultiMcpError, RpcError):
             pass  # the other servers' tasks are still useful
         return found
-
-
-def _is_task(found: Any) -> bool:
-    return isinstance(found, dict) and isinstance(found.get("taskId"), str)
 
 
 class SkillFile:
