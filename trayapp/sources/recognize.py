@@ -60,6 +60,7 @@ _SENTENCE = re.compile(
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"
     r"|(?:or|and|then|for|with|in|if)\b(?!.*=))"
 )
+_KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # of TOML, of YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # within a sentence; not a path
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
@@ -197,13 +198,17 @@ class _ProseLines:
     """Tells lines for people (a heading, an item of a list, a sentence) from others, one after the other."""
 
     def __init__(self) -> None:
-        self._before = ""  # of YAML, the key of a list or an item; of a command, a line that goes on
+        self._before = ""  # the line before that is not for people
 
     def __call__(self, line: str) -> bool:
-        line = line.strip()
+        indented, line = line[:1].isspace(), line.strip()
+        if not line:
+            return False
         listed = line.startswith("-") and (self._before.startswith("-") or self._before.endswith(":"))
-        listed = listed or line.endswith("\\") or self._before.endswith("\\")  # a part of a command
-        prose = not listed and (
+        goes_on = line.endswith("\\") or self._before.endswith("\\")  # of a command
+        key = _KEY.match(line)
+        keyed = key is not None and (key[1] == "=" or (indented and self._before != ""))
+        prose = not (listed or goes_on or keyed) and (
             _SENTENCE.match(line) is not None
             or (
                 (line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and ": " not in line)
