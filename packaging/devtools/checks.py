@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from devtools.places import ROOT, VENV, script
@@ -28,10 +28,14 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def run_checks(pytest_args: Sequence[str]) -> int:
-    """Run all checks, or pytest alone if there are arguments. Return 0 if all passed, else 1."""
-    checks = [(*PYTEST, *pytest_args)] if pytest_args else [*STATIC_CHECKS, (*PYTEST, *IN_PARALLEL, *SLOWEST)]
-    outcomes = [_run_check(check) for check in checks]
+def run_checks(pytest_args: Sequence[str], prepare: Callable[[], object]) -> int:
+    """Run all checks, or pytest alone if there are arguments. Return 0 if all passed, else 1.
+
+    `prepare` waits for what the tests need, and raises StepFailed: only pytest needs it.
+    """
+    outcomes = [] if pytest_args else [_run_check(check) for check in STATIC_CHECKS]
+    prepare()
+    outcomes.append(_run_check((*PYTEST, *(pytest_args or (*IN_PARALLEL, *SLOWEST)))))
     print(flush=True)
     for outcome in outcomes:
         word = "passed" if outcome.code == 0 else f"FAILED (exit code {outcome.code})"

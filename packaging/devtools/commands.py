@@ -74,18 +74,21 @@ def _run(args: list[str]) -> int:
 
 def _test(args: list[str]) -> int:
     # Imported here: `run` starts quicker without them.
+    from concurrent.futures import ThreadPoolExecutor
+
     from devtools.checks import run_checks
     from devtools.debian import ensure_debian_packages
     from devtools.packaged import ensure_packaged
-    from devtools.servers import ensure_servers
+    from devtools.servers import ensure_npm, ensure_pypi
 
     ensure_debian_packages()
-    ensure_app()
-    ensure_test_requirements()
-    ensure_servers()
-    if not args or any("packaged" in arg for arg in args):
-        ensure_packaged(script(VENV, "python"))
-    return run_checks(args[1:] if args[:1] == ["--"] else args)
+    with ThreadPoolExecutor() as pool:  # downloads wait as much as they work, and PyInstaller leaves a processor idle
+        steps = [pool.submit(ensure_npm), pool.submit(ensure_pypi)]
+        ensure_app()
+        ensure_test_requirements()
+        if not args or any("packaged" in arg for arg in args):
+            steps.append(pool.submit(ensure_packaged, script(VENV, "python")))
+        return run_checks(args[1:] if args[:1] == ["--"] else args, lambda: [step.result() for step in steps])
 
 
 def _build(args: list[str]) -> int:
@@ -141,12 +144,13 @@ def _guide(args: list[str]) -> int:
 def _pictures(args: list[str]) -> int:
     """Make the README's pictures with everything that the tests need."""
     from devtools.debian import ensure_debian_packages
-    from devtools.servers import ensure_servers
+    from devtools.servers import ensure_npm, ensure_pypi
 
     ensure_debian_packages()
     ensure_app()
     ensure_test_requirements()
-    ensure_servers()
+    ensure_npm()
+    ensure_pypi()
     run([script(VENV, "python"), "-m", "tests.pictures"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
     return 0
 

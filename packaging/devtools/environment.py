@@ -25,7 +25,7 @@ def ensure_app() -> None:
     wanted = _app_fingerprint()
     if is_stamped(VENV, "app", wanted) and has_program():
         return
-    with installing():
+    with installing(VENV):
         if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process was faster, or we
             return
         say("installing into .venv (once; takes a minute or two)")
@@ -99,7 +99,7 @@ def ensure_test_requirements() -> None:
     wanted = fingerprint(_app_fingerprint(), TEST_REQUIREMENTS)
     if is_stamped(VENV, "test", wanted):
         return
-    with installing():
+    with installing(VENV):
         if is_stamped(VENV, "test", wanted):
             return
         say("installing the test requirements into .venv")

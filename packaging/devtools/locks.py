@@ -73,7 +73,7 @@ def _uv() -> str:
     if found is not None:
         return found
     own = script(UV_VENV, "uv")
-    with installing():
+    with installing(UV_VENV):
         if not own.exists():
             say("installing uv into .cache/uv")
             make_venv(UV_VENV)

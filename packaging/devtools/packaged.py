@@ -33,7 +33,7 @@ def ensure_packaged(python: Path) -> None:
     if sys.platform != "linux" or is_current():
         return
     try:
-        with installing():
+        with installing(PACKAGED):
             wanted = state()
             if is_stamped(PACKAGED, "packaged", wanted):
                 return

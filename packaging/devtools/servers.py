@@ -6,6 +6,7 @@ Never here: their argv (tests/servers.py).
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from devtools.environment import install_locked, interpreter_mark, make_venv
@@ -29,14 +30,21 @@ from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stampe
 NPM_CI = ("ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
 
 
-def ensure_servers() -> None:
-    """Install the servers and tools. Without node, or on a failure, CI fails; elsewhere their tests skip."""
-    steps = (
+def ensure_npm() -> None:
+    """Install servers and tools from npm. Without node, or on a failure, CI fails; elsewhere their tests skip."""
+    _ensure(
         ("npm servers", _ensure_npm_servers),
         ("npm clients", _ensure_clients),
         ("npm conformance suite", _ensure_suite),
-        ("PyPI servers", _ensure_pypi_servers),
     )
+
+
+def ensure_pypi() -> None:
+    """Install servers from PyPI. On a failure, CI fails; elsewhere their tests skip."""
+    _ensure(("PyPI servers", _ensure_pypi_servers))
+
+
+def _ensure(*steps: tuple[str, Callable[[], None]]) -> None:
     for name, step in steps:
         try:
             step()
@@ -65,7 +73,7 @@ def _ensure_npm(folder: Path, manifest: Path, lock: Path) -> None:
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise StepFailed("node or npm is not installed", "Install Node.js 20 or newer.")
-    with installing():
+    with installing(folder):
         if is_stamped(folder, "npm", wanted):
             return
         say(f"installing into .cache/{folder.name}")
@@ -85,7 +93,7 @@ def _ensure_pypi(folder: Path, lock: Path) -> None:
     wanted = fingerprint(interpreter_mark(), str(folder), lock)
     if is_stamped(folder, "pypi", wanted):
         return
-    with installing():
+    with installing(folder):
         if is_stamped(folder, "pypi", wanted):
             return
         say(f"installing PyPI test servers into .cache/{folder.name}")

@@ -84,12 +84,12 @@ def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def installing() -> Iterator[None]:
-    """Let one process at a time install into this checkout. The lock always ends with the process."""
+def installing(folder: Path) -> Iterator[None]:
+    """Let one process at a time install into that folder. The lock always ends with the process."""
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / "dev.lock").open("a+b") as lock:
+    with (CACHE / f"{folder.name}.lock").open("a+b") as lock:
         if not _try_lock(lock.fileno()):
-            say("another dev.py is installing here; waiting for it")
+            say(f"another dev.py is installing into {folder.name}; waiting for it")
             _wait_for_lock(lock.fileno())
         yield
 

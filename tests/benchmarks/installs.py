@@ -79,7 +79,7 @@ def absence(package: Package) -> str:
     if is_stamped(package.folder, "peer", wanted):
         return ""
     try:
-        with installing():
+        with installing(package.folder):
             package.folder.mkdir(parents=True, exist_ok=True)
             with stamping(package.folder, "peer", wanted):
                 install(package)
