@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+# For httpx2 clients of http:// addresses: the certificates for others take 70 ms of processor time for each client.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def require(tool: str) -> str:

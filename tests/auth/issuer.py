@@ -37,6 +37,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource"
@@ -390,7 +391,7 @@ class SelfIssuing(Guarded):
 
 async def browse(url: str) -> str:
     """Follow an address as a browser does, and return the page at its end."""
-    async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
+    async with httpx2.AsyncClient(verify=NO_CERTIFICATES, follow_redirects=True, timeout=20) as browser:
         return (await browser.get(url)).text
 
 

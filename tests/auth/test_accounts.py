@@ -15,6 +15,7 @@ from pydantic import AnyUrl
 from tests.auth.issuer import Guarded, Issuer, SelfIssuing, browse, guarded
 from tests.auth.world import Person, person
 from tests.fixtures.clock import settle
+from tests.tools import NO_CERTIFICATES
 from trayapp.auth.account import ClientSettings
 from trayapp.auth.grant import EXPIRES_S, SignInError, record_key
 
@@ -35,7 +36,7 @@ class AnyRedirect(OAuthClientInformationFull):
 
 async def where_it_ends(url: str) -> str:
     """Return the address that the service sends a browser to, without going there."""
-    async with httpx2.AsyncClient() as browser:
+    async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as browser:
         return str((await browser.get(url)).headers["location"])
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tools import NO_CERTIFICATES
 from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
 from trayapp.auth.grant import AuthorizationResponse, SignInError
 
@@ -30,7 +31,7 @@ async def expecting(issuer: str | None = ISSUER, *, iss_required: bool = False) 
 
 
 async def visit(callback: Callback, query: str, **headers: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(timeout=10) as browser:
+    async with httpx2.AsyncClient(verify=NO_CERTIFICATES, timeout=10) as browser:
         return await browser.get(f"{callback.redirect_uri}?{query}", headers=headers)
 
 

@@ -62,7 +62,7 @@ def test_every_scenario_of_tasks_and_skills_gives_what_it_gives_direct(
         gateway.write({**servers, "other": {"command": other}}, http=http, tool_prefix="none")
         gateway.start()
         gateway.control("settle")
-        through = run(str(gateway.snapshot()["gateway"]["http_url"]), tmp_path / "through")
+        through = run(gateway.http_url, tmp_path / "through")
     assert {name: run.wrong() for name, run in direct.items() if run.wrong()} == {}
     assert {name: run.wrong() for name, run in through.items() if run.wrong()} == {}
     for family in ("tasks", "skills"):

@@ -158,7 +158,7 @@ def _through(home: Path, folder: Path, name: str, way: Way, reference: str, quic
         if way.shim:
             with listening(ADAPTER, MULTI_MCP_HOME=str(home)) as url:
                 return run_server(edition, url, folder, *selection)
-        return run_server(edition, str(gateway.snapshot()["gateway"]["http_url"]), folder, *selection)
+        return run_server(edition, gateway.http_url, folder, *selection)
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
             async with AsyncExitStack() as stack:
                 if idle:
                     await (await stack.enter_async_context(gateway.client())).call("test_simple_text")
-                url = str(gateway.snapshot()["gateway"]["http_url"])
+                url = gateway.http_url
                 return await anyio.to_thread.run_sync(run_server, edition, url, tmp_path, *selection)
 
         run = anyio.run(after_older_sessions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import psutil
 
 from tests.cli.running import environment
 from tests.e2e.client import RawClient, client_of
-from tests.fixtures.odd import Odd, alive, until
+from tests.fixtures.odd import LOOK_S, Odd, alive, until
 from tests.patience import stretched
 from trayapp.backends.stdio.shellenv import RESOLVING
 from trayapp.service.command_line import own_command
@@ -101,6 +102,15 @@ class Gateway:
         """Of the gateway."""
         assert self.process is not None
         return self.process.pid
+
+    @property
+    def http_url(self) -> str:
+        """Return its HTTP address, as soon as it listens there: it is ready for shims before that."""
+        end = time.monotonic() + stretched(READY_TIMEOUT_S)
+        while not (url := self.snapshot()["gateway"]["http_url"]):
+            assert time.monotonic() < end, "no HTTP server"
+            time.sleep(LOOK_S)
+        return str(url)
 
     def children(self) -> list[int]:
         """Return every process below it but the login shell, which comes and goes once the first client has its

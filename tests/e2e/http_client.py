@@ -6,7 +6,6 @@ Never here: stdin and stdout (client.py), what a test expects.
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -19,12 +18,11 @@ import httpx2
 from tests.e2e.cell import MODERN
 from tests.e2e.client import PATIENCE_S, Conversation, Message, task_group
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 
 STREAMS = "application/json, text/event-stream"
 # No connection is used again: the gateway ends idle ones, and a request of a slow test may meet that.
 FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
-# Addresses here are http://, and to load the certificates for others takes a client 0.2 s before it connects.
-NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 NAMED_BY = {  # what the header Mcp-Name repeats
     "tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId",
 }  # fmt: skip

@@ -26,6 +26,7 @@ from tests.fixtures import notes_server
 from tests.fixtures.notes_server import RESOURCES, TOOLS, words_of
 from tests.fixtures.odd import until
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, REFRESH, STOP
@@ -98,7 +99,7 @@ class Doors:
 
     def __init__(self, gateway: Gateway, file: Path, rng: random.Random) -> None:
         self.gateway, self.file, self.rng = gateway, file, rng
-        self.base = gateway.snapshot()["gateway"]["http_url"].removesuffix("/mcp")
+        self.base = gateway.http_url.removesuffix("/mcp")
         self.name = "n"
         self.changes = 0
         self.clients: list[Conversation] = []
@@ -207,7 +208,9 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
 async def batch(url: str, name: str, mark: int) -> None:
     """Make a call among others in one POST."""
     about = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
-    async with httpx2.AsyncClient(timeout=60, trust_env=False, headers={"Accept": STREAMS}) as http:
+    async with httpx2.AsyncClient(
+        verify=NO_CERTIFICATES, timeout=60, trust_env=False, headers={"Accept": STREAMS}
+    ) as http:
         hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
         session = {"Mcp-Session-Id": (await http.post(url, json=hello)).headers["mcp-session-id"]}
         call = {"name": name, "arguments": {"mark": mark}}

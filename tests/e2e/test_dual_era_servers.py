@@ -30,7 +30,7 @@ from tests.faults.world import LONG
 from tests.fixtures.odd import until
 from tests.patience import stretched
 from tests.servers import REMEDY
-from tests.tools import require, require_file
+from tests.tools import NO_CERTIFICATES, require, require_file
 from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("eras-of-one-server"), pytest.mark.timeout(120)]
@@ -111,7 +111,9 @@ class Way:
 
     async def _python(self, mode: str, names: list[str], stack: AsyncExitStack) -> Outcomes:
         if "url" in self.entry:
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=self.headers, timeout=PATIENCE_S))
+            http = await stack.enter_async_context(
+                httpx2.AsyncClient(verify=NO_CERTIFICATES, headers=self.headers, timeout=PATIENCE_S)
+            )
             transport: Any = streamable_http_client(self.entry["url"], http_client=http)
         else:
             program, *arguments = self.entry["command"]

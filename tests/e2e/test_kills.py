@@ -157,7 +157,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
     try:
         for number in range(ROUNDS):
             kill = kill_server if number % 2 else kill_gateway
-            await until(lambda: gateway.snapshot()["gateway"]["http_url"])
+            assert gateway.http_url
             async with people(gateway, [way], FEW) as everybody, anyio.create_task_group() as tasks:
                 async with anyio.create_task_group() as calls:
                     for person in everybody:

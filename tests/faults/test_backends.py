@@ -38,7 +38,7 @@ async def test_a_server_killed_at_random_moments_costs_each_call_under_way_one_e
     await gateway.known()
     chance = random.Random(SEED)
     done: set[str] = set()
-    async with gateway.client() as client, undisturbed(gateway, "good_count") as others:
+    async with gateway.client() as client, undisturbed(gateway, "good_count", pause_s=0.01) as others:
         for turn in range(10):
             pid = int((await client.call("bad_count", n=f"{turn}"))["content"][0]["text"].split()[1])
             waiting = {f"{turn}.{k}": client.ask("tools/call", calls("bad_count", n=f"{turn}.{k}")) for k in range(20)}

@@ -302,7 +302,9 @@ def is_lost(answer: Message) -> bool:
 
 
 @asynccontextmanager
-async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> AsyncIterator[list[float]]:
+async def undisturbed(
+    gateway: Gateway, tool: str, slowest_s: float = 5.0, pause_s: float = 0.05
+) -> AsyncIterator[list[float]]:
     """Somebody else calls another server all the while; each call must succeed. Gives the seconds that each took."""
     took: list[float] = []
 
@@ -312,7 +314,7 @@ async def undisturbed(gateway: Gateway, tool: str, slowest_s: float = 5.0) -> As
             with anyio.fail_after(stretched(slowest_s)):
                 await client.call(tool, n=f"other-{len(took)}")
             took.append(time.monotonic() - began)
-            await anyio.sleep(0.01)
+            await anyio.sleep(pause_s)
 
     async with gateway.client() as client:
         await client.call(tool, n="first")

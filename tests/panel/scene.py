@@ -17,7 +17,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from tests.e2e.gateway import Gateway, entry, gateway_in
 from tests.fixtures.odd import Odd
 from tests.patience import stretched
-from tests.tools import require, require_file
+from tests.tools import NO_CERTIFICATES, require, require_file
 
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
@@ -53,7 +53,7 @@ class Scene:
 
     async def signed_in(self) -> tuple[str, str]:
         """Return a cookie's header and the token for changes."""
-        async with httpx2.AsyncClient() as http:
+        async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as http:
             came = await http.get(await self.link())
             assert came.status_code == 303
             cookie = came.headers["set-cookie"].partition(";")[0]
@@ -86,6 +86,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
         gateway.write({odd.name: entry(odd) for odd in servers}, http=http, **settings)
         await anyio.to_thread.run_sync(gateway.start)
         await gateway.known()
+        assert await anyio.to_thread.run_sync(lambda: gateway.http_url)
         made = Scene(gateway, port)
         try:
             yield made

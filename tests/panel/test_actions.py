@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -29,10 +30,8 @@ async def serve(gateway: Gateway, shelf: Path, description: str, **settings: Any
     tools = [{"name": "drop_table", "description": description, "inputSchema": SCHEMA}]
     shelf.write_text(json.dumps({"tools": tools}))
     argv = [*NULL_SERVER, str(shelf)]
-    http = {"enabled": True, "port": gateway.snapshot()["gateway"]["http_url"].rpartition(":")[2].partition("/")[0]}
-    gateway.write(
-        {"shop": {"command": argv[0], "args": argv[1:]}}, http={**http, "port": int(http["port"])}, **settings
-    )
+    http = {"enabled": True, "port": urlsplit(gateway.http_url).port}
+    gateway.write({"shop": {"command": argv[0], "args": argv[1:]}}, http=http, **settings)
     await until(lambda: gateway.server_names() == ["shop"])
     await gateway.known()
 

@@ -15,6 +15,7 @@ from tests.benchmarks.workloads import NULL_SERVER
 from tests.fixtures.odd import Odd, until
 from tests.panel.scene import EVIL, assert_accessible, scene
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 from trayapp.panel.pages import SCREEN
 
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
@@ -123,7 +124,7 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # news leave none of them out
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         cookie, _ = await made.signed_in()
-        async with httpx2.AsyncClient() as plain:
+        async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as plain:
             new = await plain.get(f"{made.root}/panel/", headers={"Cookie": cookie})
         assert new.text.count("<article") == SCREEN
         assert "5 more servers" in new.text

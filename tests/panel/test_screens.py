@@ -13,6 +13,7 @@ from tests.benchmarks.workloads import NULL_SERVER
 from tests.fixtures.odd import until
 from tests.panel.scene import Scene, scene
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 from trayapp.panel.pages import ROWS, SCREEN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
@@ -45,7 +46,7 @@ async def test_a_new_page_has_a_screen_of_rows_then_all_and_one_who_comes_back_i
             ("tools", "Show all", ROWS), ("tools?all=yes", "", MANY), ("server/shop", "Show all", ROWS),
             ("activity", "Older calls", ROWS),
         ):  # fmt: skip
-            async with httpx2.AsyncClient() as http:
+            async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as http:
                 first = (await http.get(f"{made.root}/panel/{path}", headers={"Cookie": cookie})).text
             assert first.count("<tr id=") == SCREEN, path
             assert marked in first, path

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fixtures.odd import Odd
 from tests.panel.scene import scene
+from tests.tools import NO_CERTIFICATES
 
 pytestmark = pytest.mark.anyio
 PAGES = (
@@ -34,7 +35,10 @@ PAGES = (
 
 @pytest.mark.requirement("panel-sign-in")
 async def test_without_the_cookie_there_is_nothing_but_the_sign_in_page(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, httpx2.AsyncClient(base_url=made.root) as http:
+    async with (
+        scene(home, Odd(home, "odd")) as made,
+        httpx2.AsyncClient(verify=NO_CERTIFICATES, base_url=made.root) as http,
+    ):
         for path in PAGES:
             came = await http.get(f"/panel/{path}")
             assert (came.status_code, "multi-mcp panel" in came.text, "odd" in came.text) == (401, True, False), path
@@ -54,7 +58,10 @@ async def test_without_the_cookie_there_is_nothing_but_the_sign_in_page(home: Pa
 
 @pytest.mark.requirement("panel-changes-guarded")
 async def test_a_change_wants_our_origin_and_the_token(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, httpx2.AsyncClient(base_url=made.root) as http:
+    async with (
+        scene(home, Odd(home, "odd")) as made,
+        httpx2.AsyncClient(verify=NO_CERTIFICATES, base_url=made.root) as http,
+    ):
         cookie, token = await made.signed_in()
         good = {"Cookie": cookie, "Origin": made.root, "X-Panel-Token": token}
         form = {"server": "odd", "on": "no"}
@@ -88,7 +95,10 @@ async def test_a_change_wants_our_origin_and_the_token(home: Path) -> None:
 
 @pytest.mark.requirement("panel-guarded")
 async def test_every_answer_forbids_frames_scripts_and_other_addresses(home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made, httpx2.AsyncClient(base_url=made.root) as http:
+    async with (
+        scene(home, Odd(home, "odd")) as made,
+        httpx2.AsyncClient(verify=NO_CERTIFICATES, base_url=made.root) as http,
+    ):
         cookie, _ = await made.signed_in()
         for path in ("", "activity", "nothing", "static/htmx.min.js", "server/nobody", "activity/99999"):
             came = await http.get(f"/panel/{path}", headers={"Cookie": cookie})

@@ -20,6 +20,7 @@ from tests.contract.http_servers import HttpServer
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import Client, Wire, as_link
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
@@ -429,7 +430,7 @@ async def test_the_address_can_be_pasted_back(tmp_path: Path) -> None:
         begun = await control.result("login", {"server": "web"})
         wrong = await control.error("login_answer", {"server": "web", "url": "http://127.0.0.1/?code=x&state=y"})
         assert wrong["data"]["code"] == "sign_in_failed"
-        async with httpx2.AsyncClient() as browser:
+        async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as browser:
             answer = str((await browser.get(begun["url"])).headers["location"])
         await control.result("login_answer", {"server": "web", "url": answer})
         outcome = await control.result("login_wait", {"server": "web"})

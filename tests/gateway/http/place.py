@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.gateway.world import House, house
 from tests.patience import stretched
+from tests.tools import NO_CERTIFICATES
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, HttpPort
 from trayapp.model.settings import HttpSettings
 
@@ -54,7 +55,7 @@ class Place:
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
         """Return a plain HTTP client with the token."""
         known = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx2.AsyncClient(headers={**known, **headers}, timeout=20, base_url=self.url)
+        return httpx2.AsyncClient(verify=NO_CERTIFICATES, headers={**known, **headers}, timeout=20, base_url=self.url)
 
     @asynccontextmanager
     async def client(self, mode: str = "legacy", query: str = "", **more: Any) -> AsyncIterator[Client]:

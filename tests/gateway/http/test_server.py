@@ -12,6 +12,7 @@ import anyio
 import httpx2
 import pytest
 
+from tests.tools import NO_CERTIFICATES
 from trayapp.gateway.http.asgi import Asgi, open_stream, whole
 from trayapp.gateway.http.port import bind
 from trayapp.gateway.http.server import listen
@@ -35,7 +36,7 @@ async def waiting(app: Asgi, asks: Any) -> AsyncIterator[list[httpx2.Response]]:
         await anyio.sleep_forever()
 
     async def ask(where: str) -> None:
-        async with httpx2.AsyncClient(timeout=20) as http:
+        async with httpx2.AsyncClient(verify=NO_CERTIFICATES, timeout=20) as http:
             answers.append(await http.post(where, json=asks))
 
     async with anyio.create_task_group() as clients, anyio.create_task_group() as port:
