@@ -79,6 +79,16 @@ async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_pat
     assert ("Sign in to web" in render(page="", **shown)) is (state == "needs_auth")
 
 
+async def test_why_a_server_failed_is_said_without_the_code_of_the_system(tmp_path: Path) -> None:
+    error = {"title": "web cannot be started: no program npy (ENOENT)", "hint": "Check the command"}
+    status = {"name": "web", "state": "failed", "error": error, "tools": {"enabled": 0}}
+    snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
+    shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
+    text = render(page="", **shown)
+    assert "no program npy</p>" in text
+    assert "ENOENT" not in text
+
+
 def test_tools_that_have_the_words_in_their_names_come_first() -> None:
     rows = [
         {"server": "a", "name": "list", "description": "Reads a file"},

@@ -29,7 +29,7 @@ from trayapp.model.choices import choices
 from trayapp.model.errors import ConfigError, MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import REDACTED, redacted
-from trayapp.model.text import ago, clean, count, one_line
+from trayapp.model.text import ago, clean, count, one_line, without_code
 from trayapp.panel.host import PanelHost
 from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
@@ -163,7 +163,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         shown=shown, line=line, pretty=pretty, duration=duration, size=size, time_of_day=time_of_day, ago=ago,
-        path=partial(quote, safe=""),
+        path=partial(quote, safe=""), without_code=without_code,
         number=lambda value: f"{value:,}",
     )  # fmt: skip
     made.globals.update(
