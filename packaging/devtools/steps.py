@@ -32,7 +32,7 @@ def in_ci() -> bool:
 
 def say(text: str) -> None:
     """Print a line of progress on stderr: stdout belongs to the started program."""
-    print(f"dev: {text}", file=sys.stderr, flush=True)
+    print(f"dev: {text}\n", end="", file=sys.stderr, flush=True)  # one write: several threads say something
 
 
 def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
