@@ -634,7 +634,8 @@ async def test_a_server_that_rests_is_not_ready_once_its_sign_in_is_gone(tmp_pat
             while (made.row()["state"], made.row("public")["state"]) != ("idle", "idle"):  # noqa: ASYNC110 (probes end)
                 await anyio.sleep(0.01)
         await made.control().result("logout", {"server": "web"})
-        assert (made.row()["state"], made.row("public")["state"]) == ("needs_auth", "idle")
+        assert made.row()["state"] == "needs_auth"
+        assert made.row("public")["state"] != "needs_auth"  # a probe may connect it at any time
         assert "multi-mcp auth web" in made.row()["error"]["hint"]
 
 
