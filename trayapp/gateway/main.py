@@ -34,7 +34,6 @@ from trayapp.config.layers.trust import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort
-from trayapp.gateway.process import event_loop
 from trayapp.gateway.process.permissions import close_to_others
 from trayapp.gateway.process.server_logs import StderrFiles, start_logging
 from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
@@ -92,11 +91,10 @@ def run_gateway(
         raise_descriptor_limit()
         _prefer_pidfd()
         process = GatewayHost(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
-        # No uvloop, not even as an extra. Measured in pairs (0.23, Python 3.11), before event_loop spared asyncio most
-        # of its turns: the gateway's CPU a call of 100 B was 88 us against 94, of 50 KB 254/300, of 100 KB 253/301,
-        # of 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each start takes 3.5 ms and 2 MiB more, and one test of
-        # tests/backends never ends. Without event_loop a 100 B call takes 12 % longer (50 rounds in turns).
-        event_loop.run(partial(process.main, linger, on_ready or (lambda: None)))
+        # No uvloop, not even as an extra. Measured in pairs (0.23, Python 3.11): the gateway's CPU a call of 100 B was
+        # 88 us against 94, of 50 KB 254/300, of 100 KB 253/301, of 1 MB 995/1,026, with 64 in flight 20.4/20.6. Each
+        # start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
+        asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except BaseExceptionGroup as group:
         cause = first_cause(group)
         _log_end(cause)
