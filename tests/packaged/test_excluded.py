@@ -22,7 +22,7 @@ LEFT = {
 }
 # What libraries import when they are used, and not before.
 USED = [
-    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.http.httptools_impl",
     "secretstorage",
     "keyring.backends.SecretService",
     "rich.progress",

@@ -36,7 +36,19 @@ def spoken(at: Place, head: str, body_bytes: int = 0) -> bytes:
         block = b" " * 65_536
         for _ in range(0, body_bytes, len(block)):
             sock.sendall(block)
-        return sock.recv(65_536)
+        return answered(sock)
+
+
+def answered(sock: socket.socket) -> bytes:
+    """Return a whole answer with a Content-Length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += sock.recv(65_536) or b"\r\n\r\n"
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next(int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: "))
+    while len(body) < length:
+        body += sock.recv(65_536) or b" " * length
+    return head + b"\r\n\r\n" + body
 
 
 def head_of(at: Place, *lines: str) -> str:
@@ -56,6 +68,33 @@ async def test_a_long_header_is_named_and_the_client_can_read_that(tmp_path: Pat
         answer = await anyio.to_thread.run_sync(spoken, at, head)
         assert answer.startswith(b"HTTP/1.1 431 "), answer[:200]
         assert b"oo many headers, or too long ones" in answer
+
+
+async def test_blanks_around_the_value_of_a_header_are_no_part_of_it(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        lines = f"Host:\t {urlsplit(at.url).netloc} \t", f"Authorization:  Bearer {TOKEN} \t "
+        head = "\r\n".join(("GET /health HTTP/1.1", *lines, "", ""))
+        assert (await anyio.to_thread.run_sync(spoken, at, head))[:13] in (b"HTTP/1.1 200 ", b"HTTP/1.1 503 ")
+
+
+@pytest.mark.requirement("safe-limits")
+@pytest.mark.parametrize(
+    "begun",
+    [
+        pytest.param("GET /mcp HTTP/1.1\r\nX-Long: ", id="head"),
+        pytest.param("GET /", id="path"),
+        pytest.param("POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Long: ", id="trailers"),
+    ],
+)
+async def test_a_head_that_does_not_end_is_refused(tmp_path: Path, begun: str) -> None:
+    def all_answers(url: str) -> bytes:
+        where = urlsplit(url)
+        with socket.create_connection((where.hostname, where.port), timeout=20) as sock:
+            sock.sendall(begun.encode() + b"x" * 600_000)
+            return b"".join(iter(lambda: sock.recv(65_536), b""))
+
+    async with place(tmp_path) as at:
+        assert b"HTTP/1.1 431 " in await anyio.to_thread.run_sync(all_answers, at.url)
 
 
 async def test_a_client_that_sends_a_huge_body_first_reads_why_it_is_refused(tmp_path: Path) -> None:

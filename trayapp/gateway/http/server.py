@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -17,7 +16,7 @@ import anyio.abc
 import anyio.lowlevel
 import anyio.to_thread
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
+HEAD_BYTES = 64 * 1024  # received without an end of the head; `guard` has the bounds of a complete one
 LAST_ANSWERS_S = 1.0  # at the end, for requests in progress
 LAST_WORDS_S = 0.2  # then, to answer requests that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -125,7 +125,7 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi
 # -- the web server --------------------------------------------------------------------------------------------------
 
 
-class HttpConnection(H11Protocol):
+class HttpConnection(HttpToolsProtocol):
     """TCP connection. It is closed unless it identifies itself in time as this user's."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
@@ -133,6 +133,7 @@ class HttpConnection(H11Protocol):
         self._pending = pending
         self._is_ours: bool | None = None
         self._is_refused = False
+        self._unparsed = 0  # bytes that may be part of a head, or of the trailers behind a body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection as pending."""
@@ -140,9 +141,11 @@ class HttpConnection(H11Protocol):
         self._pending.add(self, transport.abort)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer input that is not HTTP or has too long a head. Then give the client a moment to read the answer."""
-        status = HTTPStatus(getattr(sys.exception(), "error_status_hint", HTTPStatus.BAD_REQUEST))
-        words = LONG_HEADERS if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE else msg
+        """Answer input that is not HTTP."""
+        self._refuse(HTTPStatus.BAD_REQUEST, msg)
+
+    def _refuse(self, status: HTTPStatus, words: str) -> None:
+        """Answer, give the client a moment to read the answer, and close."""
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}",
             "content-type: text/plain; charset=utf-8",
@@ -155,9 +158,27 @@ class HttpConnection(H11Protocol):
         self.loop.call_later(LINGER_S, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Process received data, unless it follows a refused head."""
-        if not self._is_refused:
-            super().data_received(data)
+        """Process received data, unless it follows a refusal. The parser itself has no bound for a head."""
+        if self._is_refused:
+            return
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > HEAD_BYTES and not self._is_refused:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, LONG_HEADERS)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, without the blanks that the parser leaves at its end (RFC 9110, 5.5)."""
+        super().on_header(name, value.rstrip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        """Begin a request."""
+        self._unparsed = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a request's body."""
+        self._unparsed = 0
+        super().on_body(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -182,7 +203,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     """
     pending = PendingConnections()
     config = uvicorn.Config(
-        ended_in_order(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+        ended_in_order(app), http="httptools", ws="none", lifespan="off", log_config=None, access_log=False,
         server_header=False, date_header=False, proxy_headers=False, backlog=pending.burst,
     )  # fmt: skip
     config.load()
