@@ -9,6 +9,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -28,6 +29,36 @@ PAYLOADS = (
     "\u0430dmin", "${cmd:rm -rf ~}",
     "secret='a';import os", "\U000e0072\U000e006d", "\u2028rm", "'; id; '", '"; id; "', "\\", "--registry=http://evil.example",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ({"command": "docker", "args": ["run", "-e", "A_SECRET=<a b>", "-e", "B=true", "acme/a"]},
+         "docker run -e 'A_SECRET=<a b>' -e B=true acme/a"),
+        ({"command": "a", "args": ["--header", "Authorization", "ApiKey abc def", "https://a.test"]},
+         "a --header Authorization [redacted] https://a.test"),
+        ({"command": "a", "args": ["--token", "abc def", "--api-key=k1 k2", "--verbose"]},
+         "a --token [redacted] --api-key=[redacted] --verbose"),
+        ({"command": "a", "args": ["-H", "X-Key:${K}", "-H", "Authorization: Bearer abcdefgh"]},
+         "a -H 'X-Key:${K}' -H 'Authorization: [redacted]'"),
+    ],
+)  # fmt: skip
+@pytest.mark.requirement("source-whole")
+def test_what_hides_a_secret_hides_no_other_word(entry: dict[str, Any], line: str) -> None:
+    server, _ = read_one("a", entry)
+    assert server is not None
+    assert next(decisive_lines(server)) == line
+
+
+@pytest.mark.requirement("source-whole")
+def test_a_password_with_blanks_is_hidden_whole() -> None:
+    server, _ = read_one("a", {"command": "a", "env": {"PASSWORD": "correct horse 77 battery"}})
+    assert server is not None
+    assert list(decisive_lines(server)) == ["a", "with PASSWORD=[redacted] in its environment"]
+    server, _ = read_one("a", {"url": "https://a.test/?token=abcdefgh1", "headers": {"X": "Bearer ${keyring:k}"}})
+    assert server is not None
+    assert not any("abcdefgh1" in line for line in decisive_lines(server))
 
 
 def snippet(payload: str) -> str:

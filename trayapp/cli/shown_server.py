@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from trayapp.cli.output import escape_unprintable
 from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
 from trayapp.inspection.hidden import folded
-from trayapp.model.redact import redacted
+from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.servers import STARTS_AT_ONCE, ServerConfig
 
 # variables that decide which code a program loads, or from where
@@ -29,6 +29,7 @@ _LOADS_CODE = re.compile(
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
 _REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # not secrets themselves
+_SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
 
@@ -38,23 +39,31 @@ def starts(server: ServerConfig) -> str:
 
 
 def command_line(server: ServerConfig) -> str:
-    """Return the command line with secrets redacted. Words that may be code are shown in full."""
+    """Return the command line, each word redacted for itself. Words that may be code are shown in full."""
     words = [server.command or "", *server.args]
-    shown: list[str] = []
-    plain: list[str] = []
-    for before, word in zip(["", *words], words, strict=False):
-        if (
-            _CODE.search(word)
-            or _REFERENCE.fullmatch(word)
-            or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word))
-        ):
-            shown += [redacted(escape_unprintable(shlex.join(plain)))] if plain else []
-            shown.append(escape_unprintable(shlex.quote(word)))
-            plain = []
-        else:
-            plain.append(word)
-    shown += [redacted(escape_unprintable(shlex.join(plain)))] if plain else []
-    return " ".join(shown)
+    return " ".join(_shown(words, at) for at in range(len(words)))
+
+
+def _shown(words: list[str], at: int) -> str:
+    """Return a word of a command line, redacted if its option, its name (`KEY=value`) or its form tells a secret."""
+    word = escape_unprintable(words[at])
+    before = words[at - 1] if at else ""
+    code = _CODE.search(word) or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word))
+    if code or _REFERENCE.fullmatch(word):
+        return escape_unprintable(shlex.quote(words[at]))
+    named = [(f"{before} ", word)] if before.startswith("-") and not re.search("[=:]", before) else []
+    if at > 1 and words[at - 2] in ("-H", "--header", "--headers") and not re.search("[=:]", before):
+        named.append((f"{before}: ", word))  # `--header NAME VALUE`
+    if own := re.match(r"-{0,2}[\w.-]+[=:]\s*", word):
+        named.append((own[0], word[own.end() :]))
+    secret = next((value for head, value in named if _is_secret(head, value)), "")
+    word = word.removesuffix(secret) + REDACTED if secret else redacted(word)
+    return shlex.quote(word.replace(REDACTED, "_redacted_")).replace("_redacted_", REDACTED)
+
+
+def _is_secret(head: str, value: str) -> bool:
+    """Return True if the name in `head` says that such a value is a secret, whatever its form."""
+    return redacted(head + value) != head + value and redacted(f"{head}plain-value") != f"{head}plain-value"
 
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
@@ -81,7 +90,10 @@ def redacted_value(name: str, value: str, mark: str = "=") -> str:
 
     Invisible characters are escaped first: redaction would drop them, and the user would not see that they are there.
     """
-    return redacted(f"{name}{mark}{escape_unprintable(value)}").removeprefix(f"{name}{mark}")
+    head, value = f"{name}{mark}", escape_unprintable(value)
+    if _is_secret(head, value):  # whole: a password may have blanks
+        return f"{scheme[0] if (scheme := _SCHEME.match(value)) else ''}{REDACTED}"
+    return redacted(head + value).removeprefix(head)
 
 
 def _pair(name: str, value: str, mark: str = "=") -> str:
@@ -109,7 +121,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
     what = [f"the secret {escape_unprintable(name)} of the keyring" for name in secrets]
     what += [f"the variable {escape_unprintable(name)}" for name in variables]
     if what:
-        to = server.url if server.url is not None else server.command or ""
+        to = redacted(server.url) if server.url is not None else server.command or ""
         yield f"{'sends' if server.url is not None else 'gives'} {' and '.join(what)} to {escape_unprintable(to)}"
 
 

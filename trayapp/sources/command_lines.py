@@ -37,20 +37,31 @@ from trayapp.sources.source import (
 )  # fmt: skip
 
 SHELLS = frozenset(
-    ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env")
+    ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
 )
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
 _INSTALLS = re.compile(
     r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"
     r"(?:\s+-{1,2}[\w-]+)*\s+[\"']?([@\w][\w@./=~^-]*)[\"']?"
 )
+# The subcommands of package managers that run something; all others build, install or test.
+_RUNS = {
+    "npm": {"run", "run-script", "start", "exec", "x"}, "cargo": {"run"}, "go": {"run", "tool"},
+    "dotnet": {"run", "exec", "tool"}, "uv": {"run", "tool"}, "pipx": {"run"}, "poetry": {"run"}, "pdm": {"run"},
+    "hatch": {"run"}, "rye": {"run"}, "pixi": {"run", "exec"}, "nix": {"run"}, "mise": {"x", "exec"},
+    "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"},
+}  # fmt: skip
+_VALUED_BEFORE = frozenset((  # options of package managers with a value
+    "--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace", "--directory", "--project", "-f", "--file",
+))  # fmt: skip
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
-    r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")|(?:export\s+|\$env:|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
+    r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")|(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
     re.IGNORECASE,
 )
+_SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
@@ -60,15 +71,21 @@ _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
-_SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)+>")
+_SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
-    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$|^(?:\[(?:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
+    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
+    r"|^(?:\[(?:\w+ )?(?:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
 )
 # PowerShell's variables, cmd's line that goes on, a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
 # A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
-_NAMED_MCP = re.compile(r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*")
+# `weather mcp --stdio`, `dart mcp-server`.
+_NAMED_MCP = re.compile(
+    r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|[/~.]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*"
+    r"|[a-z0-9][\w.-]* (?:mcp(?:[-:]?(?:server|serve|start|stdio|run))?|start-mcp-server)"
+    r"(?: -[^\n]*| (?:serve|start|stdio|run)\b[^\n]*)?"
+)
 _PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
 _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|mcpick|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)"
@@ -110,10 +127,10 @@ _CHECKERS = frozenset((
 ))  # fmt: skip
 # A script beside a server's code, for its tests, builds or measurements. In Go a folder is named instead.
 _DEVELOPERS = re.compile(
-    r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*\.(?:py|rb|[cm]?[jt]s)"
+    r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
-_SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]{2,}")
 _SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
 _OUTPUT = ("-o", "--out", "--output")
@@ -134,6 +151,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     refuse_long_lines(lines)
+    lines = [part for line in lines for part in _settings_first(line)]
     lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
     if len(lines) > ALL_LINES_MOST:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
@@ -160,6 +178,15 @@ def refuse_long_lines(lines: Sequence[str]) -> None:
         raise UnclearSourceError(f"This has a line of {longest:,} characters", "Paste the server's own command")
 
 
+def _settings_first(line: str) -> list[str]:
+    """Return the settings at the start of a line (`set A=b && npx x`), and the rest of it."""
+    parts: list[str] = []
+    while setting := _SETTING_FIRST.match(line):
+        parts.append(setting[0].rstrip("&; "))
+        line = line[setting.end() :]
+    return [*parts, line]
+
+
 def _bare(package: str) -> str:
     return re.sub(r"(?<=.)(?:@|==).*", "", package)
 
@@ -173,7 +200,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
         if program_of(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
     ]
     other = redacted(next((line for line in lines if line not in starting), ""))
-    if len(starting) != 1 and not (other and all(map(_is_adder, starting))):
+    if len(starting) != 1 and not (other and starting and all(map(_is_adder, starting))):
         return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     if len(starting) == 1:
         try:
@@ -200,7 +227,9 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             value = setting["plain"] or setting["quoted"] or setting["all"] or ""
             settings[setting["name"] or setting["inside"]] = value
-    return settings, rest or list(lines[-1:])
+    if not rest:
+        raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
+    return settings, rest
 
 
 def _is_adder(line: str) -> bool:
@@ -310,7 +339,8 @@ def _adds(words: Sequence[str]) -> bool:
 
 def is_command_line(text: str) -> bool:
     """Return True if the first word of a text is a program that starts servers or adds them to a client."""
-    if _SETTING.fullmatch(text.strip().partition("\n")[0].strip()) is not None or _adds(text.split(None, 4)[:4]):
+    head = text.strip().partition("\n")[0].strip()
+    if _SETTING.fullmatch(head) or _SETTING_FIRST.match(head) or _adds(text.split(None, 4)[:4]):
         return True
     given = text
     if _ASSIGNMENT.match(text.strip()) and "=" in text.split()[0]:
@@ -329,12 +359,17 @@ def is_command_line(text: str) -> bool:
     program = program_of(word)
     if _NAMED_MCP.fullmatch(text.strip()) or ("mcp" in program and text != given):
         return True
-    return program in RUNNERS | SHELLS | _FETCHES or program in _ADDERS or word.startswith(("/", "~/", "./", "../"))
+    return (
+        program in RUNNERS | SHELLS | _FETCHES
+        or program in _ADDERS
+        or re.match(r"(?:~|\.\.?)?/[\w.@~<{$-].*[^/]$", word) is not None
+    )
 
 
 def holds_command(text: str) -> bool:
-    """Return True if a line of a text begins with a program that starts servers."""
-    return any(program_of(line.split(None, 1)[0]) in RUNNERS for line in text.splitlines() if line.strip())
+    """Return True if a line of a text begins with a program that starts servers, or adds one to a client."""
+    lines = (line.split(None, 4)[:4] for line in text.splitlines() if line.strip())
+    return any(program_of(words[0]) in RUNNERS or _adds(words) for words in lines)
 
 
 def _words(line: str) -> list[str]:
@@ -378,20 +413,26 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
-    if program == "docker" and words[1:2] not in (["run"], ["mcp"]):
-        raise UnclearSourceError("This docker command starts no server", "Paste the one with docker run -i")
-    if (
-        program in ("npm", "pip", "uv", "brew", "cargo", "go")
-        and words[1:2]
-        and (words[1] in ("install", "i", "add", "pip", "sync", "build") or words[1:3] == ["tool", "install"])
-    ):
+    verb = [
+        word
+        for before, word in pairwise(words)
+        if word[:1] != "-" and before not in _VALUED_BEFORE and word != "compose"
+    ]
+    if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
+        hint = (
+            "Paste the one with docker run -i"
+            if program in ("docker", "podman")
+            else "Paste the command that starts it"
+        )
+        raise UnclearSourceError(f"{words[0]} {verb[0]} starts no server", hint)
+    if verb[:1] in (["add"], ["install"], ["i"]) or verb[:2] == ["tool", "install"]:
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:
         words = _without_terminal(words)
     reads = any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words[2:])
-    if program in ("docker", "podman") and words[1:2] == ["run"] and not reads:
+    if program in ("docker", "podman") and words[1:2] in (["run"], ["exec"]) and not reads:
         raise UnclearSourceError(
             "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
@@ -401,6 +442,9 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     package = package_of(words)
+    serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
+    if serves and not bridges and {_bare(package), program} & BRIDGES and not any("http" in word for word in words):
+        raise UnclearSourceError("This listens on a port", "Paste the command of the server behind it")
     behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
     if program in ("uvx", "npx") and (package == "." or package.startswith(("./", "../"))):
         raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
@@ -420,6 +464,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
         behind = words[words.index("--") + 1 :]  # the words after the program that it builds
     built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
+    built = built or program in ("npx", "bunx", "pnpx", "uvx", "pipx")
     if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not _SERVING.search(" ".join(words[2:])):
         raise UnclearSourceError(
             f"{behind[0]} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
@@ -445,8 +490,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
+        address = next((word for word in words if re.match(r"https?://\w", word)), "")
         raise UnclearSourceError(
-            "This runs an installer that writes other programs' files", "Paste the server's own command"
+            "This runs an installer that writes other programs' files",
+            f"Add the address itself: {redacted(address)}" if address else "Paste the server's own command",
         )
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))

@@ -15,6 +15,7 @@ from trayapp.clients.conversion import TRANSPORTS, Context, asked_inputs, conver
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.sources.loose_json import read_loosely
 from trayapp.sources.source import (
     RUNNERS,
     Source,
@@ -35,10 +36,8 @@ _HOLDERS = {
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
 # The same for unknown clients.
-_OTHER_HOLDER = re.compile(r"(?:.*[._-])?mcp(?:[._-].*)?|.*servers|modelContextProtocol", re.IGNORECASE)
+_OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|modelContextProtocol", re.IGNORECASE)
 _LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor starts these in the same form
-_LEFT_OUT = re.compile(r"\{\s*(?:\.{3}|\u2026)\s*\}")  # `"other": { ... }`
-_LEFT_OUT_LINE = re.compile(r"(?m)^[ \t]*(?:\.{3}|\u2026).*$")  # `... other servers ...,`
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _ENTRY_ONLY = frozenset(
     (
@@ -66,24 +65,18 @@ _DEVELOPERS_SCRIPT = re.compile(
 )
 _BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
 _BEHIND_CMD = frozenset(("cmd",))
+_WINDOWS_OWN = frozenset((
+    "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROGRAMFILES", "PROGRAMDATA", "APPDATA",
+    "LOCALAPPDATA", "USERPROFILE", "HOMEDRIVE", "HOMEPATH",
+))  # fmt: skip
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
 _YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
-_SCRIPT_KEY = re.compile(
-    r"""[{,]\s*(?:'[^'\n]{1,80}'|[A-Za-z_$][\w$]*)\s*:"""
-)  # JavaScript's or Python's; YAML reads it
-_SCRIPT_CALL = re.compile(r"[\w\])]\(|=>|`")
-_SCRIPT_ENV = re.compile(r"\bprocess\.env\.([A-Za-z_]\w*)(?:!(?!=))?")
-_NO_COMMA = re.compile(r'(?<=["\]}\dels])(\s*\n\s*)(?=")')  # between two values, or a value and the next key
-# Quotes and blanks as changed by a word processor or a web page.
-_STRAIGHT = str.maketrans("\u201c\u201d\u201e\u201f\xa0", '"""" ')
-_UNQUOTED = re.compile(r'("\s*:\s*)([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s*[,}\n])')  # `"TOKEN": YOUR_TOKEN`
 _ELSEWHERE = ("...", "\u2026")  # a key that stands for omitted ones
 # `$NAME`: authors write this for a value that a client or a shell fills in.
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
-_NAMED_IN_LIST = re.compile(r'\[(?=\s*"[^"\n]*"\s*:\s*\{)')
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -192,10 +185,15 @@ def refuse_developers_script(words: Sequence[str]) -> None:
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form.
+    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form: also without the variables
+    that Windows itself sets.
 
     Raises UnclearSourceError if cmd would start more than one program.
     """
+    env = entry.get("env") or {}
+    if own := {name for name in env if name.upper() in _WINDOWS_OWN}:
+        kept = {name: value for name, value in env.items() if name not in own}
+        entry = {key: value for key, value in entry.items() if key != "env"} | ({"env": kept} if kept else {})
     args = entry.get("args") or []
     if program_of(str(entry.get("command", ""))) in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
@@ -208,7 +206,9 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 def _parsed(text: str) -> dict[str, Any]:
     """Return the parsed text. Raises UnclearSourceError."""
     text = text.strip().removesuffix(";")
-    if text[:1] in '{"[' and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
+    if text.startswith("- "):
+        text = f"mcpServers:\n{text}"
+    if text[:1] in "{\"'[\u201c" and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
         return _json(text)
     if re.search(r"(?m)^\s*\[", text):
         refuse_large(len(text))
@@ -222,39 +222,27 @@ def _parsed(text: str) -> dict[str, Any]:
             return form.read(text, "the text")
         return form.read(_YAML_PACKAGE.sub(r'\1"\2"', text), "the text")
     except (UnparsableError, EditRefusedError) as error:
+        with suppress(ValueError):
+            return read_loosely(text if "{" in text else "")
         raise UnclearSourceError(f"This cannot be read: {error.title}", "Paste the whole snippet") from None
 
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
-    if text.startswith('"'):
-        refuse_large(len(text))  # a fragment is no whole file of a client
-    text = _LEFT_OUT_LINE.sub("", _LEFT_OUT.sub("{}", text))
-    text = _DRIVE.sub(lambda path: path[0].replace("\\", "\\\\"), text)
     if re.match(r"\[\s*\{", text):
         text = f'{{"mcpServers": {text}}}'
-    tries = [text] if text.startswith("{") else [f"{{{text.rstrip(',')}}}"] if text.startswith('"') else []
-    if text.startswith("{") and text.rstrip().endswith("},"):
-        tries.append(text.rstrip(", \n"))
-    if text.startswith('"'):
-        tries.append("{" + text)  # the outer closing brace was copied, too
-    if tries and (named := _NAMED_IN_LIST.search(tries[0])):  # `"context_servers": ["x": {...}]`
-        end = tries[0].rindex("]")
-        tries.append(f"{tries[0][: named.start()]}{{{tries[0][named.end() : end]}}}{tries[0][end + 1 :]}")
-    missing = text.count("{") - text.count("}")
-    if missing > 0 and tries:
-        tries.append(tries[0] + "}" * missing)
-    tries += [_NO_COMMA.sub(r",\1", _UNQUOTED.sub(r'\1"\2"', one.translate(_STRAIGHT))) for one in tries]
-    why = "it is a list, not an object"
-    for one in dict.fromkeys(tries):
+    why = ""
+    if text.startswith("{") and not _DRIVE.search(text):
         try:
-            return jsonc.read(one, "the text")
+            return jsonc.read(text, "the text")
         except UnparsableError as error:
             why = error.title
-    if text.startswith("{") and _SCRIPT_KEY.search(text) and not _SCRIPT_CALL.search(text):
-        with suppress(UnparsableError, EditRefusedError):
-            return yaml_file.MAPPED.read(_SCRIPT_ENV.sub(r'"${\1}"', text), "the text")
-    raise UnclearSourceError(f"This is not JSON: {why}", "Paste the whole snippet, with all of its braces")
+    refuse_large(len(text))  # a text that needs repair is no file of a client
+    try:
+        return read_loosely(text)
+    except ValueError as error:
+        hint = "Paste the whole snippet, with all of its braces"
+        raise UnclearSourceError(f"This is not JSON: {why or error}", hint) from None
 
 
 def _flat(raw: Any) -> Any:

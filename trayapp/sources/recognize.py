@@ -65,6 +65,7 @@ _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", 
 _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # within a sentence; not a path
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
+_ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
@@ -87,7 +88,8 @@ _PAGE = re.compile(
 )
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
 _DOCUMENT = re.compile(
-    r"""\A\s*(?:[{"]|\[\s*\{|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
+    r"""\A\s*(?:\{|(["'])[^"'\n]*\1\s*[:=]|\u201c[^\u201d\n]*\u201d\s*:|[\w.-]+\s*[:=]\s*\{|\[\s*\{"""
+    r"""|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
 )
 _TOML_TABLE = re.compile(
     r"(?m)^\s*\[(?:[\w\"'-]+\.)*mcp[\w-]*\.[^\[\]\n]+\]\s*(?:#.*)?$"
@@ -222,6 +224,8 @@ class _ProseLines:
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
+    if _ADDED_LINE.search(text):  # of a diff
+        text = "\n".join(re.sub(r"^[+ ]", "", line) for line in text.splitlines() if line[:1] != "-")
     lines = _COMMENTS.sub("", text).splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
         lines.pop()  # comment lines below it, such as a command's output
@@ -281,12 +285,11 @@ def _labelled(text: str) -> tuple[str, str] | None:
     lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     read = [_LABEL.fullmatch(line) for line in lines]
     given = {found[1].lower().split()[-1][:3]: found[2].strip().strip("\"'") for found in read if found is not None}
-    if len(given) < 2 or None in read or not {"com", "url"} & given.keys():
+    if None in read or not ("url" in given or ("com" in given and len(given) > 1)):
         return None
     words = given.get("arg", "")
     if words.startswith("["):
-        with suppress(ValueError):
-            words = shlex.join(map(str, json.loads(words)))
+        words = shlex.join(part.strip(" \"'") for part in words.strip("[]").split(","))
     return given.get("nam", ""), given.get("url") or f"{given['com']} {words}".strip()
 
 

@@ -27,7 +27,7 @@ LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[A-Za-z<])[^\[\]"',]{1,80}\]
+    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
     | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
     | (?:(?:my|your)(?:[_-][\w-]+|company|domain|org|organization|instance|site|team|tenant|workspace|store|shop
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
@@ -48,14 +48,21 @@ _PLACEHOLDER = re.compile(
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
-    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}|(?<![\w${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,6}\]|\[[A-Z]{3,20}\]|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD)\}"
+    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
+    r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{3,20}\]"
+    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
+# Words that say what belongs in place of them; `admin` or `Done` may be meant as they are.
+_UNKNOWN = re.compile(
+    r"(?i)(?:[a-z]+[-_])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain|endpoint"
+    r"|address|project|account|region|database|path|port|org(?:anization)?|workspace|team)"
+)
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
 _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
 # The user, password and host that authors write into addresses of databases.
@@ -87,7 +94,7 @@ _EXAMPLE_ELSEWHERE = re.compile(
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
 # RFC 2606, and hosts that authors name like it; a plain `url` of this form is kept.
-_IN_A_ROW = re.compile(r"(?i)abcdefgh|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
+_IN_A_ROW = re.compile(r"(?i)abcdefgh|a1b2c3d4|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
 _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
@@ -100,7 +107,7 @@ _PLACEHOLDER_PATH = re.compile(
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
 _GENERIC = re.compile(
-    r"(?:^(?:mcp[-_.]?server|server|mcp)[-_.])|(?:[-_.](?:mcp[-_.]?server|server[-_.]?mcp|mcp|server)$)"
+    r"(?i)(?:^(?:mcp[-_.]?server|server|mcp)[-_.])|(?:[-_.](?:mcp[-_.]?server|server[-_.]?mcp|mcp|server)$)"
 )
 
 
@@ -310,7 +317,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
             needed = bool(mark) or name not in passed  # a variable passed on to a container may be left out
-            why = f"in place of {mark}" if mark and mark != text else ""
+            told = mark == text and (keys[0] in ("env", "headers", "url") or mark == (name or mark))
+            why = "" if told or not mark else f"in place of {mark}"
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
             found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed, kind=kind))
 
@@ -325,7 +333,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         plain = plain or ("package" if word == package else "")
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
     for key in ("command", "url", "cwd", "client_id"):
-        add(key, (key,), entry.get(key), lambda mark: False)
+        add(key, (key,), entry.get(key), partial(_is_secret, "", str(entry.get(key) or "")))
     add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
     # several placeholders in one text are several values, with names of their own
     places = [(one.name, one.keys) for one in found if not one.shared]
@@ -402,8 +410,9 @@ def _names_itself(name: str, text: str) -> bool:
     if re.search("USER(?:NAME)?$", upper) and re.fullmatch(_SOMEBODY, text, re.IGNORECASE):
         return True
     words = _WORDS.fullmatch(text)
+    same = text.upper().replace("-", "_")
     return (words is not None and upper.endswith(words[1].upper())) or (
-        len(text) > 3 and upper.endswith(text.upper().replace("-", "_"))
+        len(text) > 3 and (upper == same or (upper.endswith(same) and _UNKNOWN.fullmatch(text) is not None))
     )
 
 
@@ -461,7 +470,7 @@ def placeholder_in(text: str) -> str | None:
     if (
         rest
         and head.lower() in ("bearer", "basic", "token")
-        and (_PLACEHOLDER.fullmatch(rest) or _NOUN.fullmatch(rest) or _WORDS.fullmatch(rest))
+        and (_PLACEHOLDER.fullmatch(rest) or _UNKNOWN.fullmatch(rest) or _WORDS.fullmatch(rest))
     ):
         return rest
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
@@ -470,10 +479,6 @@ def placeholder_in(text: str) -> str | None:
     path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
     if (part := re.search(r"/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=/|$)", path)) is not None:
         return part[1]  # `https://a.test/servers/ID_OF_SERVER`
-    if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
-        return text
-    if "://" in text and text.endswith(("/...", "/\u2026")):
-        return text
     name, mark, value = text.partition("=")
     if (
         mark
@@ -481,6 +486,10 @@ def placeholder_in(text: str) -> str | None:
         and (_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value))
     ):
         return value
+    if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
+        return text
+    if "://" in text and text.endswith(("/...", "/\u2026")):
+        return text
     return _example_in(text)
 
 
@@ -591,6 +600,7 @@ _WITH_VALUE = {
     "uv": {"--directory", "--project", "--with", "--with-editable", "--with-requirements", "--from", "--python", "-p",
            "--extra", "--group", "--env-file", "--index", "--index-url"},
     "npx": {"-p", "--package", "-c", "--call"},
+    "dnx": {"--version", "--source", "--add-source", "--configfile", "--framework", "-v", "--verbosity"},
     "uvx": {"--from", "--with", "--with-editable", "--with-requirements", "--python", "-p", "--python-preference",
             "--index", "--default-index", "--index-url", "-i", "--extra-index-url", "--find-links", "-f",
             "--index-strategy", "--keyring-provider", "--prerelease", "--resolution", "--exclude-newer",
@@ -607,6 +617,7 @@ _WITH_VALUE = {
 RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
     "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
+    "poetry", "pdm", "hatch", "rye", "pixi", "nix", "mise",
 ))  # fmt: skip
 
 

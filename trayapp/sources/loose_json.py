@@ -1,0 +1,102 @@
+"""Reads objects that almost are JSON: what a page, a word processor or another language made of them.
+
+The rules, and nothing else: quotes are straight, single or round, or missing around a plain word; commas and the last
+closing brackets may be missing; `=` or `:` stands behind a key; comments count as blanks; a bracket with keys is an
+object and one without is a list, whatever its form (Lua, Nix); what an author left out (`...`) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+DEEPEST = 50  # brackets in brackets
+_TOKEN = re.compile(
+    r"""(?xs)
+    (?P<blank>[\s,;\ufeff]+|//[^\n]*|/\*.*?\*/|\#[^\n]*|--[^\n]*)
+    | (?P<left_out>\(?(?:\.{3}|\u2026)[^\n{}\[\]"]*)
+    | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'
+        |[\u201c\u201d\u201e\u201f][^\u201c\u201d"\n]*[\u201c\u201d\u201f"])
+    | (?P<open>[{\[]) | (?P<close>[}\]]) | (?P<colon>[:=])
+    | (?P<word><[^<>\n]{1,80}>|[\w$@-][\w$@.+/-]*!?)
+    | (?P<other>.)
+    """
+)
+_DRIVE = re.compile(r"[A-Za-z]:\\(?!\\)")  # a Windows path whose backslashes were not doubled
+_ENVIRONMENT = re.compile(r"process\.env\.([A-Za-z_]\w*)!?")
+_PLACEHOLDER = re.compile(r"<.*>|[A-Z][A-Z0-9]*_[A-Z0-9_]+")  # without quotes by mistake
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "nil": None}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+class _Name(str):
+    """A word without quotes: a key, or a value's name, which only a program could evaluate."""
+
+
+def read_loosely(text: str) -> dict[str, Any]:
+    """Return the object of a text; the brackets around it may be missing. Raises ValueError."""
+    tokens = ((str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text))
+    useful = ((kind, token) for kind, token in tokens if kind != "blank")
+    opening = next(useful)[1] if text[:1] in ("{", "[") else ""
+    found = _inside(useful, opening, DEEPEST)
+    if any(kind != "close" for kind, _ in useful):
+        raise ValueError("something follows the object")
+    if not isinstance(found, dict):
+        raise ValueError("it is a list, not an object")
+    return found
+
+
+def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dict[str, Any] | list[Any]:
+    """Return what is inside a bracket, up to its end or to the end of the text."""
+    if not levels:
+        raise ValueError("it is nested too deeply")
+    keyed: dict[str, Any] = {}
+    listed: list[Any] = []
+    key: str | None = None  # one whose value is still missing
+    for kind, token in tokens:
+        if kind == "close":
+            break
+        if kind == "left_out":
+            key = None
+        elif kind == "colon":
+            if key is not None or not listed or not isinstance(listed[-1], str):
+                raise ValueError(f"no key stands before {token}")
+            key = listed.pop()
+        elif kind == "other":
+            raise ValueError(f"{token} is out of place")
+        else:
+            value = _inside(tokens, token, levels - 1) if kind == "open" else _READERS[kind](token)
+            if key is None:
+                listed.append(value)
+            else:
+                keyed[key], key = value, None
+    if key is not None or (keyed and listed):
+        raise ValueError(f"{key or listed[0]} has no value")
+    if name := next((word for word in [*keyed.values(), *listed] if isinstance(word, _Name)), None):
+        raise ValueError(f"{name} is the name of a value")
+    return listed if listed or (opening == "[" and not keyed) else keyed
+
+
+def _unquoted(token: str) -> str:
+    inner = token[1:-1]
+    if _DRIVE.match(inner) or "\\" not in inner:
+        return inner
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|[\s\S])", lambda found: _ESCAPES.get(found[1]) or _character(found[1]), inner)
+
+
+def _character(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else escape if escape in "\"'\\/" else f"\\{escape}"
+
+
+def _plain(token: str) -> Any:
+    """Return what a word without quotes stands for: a number, true, false, null, a variable, or itself."""
+    if variable := _ENVIRONMENT.fullmatch(token):
+        return f"${{{variable[1]}}}"
+    if _NUMBER.fullmatch(token):
+        return float(token) if "." in token else int(token)
+    return _WORDS.get(token, token if _PLACEHOLDER.fullmatch(token) else _Name(token))
+
+
+_READERS: dict[str, Callable[[str], Any]] = {"text": _unquoted, "word": _plain}
