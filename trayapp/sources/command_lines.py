@@ -30,6 +30,7 @@ from trayapp.sources.source import (
     program_of,
     refuse_large,
     script_of,
+    start_of,
     wanted,
     with_passed,
     with_words_apart,
@@ -75,7 +76,7 @@ _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
     r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
-    r"|^(?:\[(?:\w+ )?(?:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
+    r"|^(?:\[(?:\w+ )?(?i:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
 )
 # PowerShell's variables, cmd's line that goes on, a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
@@ -95,7 +96,7 @@ _INSTALLERS = re.compile(
 
 # The inspector, and other programs that use servers.
 _USES_SERVERS = re.compile(
-    r"(?:@[\w.-]+|mcp)/(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost)(?:@|$)"
+    r"(?:@?[\w.-]+/)(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost)(?:@|$)"
 )
 # Words after a package's name that make it do something other than serve.
 _SETUP_VERBS = frozenset((
@@ -127,9 +128,13 @@ _CHECKERS = frozenset((
 ))  # fmt: skip
 # A script beside a server's code, for its tests, builds or measurements. In Go a folder is named instead.
 _DEVELOPERS = re.compile(
-    r"(?:\./)?(?:scripts?|scratch|tests?|bench(?:es|marks?)?|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|[cm]?[jt]s)"
+    r"(?:\./)?(?:scripts?|scratch|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|[cm]?[jt]s)"
+    r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
+_HTTP_OPTION = re.compile(
+    rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
+)
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]{2,}")
 _SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
@@ -164,6 +169,10 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
+        with suppress(UnclearSourceError):  # the same server, each line with other values
+            several = [one for line in lines for one in _of_line(line, home, windows=windows)]
+            if all(start_of(one.entry) == start_of(several[0].entry) for one in several):
+                return [_with_env(max(several, key=lambda one: len(one.wants)), settings)]
         raise _several_lines(lines, home, windows)
     if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")
@@ -425,7 +434,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
             else "Paste the command that starts it"
         )
         raise UnclearSourceError(f"{words[0]} {verb[0]} starts no server", hint)
-    if verb[:1] in (["add"], ["install"], ["i"]) or verb[:2] == ["tool", "install"]:
+    if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
@@ -437,7 +446,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
             "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
         )
-    speaks = any(re.sub(r"^--(?:transport=)?", "", word.lower()) in HTTP for word in words[2:])
+    speaks = any(word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) for word in words[1:])
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
     if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")

@@ -165,7 +165,6 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
     """
     if links := _LINKS.findall(text):
         yield iter(list(map(html.unescape, links[:PARTS_MOST])))
-        return
     lines = text.splitlines()
     fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
     if len(fences) > 1:
@@ -273,7 +272,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
     if commands:  # between other lines: the error says so
-        return read_command_line(text, home, windows=windows)
+        read_command_line(text, home, windows=windows)
     hint = "Paste a snippet, a command, a link or an address"
     if re.fullmatch(r"[\w.-]+", text):
         hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"

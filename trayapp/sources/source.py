@@ -37,7 +37,8 @@ _PLACEHOLDER = re.compile(
     | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
-    | (?:db|database|schema|user)[_-]name
+    | (?:db|database|schema|user)[_-]name | [\w-]*\*{3,}[\w-]*
+    | -----BEGIN[ ][A-Z ]{3,40}-----(?=[\s\S]{0,4000}?(?:\.{3}|\u2026|your|<))[\s\S]{0,4000}
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
@@ -80,6 +81,7 @@ _EXAMPLE = re.compile(
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
+    r"|(?<![\w.+-])[\w.+-]+@(?:my-[\w-]+|project)\.[\w.-]+"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-?)?(?:company|domain|email|corp|organization|host|server)\.(?:com|net|org)(?![\w.-])"
     r"|(?<![\w.@-])(?:[\w-]+\.){1,3}(?:my-?)?(?:company|domain|organization)\.(?:com|net|org)(?=[:/]|$)"
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
@@ -278,7 +280,9 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
 
 
 def _replaced(text: str, variable: Variable, value: str) -> str:
-    return text.replace(variable.placeholder, value, -1 if variable.shared else 1) if variable.placeholder else value
+    if variable.shared:
+        return text.replace(variable.placeholder, value)
+    return value.join(text.rsplit(variable.placeholder, 1)) if variable.placeholder else value  # not the name before it
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
@@ -311,7 +315,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             if mark in text:
                 found.append(_input(mark, definition, keys))
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
-        marks = [own] if text.count(own) == 1 and _names_itself(name, own) else placeholders_in(text)
+        marks = [own] if own and _names_itself(name, own) else placeholders_in(text)
         for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
@@ -470,7 +474,11 @@ def placeholder_in(text: str) -> str | None:
     if (
         rest
         and head.lower() in ("bearer", "basic", "token")
-        and (_PLACEHOLDER.fullmatch(rest) or _UNKNOWN.fullmatch(rest) or _WORDS.fullmatch(rest))
+        and (
+            _PLACEHOLDER.fullmatch(rest)
+            or _UNKNOWN.fullmatch(rest)
+            or re.fullmatch(r"[a-z]+\d{0,2}(?:[_-][a-z]+)+", rest)
+        )
     ):
         return rest
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
@@ -565,7 +573,7 @@ def _own_part(word: str) -> str:
         return ""
     if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
         return re.sub(r"^(?:jsr|npm):", "", word)
-    parts = [_PROGRAM_FILE.sub("", part) for part in re.split(r"[/\\]", word)]
+    parts = [re.sub(r"-v?\d+\.\d[\w.-]*$", "", _PROGRAM_FILE.sub("", part)) for part in re.split(r"[/\\]", word)]
     own = [part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"[A-Za-z][\w.-]+$", part)]
     return own[-1] if own else ""
 
