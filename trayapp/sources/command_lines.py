@@ -49,6 +49,7 @@ _INSTALLS = re.compile(
 _RUNS = {
     "npm": {"run", "run-script", "start", "exec", "x"}, "cargo": {"run"}, "go": {"run", "tool"},
     "dotnet": {"run", "exec", "tool"}, "uv": {"run", "tool"}, "pipx": {"run"}, "poetry": {"run"}, "pdm": {"run"},
+    "dart": {"run", "pub", "mcp-server"}, "swift": {"run"}, "op": {"run"}, "infisical": {"run"}, "doppler": {"run"},
     "hatch": {"run"}, "rye": {"run"}, "pixi": {"run", "exec"}, "nix": {"run"}, "mise": {"x", "exec"},
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"},
 }  # fmt: skip
@@ -83,11 +84,15 @@ _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
 # A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
 # `weather mcp --stdio`, `dart mcp-server`.
 _NAMED_MCP = re.compile(
-    r"(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|[/~.]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*"
+    r"[a-z0-9][\w.-]*(?: [a-z][\w-]*)? --(?:mcp|stdio)\b[^\n]*"
+    r"|(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|[/~.]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*"
     r"|[a-z0-9][\w.-]* (?:mcp(?:[-:]?(?:server|serve|start|stdio|run))?|start-mcp-server)"
     r"(?: -[^\n]*| (?:serve|start|stdio|run)\b[^\n]*)?"
 )
-_PROMPT = re.compile(r"^(?:[$>%]|PS>) +")
+# A shell's prompt, and PowerShell's operator that calls a program.
+_PROMPT = re.compile(
+    r"^(?:[$>%&] +|(?:PS(?: [A-Z]:[^>\n]{0,80})?>|[A-Z]:\\[^>\n]{0,80}>|\w+@[\w.-]+:[^\s$#]{0,80}[$#]) *)+"
+)
 _INSTALLERS = re.compile(
     r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|mcpick|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)"
     r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
@@ -153,6 +158,7 @@ ALL_LINES_MOST = 200  # with those that set variables, or that people run before
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
     refuse_large(len(text))
+    text = text.replace('`"', '\\"')  # PowerShell's
     joined = re.sub(r"[\\^`]\r?\n\s*", " ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
     refuse_long_lines(lines)
@@ -302,6 +308,9 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
         own = words[1:2] == ["mcp"] and words[2:3] in _SERVES
         if not own and (words[1:2] == ["mcp"] or re.search("mcp|serve", "".join(words[1:2])) is None):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
+    if not windows:
+        plain = without_cmd({"command": words[0], "args": words[1:]})
+        words = [plain["command"], *plain["args"]]
     return [_runs(words, line)]
 
 
@@ -343,7 +352,7 @@ def _with_variables(line: str) -> str:
 
 def _adds(words: Sequence[str]) -> bool:
     """Return True for `CLIENT mcp add ...`, for any client."""
-    return list(words[1:2]) == ["mcp"] and list(words[2:3]) in (["add"], ["add-json"]) and words[0].isascii()
+    return list(words[1:2]) == ["mcp"] and list(words[2:3]) in (["add"], ["add-json"], ["set"]) and words[0].isascii()
 
 
 def is_command_line(text: str) -> bool:
@@ -541,8 +550,8 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
 
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
     """Read the words after `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
-    if words[:1] == ["add-json"]:
-        plain = _AddOptions(words[1:]).plain
+    if words[:1] in (["add-json"], ["set"]):
+        plain = [_json_word(word) for word in _AddOptions(words[1:]).plain]
         text = next((word for word in plain if word.lstrip().startswith("{")), "")
         if plain[:1] in ([], [text]) or not text:
             raise UnclearSourceError(f"{kind}: add-json takes a name and JSON", "Paste the whole line, in its quotes")
@@ -696,6 +705,9 @@ def _is_quoted_command(word: str) -> bool:
 
 def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | None]:
     def read(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
+        for option, config in pairwise(words):
+            if option == "--mcp-config" and config.startswith("{"):
+                return read_document(_json_word(config), kind, home, windows=windows)
         return _mcp_add(kind, home, windows, words[1:]) if words[:1] == ["mcp"] else None
 
     return read
@@ -709,9 +721,13 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
             text = value if equals else next(iter(words[at + 1 :]), "")
             if not text:
                 raise UnclearSourceError("This names no server", "Paste the whole line")
-            text = text.replace('"""', '"')  # PowerShell's quoting
-            return read_document(text, "code --add-mcp", home, windows=windows)
+            return read_document(_json_word(text), "code --add-mcp", home, windows=windows)
     return None
+
+
+def _json_word(text: str) -> str:
+    """Return JSON that was a word of a command line, without what older PowerShells want in front of its quotes."""
+    return text.replace('"""', '"').replace('\\"', '"') if text.startswith(('{"""', '{\\"')) else text
 
 
 # `claude mcp serve` and `codex mcp-server` are servers; other subcommands of a client are none.

@@ -73,6 +73,7 @@ _WINDOWS_OWN = frozenset((
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
 _YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
+_LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  # `"npx", "-y", "pkg"`
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
 _ELSEWHERE = ("...", "\u2026")  # a key that stands for omitted ones
 # `$NAME`: authors write this for a value that a client or a shell fills in.
@@ -229,6 +230,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
+    if _LISTED_WORDS.fullmatch(text):
+        text = f'{{"command": [{text.strip("[], ")}]}}'
     if re.match(r"\[\s*\{", text):
         text = f'{{"mcpServers": {text}}}'
     why = ""

@@ -71,10 +71,15 @@ _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
 # A setting as people list it for a dialog: `- **Command:** `npx``.
 _LABEL = re.compile(
-    r"\s*(?:[-*\u2022]|\d+[.)])?\s*\**"
-    r"(name|server name|command|arg(?:ument)?s|(?:server )?url|type|transport(?: type)?)\**"
-    r"\s*(?::|=|\uff1a)\s*\**\s*`?([^`\n]*)`?[.,]?\s*",
+    r"\s*(?:[-*\u2022|]|\d+[.)])?\s*\**(?:(?:mcp|server|remote|connection|custom) )*"
+    r"(name|command|arg(?:ument)?s|url|endpoint|address|type|transport(?: type)?|headers?|auth(?:entication|orization)?"
+    r"|description|field|-+)\**\s*[:=\uff1a|]\s*\**\s*`?([^`\n|]*)`?[.,]?[\s|]*",
     re.IGNORECASE,
+)
+# `Claude Code: claude mcp add ...`, `<https://...>`, `"npx -y pkg"`, `https://... (HTTP)`: one line around what counts.
+_INTRODUCED = re.compile(
+    r"(?:[-*]\s+)?(?:[A-Z][\w ()/.-]{1,40}:\s+)?"
+    r"(?:\"([^\n\"]+)\"|\u201c([^\n\u201d]+)\u201d|<([^\n<>]+)>|([^\n\"\u201c<>]{3,2000}?))(?: \([\w ]+\))?"
 )
 _SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # npm's form only
 # Pages about a package, recognized by their path, and pages for people: not addresses of servers
@@ -86,9 +91,12 @@ _PAGE = re.compile(
     r"|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
 )
+_URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
+_NOTE = re.compile(r"(?!.* --)[^\n{}=$|\"]{0,400}")  # a sentence around an address
+_ENDPOINT = re.compile(r"(?i)^https?://(?!docs?\.)(?:mcp\.|.*/(?:mcp|sse)(?:[/?#]|$))")  # in a sentence
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
 _DOCUMENT = re.compile(
-    r"""\A\s*(?:\{|(["'])[^"'\n]*\1\s*[:=]|\u201c[^\u201d\n]*\u201d\s*:|[\w.-]+\s*[:=]\s*\{|\[\s*\{"""
+    r"""\A\s*(?:\{|\[?\s*"(?:npx|uvx|docker|node|uv|python3?|bunx)"\s*,|(["'])[^"'\n]*\1\s*[:=]|\u201c[^\u201d\n]*\u201d\s*:|[\w.-]+\s*[:=]\s*\{|\[\s*\{"""
     r"""|\[{1,2}[\w."' -]+\]|(?:mcpServers|mcp_servers|servers|extensions|mcp)\s*:)"""
 )
 _TOML_TABLE = re.compile(
@@ -142,6 +150,10 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         if read and adding is None:
             break
         read, fault = [], adding or fault
+    urls = {found.rstrip(".,;:") for found in _URL.findall(text)}
+    is_note = _NOTE.fullmatch(_URL.sub("", text.strip())) is not None and not is_command_line(text)
+    if not read and is_note and len(urls) == 1 and _ENDPOINT.search(*urls):
+        return _recognized(urls.pop(), home, windows=windows)
     if not read and fault is not None:
         raise fault
     starts = [[start_of(one.entry) for one in found] for found in read]
@@ -247,11 +259,19 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [Source(name_for(entry), entry, "an address", wanted(entry))]
     if _BUNDLE.fullmatch(text):
         raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
-    if (labelled := _labelled(text)) is not None:
-        name, line = labelled
-        read = _recognized if re.match("https?:", line) else read_command_line
-        found = read(line, home, windows=windows)
-        return [replace(one, name=name or one.name, kind="a list of settings") for one in found]
+    if (given := _labelled(text)) is not None:
+        if "url" in given:
+            _refuse_page(given["url"])
+            name, mark, value = given.get("hea", f"Authorization: {given.get('aut', '')}").partition(":")
+            headers = {name.strip(): value.strip()} if mark and re.match(r"\S+ \S|\S{12}", value.strip()) else {}
+            entry = {"url": given["url"], "headers": headers}
+            found = read_document(json.dumps(entry), "a list of settings", home, windows=windows)
+        else:
+            found = read_command_line(f"{given['com']} {given.get('arg', '')}".strip(), home, windows=windows)
+        return [replace(one, name=given.get("nam") or one.name, kind="a list of settings") for one in found]
+    inner = next(filter(None, rest.groups())) if (rest := _INTRODUCED.fullmatch(text)) else text
+    if inner != text and ((" " in inner and is_command_line(inner)) or re.fullmatch(r"https?://\S+", inner)):
+        return _recognized(inner, home, windows=windows)
     if _DOCUMENT.match(text) or _TOML_TABLE.search(text):
         if text.startswith("{"):
             document: dict[str, Any] = {}
@@ -279,17 +299,19 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     raise UnclearSourceError("This names no known kind of server", hint)
 
 
-def _labelled(text: str) -> tuple[str, str] | None:
-    """Return the name and the command line or address of settings listed as `Command: npx`; None for another text."""
+def _labelled(text: str) -> dict[str, str] | None:
+    """Return settings listed as `Command: npx` by the first letters of their labels; None for another text."""
     lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     read = [_LABEL.fullmatch(line) for line in lines]
-    given = {found[1].lower().split()[-1][:3]: found[2].strip().strip("\"'") for found in read if found is not None}
-    if None in read or not ("url" in given or ("com" in given and len(given) > 1)):
+    given = {found[1].lower()[:3]: found[2].strip().strip("\"'<>") for found in read if found is not None}
+    given = {{"end": "url", "add": "url"}.get(key, key): value for key, value in given.items()}
+    if None in read or "" in given.values() or not ("url" in given or ("com" in given and len(given) > 1)):
         return None
-    words = given.get("arg", "")
-    if words.startswith("["):
-        words = shlex.join(part.strip(" \"'") for part in words.strip("[]").split(","))
-    return given.get("nam", ""), given.get("url") or f"{given['com']} {words}".strip()
+    if "=" in text.partition("http")[0] and "com" not in given and not {"nam", "typ", "tra"} & given.keys():
+        return None  # an assignment in a program
+    if (words := given.get("arg", "")).startswith("["):
+        given["arg"] = shlex.join(part.strip(" \"'") for part in words.strip("[]").split(","))
+    return given
 
 
 def is_registry_name(text: str) -> bool:

@@ -52,7 +52,7 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{3,20}\]"
-    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD)\}"
+    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|CLAUDE_PLUGIN_ROOT|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
@@ -533,6 +533,8 @@ def name_for(entry: Mapping[str, Any]) -> str:
     if bare in BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
         return name_of_url(address)
     program = PurePosixPath(words[0].replace("\\", "/")).stem
+    if "--" in words and program.lower() in _WRAPPERS and (inner := words[words.index("--") + 1 :]):
+        return name_for({"command": inner[0], "args": inner[1:]})
     if bare == "@smithery/cli" and "run" in words[:-1]:
         package = words[words.index("run") + 1]
     elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
@@ -541,6 +543,9 @@ def name_for(entry: Mapping[str, Any]) -> str:
 
 
 BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
+_WRAPPERS = frozenset(
+    ("op", "dotenvx", "infisical", "doppler", "mise", "volta")
+)  # they set variables, then run another
 _INTERPRETERS = frozenset(
     (
         "node",
@@ -593,7 +598,7 @@ def script_of(words: Sequence[str]) -> str:
 
 def name_of_package(package: str) -> str:
     """Return `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`."""
-    bare = re.sub(r"(?<=.)(?:@|==).*$|\[.*\]$", "", package).removesuffix(".git")
+    bare = re.sub(r"(?<=.)(?:@|[=<>!~]=?|\[).*$", "", package).removesuffix(".git")
     scope, _, last = bare.rpartition("/")
     last = last.partition(":")[0]
     short = last
@@ -625,7 +630,8 @@ _WITH_VALUE = {
 RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
     "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
-    "poetry", "pdm", "hatch", "rye", "pixi", "nix", "mise",
+    "poetry", "pdm", "hatch", "rye", "pixi", "nix", "mise", "dart", "swift", "jbang", "mix", "perl", "rscript", "julia",
+    "op", "dotenvx", "infisical", "doppler", "volta",
 ))  # fmt: skip
 
 
