@@ -17,8 +17,7 @@ from trayapp.clients.places import Machine
 from trayapp.clients.servers import ClientLayers, FoundServers, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 from trayapp.config.layers.overlay import lay_over, overlay, user_pairs
-from trayapp.config.layers.project import ProjectFile
-from trayapp.config.layers.trust import TrustStore
+from trayapp.config.layers.project import ProjectFile, TrustStore
 from trayapp.config.read.entry import EntryContext
 from trayapp.config.read.parse import parse
 from trayapp.model.plan import Config

@@ -22,7 +22,7 @@ from devtools.places import NPM_CLIENTS
 from tests.cli.running import environment, run_cli
 from tests.servers import REMEDY
 from tests.tools import require, require_file
-from trayapp.config.sample import sample_text
+from trayapp.config.store import sample_text
 from trayapp.service.command_line import shim_command
 
 PATIENCE_S = 50.0

@@ -23,8 +23,7 @@ import pytest
 from tests.cli.running import environment, launch, launch_with, quick_program, run_cli
 from tests.patience import stretched
 from trayapp.config import edits
-from trayapp.config.layers.project import read_project
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
+from trayapp.config.layers.project import TRUST_NAME, TrustStore, read_project
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
 from trayapp.model.servers import ToolSwitch

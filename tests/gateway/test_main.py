@@ -17,8 +17,7 @@ import pytest
 
 from tests.fixtures.fake_transport import FakeNet
 from tests.patience import stretched
-from trayapp.config.layers.project import read_project
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
+from trayapp.config.layers.project import TRUST_NAME, TrustStore, read_project
 from trayapp.config.paths import find_paths
 from trayapp.gateway.main import GatewayHost, run_gateway
 from trayapp.model.errors import StorageError

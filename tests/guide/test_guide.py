@@ -20,8 +20,8 @@ from tests.patience import stretched
 from trayapp.cli.app import program
 from trayapp.cli.verbs import PROGRAM, VERBS
 from trayapp.clients.table import CLIENTS
+from trayapp.config.read.fields import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
 from trayapp.config.read.parse import parse
-from trayapp.config.read.spelling import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
 from trayapp.service.command_line import own_command
 from trayapp.service.guide import page, topics
 

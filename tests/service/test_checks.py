@@ -25,7 +25,7 @@ from tests.tools import require
 from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.auth.sealed import SealedFile
 from trayapp.config.paths import find_paths
-from trayapp.config.sample import sample_text
+from trayapp.config.store import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, desktop, gateway, servers, system

@@ -53,7 +53,7 @@ MAC: list[tuple[str, str, Any]] = [
         "HOME/Library/LaunchAgents/dev.multimcp.tray.plist",
     ),
     ("service.desktop_programs", "OTHERS[sys.platform][0]", ["pbcopy"]),
-    ("config.other_writers", "watch_folders_of(pathlib.Path('/x'))", None),
+    ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     ("backends.stdio.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
     ("wire.memory", "give_back_freed_memory()", None),
@@ -65,7 +65,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ("service.desktop_programs", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["startfile", "/x"]]),
     ("service.desktop_programs", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
     ("service.desktop_programs", "OTHERS[sys.platform][0]", ["clip"]),
-    ("config.other_writers", "watch_folders_of(pathlib.Path('/x'))", None),
+    ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     (
         "backends.stdio.npx_cache",

@@ -23,7 +23,7 @@ import psutil
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import print_json, say
 from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
-from trayapp.config.sample import sample_text
+from trayapp.config.store import sample_text
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.model.text import count, one_line
 from trayapp.service.command_line import shim_command

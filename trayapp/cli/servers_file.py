@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 
 from trayapp.config.layers.overlay import lay_over
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
+from trayapp.config.layers.project import TRUST_NAME, TrustStore
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
-from trayapp.config.sample import sample_text
-from trayapp.config.store import ConfigStore
+from trayapp.config.store import ConfigStore, sample_text
 from trayapp.model.plan import Config
 
 

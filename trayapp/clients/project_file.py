@@ -14,11 +14,10 @@ from typing import Any
 from trayapp.clients import files, jsonc
 from trayapp.config import edits
 from trayapp.config.files import locked, wait_until_quiet
-from trayapp.config.layers.project import PROJECT_FILES, find_project, project_file_in, read_project
-from trayapp.config.layers.trust import TrustStore
+from trayapp.config.layers.project import PROJECT_FILES, TrustStore, find_project, project_file_in, read_project
 from trayapp.config.problems import UnparsableError, shown
+from trayapp.config.read.fields import is_servers_key
 from trayapp.config.read.parse import parse
-from trayapp.config.read.spelling import is_servers_key
 from trayapp.config.read.text import without_comments
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.plan import Config

@@ -21,7 +21,7 @@ from trayapp.clients.places import Machine
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
 from trayapp.config.files import signature
 from trayapp.config.problems import UnparsableError, nearest
-from trayapp.config.read.spelling import is_servers_key
+from trayapp.config.read.fields import is_servers_key
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.plan import Imported
 

@@ -14,12 +14,11 @@ from typing import Any
 from trayapp.config.problems import InvalidValueError, shown
 from trayapp.config.read import fields
 from trayapp.config.read.entry import read_tools
-from trayapp.config.read.spelling import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
-from trayapp.config.yaml.layout import Layout
+from trayapp.config.read.fields import SERVER_KEYS, SETTING_KEYS, is_servers_key, snake, spelled
 from trayapp.config.yaml.nodes import Mapping as MappingNode
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, follow, is_null, pairs
 from trayapp.config.yaml.rendering import scalar
-from trayapp.config.yaml.splices import Editor, EditRefusedError, Slot
+from trayapp.config.yaml.splices import Editor, EditRefusedError, Layout, Slot
 from trayapp.model.errors import ServerNotFoundError, UsageError
 from trayapp.model.servers import ToolSwitch
 

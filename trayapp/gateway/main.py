@@ -30,7 +30,7 @@ from trayapp.backends.stdio.orphans import make_tracker, reap_leftovers
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
-from trayapp.config.layers.trust import TRUST_NAME, TrustStore
+from trayapp.config.layers.project import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort

@@ -157,8 +157,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 
     def create() -> None:
         # Only the first servers.yaml needs the YAML libraries in this process.
-        from trayapp.config.sample import sample_text
-        from trayapp.config.store import ConfigStore
+        from trayapp.config.store import ConfigStore, sample_text
 
         ConfigStore(paths.config_file, first_text=sample_text).create()
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from trayapp.config.layers.overlay import Overlay, overlay
-from trayapp.config.layers.project import ProjectFile
-from trayapp.config.layers.trust import TrustStore
+from trayapp.config.layers.project import ProjectFile, TrustStore
 from trayapp.config.read.parse import parse
 from trayapp.model.servers import ServerConfig
 

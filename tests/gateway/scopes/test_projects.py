@@ -14,8 +14,7 @@ from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import settle
 from tests.gateway.world import Client, House, house
 from trayapp.backends.launch import StdioLaunch
-from trayapp.config.layers.project import read_project
-from trayapp.config.layers.trust import TrustStore
+from trayapp.config.layers.project import TrustStore, read_project
 from trayapp.config.read.parse import parse
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.projects import LOOK_EVERY_S, ProjectFinding, look_with

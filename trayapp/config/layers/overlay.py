@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trayapp.config.layers.project import ProjectFile
-from trayapp.config.layers.trust import TrustedFile
+from trayapp.config.layers.project import ProjectFile, TrustedFile
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists, split_command
 from trayapp.config.read.entry import EntryContext, read_entry
+from trayapp.config.read.fields import field_of, is_servers_key, snake
 from trayapp.config.read.parse import read_top, server_pairs
-from trayapp.config.read.spelling import field_of, is_servers_key, snake
 from trayapp.config.urls import has_variable
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, pairs, text_node
 from trayapp.model.errors import Problem

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, get_args
 from trayapp.config.problems import InvalidValueError, Report, nearest, shown
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, is_relative, path_exists, relative_paths, split_command
-from trayapp.config.read.fields import read_confine, read_keys, timed
-from trayapp.config.read.spelling import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, is_extension
+from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, is_extension, read_confine, read_keys, timed
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
 from trayapp.model.errors import Problem

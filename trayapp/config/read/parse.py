@@ -13,16 +13,18 @@ from trayapp.config.problems import InvalidValueError, Report, UnparsableError, 
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists
 from trayapp.config.read.entry import EntryContext, read_entry
-from trayapp.config.read.fields import read_confine, read_keys, timed
-from trayapp.config.read.spelling import (
+from trayapp.config.read.fields import (
     HISTORY_KEYS,
     HTTP_KEYS,
     PROFILE_KEYS,
     SETTING_KEYS,
     is_extension,
     is_servers_key,
+    read_confine,
+    read_keys,
     snake,
     spelled,
+    timed,
 )
 from trayapp.config.read.text import BOM, MAX_BYTES
 from trayapp.config.urls import unsafe_url, url_fault

@@ -12,12 +12,10 @@ import anyio
 import anyio.to_thread
 
 from trayapp.backends.clock import beat_after, next_beat
-from trayapp.config.files import is_open_for_writing
-from trayapp.config.other_writers import FolderWatch, watch_folders_of
+from trayapp.config.files import FolderWatch, is_open_for_writing, watch_folders_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
-from trayapp.config.sample import sample_text, with_sample
-from trayapp.config.store import ConfigStore
+from trayapp.config.store import ConfigStore, sample_text, with_sample
 from trayapp.model.errors import MultiMcpError, Problem
 from trayapp.model.plan import Config, Imported
 from trayapp.model.servers import ToolSwitch

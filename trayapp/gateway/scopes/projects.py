@@ -18,8 +18,7 @@ import anyio.to_thread
 
 from trayapp.backends.clock import Clock
 from trayapp.config.files import signature
-from trayapp.config.layers.project import find_project, read_project
-from trayapp.config.layers.trust import TrustStore, untrusted_problem
+from trayapp.config.layers.project import TrustStore, find_project, read_project, untrusted_problem
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.plan import Config
 

@@ -16,8 +16,7 @@ from trayapp.config.interpolate import resolve
 from trayapp.config.problems import UnparsableError
 from trayapp.config.programs import WHY, found_elsewhere, is_browser
 from trayapp.config.read.parse import parse
-from trayapp.config.sample import with_sample
-from trayapp.config.store import ConfigStore
+from trayapp.config.store import ConfigStore, with_sample
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig
