@@ -274,6 +274,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("name: a\nurl: https://a.test/mcp\nheaders:\n  Authorization: Bearer ${TOKEN}", "a",
      {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}, []),
     # values
+    ("npx a-mcp ORG_NAME READ_ONLY", "a", {"command": "npx", "args": ["a-mcp", "ORG_NAME", "READ_ONLY"]}, ["args.1"]),
     (json.dumps({"a": {"command": "a", "args": ["--password=password"], "env": {
         "K": "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----\n", "M": "sa@my-project.iam.acme.com",
         "T": "4***1", "P": "src/**"}}}), "a",

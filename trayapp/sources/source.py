@@ -335,6 +335,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         valued = before.startswith("-") and "=" not in before and before not in _FLAGS
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
+        if isinstance(word, str) and word.isupper() and "_" in word and before not in ("-e", "--env"):
+            plain = plain or (word if _UNKNOWN.fullmatch(word) else "")  # `ORG_NAME` in place of one
         add(plain, ("args", at), word, partial(_is_secret, plain, word))
     for key in ("command", "url", "cwd", "client_id"):
         add(key, (key,), entry.get(key), partial(_is_secret, "", str(entry.get(key) or "")))
