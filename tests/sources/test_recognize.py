@@ -274,6 +274,12 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("name: a\nurl: https://a.test/mcp\nheaders:\n  Authorization: Bearer ${TOKEN}", "a",
      {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}, []),
     # values
+    ('{"a": {"command": "a", "env": {"A": "TO_BE_SET", "B": "FILL_ME", "C": "SET_ME_IN", "D": "none", "E": "set"}}}',
+     "a",
+     {"command": "a", "env": {"A": "TO_BE_SET", "B": "FILL_ME", "C": "SET_ME_IN", "D": "none", "E": "set"}},
+     ["env.A", "env.B", "env.C"]),
+    ('{"a": {"url": "https://a.c]test"}}', "a", {"url": "https://a.c]test"}, []),
+    ('{"mcp": [{"servers": {"a": {"command": "a"}}}]}', "a", {"command": "a"}, []),
     ("npx a-mcp ORG_NAME READ_ONLY", "a", {"command": "npx", "args": ["a-mcp", "ORG_NAME", "READ_ONLY"]}, ["args.1"]),
     (json.dumps({"a": {"command": "a", "args": ["--password=password"], "env": {
         "K": "-----BEGIN PRIVATE KEY-----\nMIIE...\n-----END PRIVATE KEY-----\n", "M": "sa@my-project.iam.acme.com",

@@ -121,11 +121,10 @@ _SETUP_OPTION = re.compile(
     r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|dry-run|(?:list|print|show|dump)-[a-z-]+|health(?:-?check)?"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
-# Some have a server, too: `npx prisma mcp`, `npx eslint --mcp`.
-_TOOLS = frozenset((
-    "wrangler", "vitest", "jest", "playwright", "tsc", "eslint", "prettier", "changeset", "prisma", "vercel", "netlify",
-    "supabase", "skills", "turbo", "nx", "vite",
-))  # fmt: skip
+# Those that need no subcommand. Some have a server, too: `npx eslint --mcp`.
+_TOOLS = frozenset(
+    ("vitest", "jest", "tsc", "eslint", "prettier", "changeset", "vercel", "turbo", "nx", "vite", "supabase")
+)
 # They check, build or install code, never serve it: `uv run pytest`, `python -m build`.
 _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",

@@ -100,7 +100,8 @@ def read_document(
         hint = "Paste the whole snippet, with its command or url"
         raise UnclearSourceError(empty or "This text defines no server", hint)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
-    inputs = inputs or inputs_of(document) or inputs_of(document.get("mcp") or {})
+    inner = document.get("mcp")
+    inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
         one = _source(name, raw, client, kind, inputs, home, windows)

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise, takewhile
@@ -34,7 +35,7 @@ _PLACEHOLDER = re.compile(
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
     | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3,} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted | placeholder
-    | fill[ _-]?(?:me[ _-]?)?in | todo | [A-Z]{2,8}x{4,}
+    | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40} | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
     | (?:db|database|schema|user)[_-]name | [\w-]*\*{3,}[\w-]*
@@ -528,7 +529,9 @@ def name_for(entry: Mapping[str, Any]) -> str:
     """Return a name for a server that has none, from its package, program or address."""
     url = entry.get("url")
     if isinstance(url, str):
-        return name_of_url(url)
+        with suppress(ValueError):  # an address in no valid form
+            return name_of_url(url)
+        return "server"
     words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
     package = package_of(words)
     bare = re.sub(r"(?<=.)@.*", "", package)
