@@ -274,6 +274,9 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("name: a\nurl: https://a.test/mcp\nheaders:\n  Authorization: Bearer ${TOKEN}", "a",
      {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}, []),
     # values
+    ('{"mcpServers": {"_comment": "Add it", "//": "x", "a": {"command": "a", "//args": ["-x"], "env": {'
+     '"_COMMENT_LEVEL": "Set it", "// K": "x", "K_ID": "123456", "L": "optional-key", "NOTE_COUNT": "5"}}}}', "a",
+     {"command": "a", "env": {"K_ID": "123456", "L": "optional-key", "NOTE_COUNT": "5"}}, ["env.K_ID", "env.L"]),
     ('{"a": {"command": "a", "env": {"A": "TO_BE_SET", "B": "FILL_ME", "C": "SET_ME_IN", "D": "none", "E": "set"}}}',
      "a",
      {"command": "a", "env": {"A": "TO_BE_SET", "B": "FILL_ME", "C": "SET_ME_IN", "D": "none", "E": "set"}},

@@ -75,7 +75,8 @@ _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a
 _YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
 _LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  # `"npx", "-y", "pkg"`
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
-_ELSEWHERE = ("...", "\u2026")  # a key that stands for omitted ones
+# A key that stands for omitted ones, or for a comment, which JSON lacks.
+_NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in.
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
@@ -143,7 +144,7 @@ def _source(
             own = {
                 key: _SHELL_VARIABLE.sub(r"\1${\2}", value) if isinstance(value, str) else value
                 for key, value in entry[place].items()
-                if key not in _ELSEWHERE
+                if not _NO_KEY.fullmatch(str(key))
             }
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
     left_out = made.left_out
@@ -297,11 +298,12 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
             inside = _by_name(inside)
         if isinstance(inside, Mapping):
             # servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
-            elided = {*_ELSEWHERE, "enabled", "disabled"}
+            elided = ("enabled", "disabled")
             inside = {
                 name: raw
                 for name, raw in inside.items()
-                if raw is not None and not (isinstance(raw, Mapping) and set(raw) <= elided)
+                if not (raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(str(name))))
+                and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
             }
             if inside and all(_is_server(raw) for raw in inside.values()):
                 held.add(key)

@@ -44,7 +44,7 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
-    | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)\b[ ,:].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
+    | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     """
 )
@@ -413,6 +413,8 @@ def _names_itself(name: str, text: str) -> bool:
     ):
         return True
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
+        return True
+    if re.search("(?:^|_)ID$", upper) and re.fullmatch("12345?6?7?", text):
         return True
     if re.search("USER(?:NAME)?$", upper) and re.fullmatch(_SOMEBODY, text, re.IGNORECASE):
         return True
