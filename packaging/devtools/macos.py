@@ -11,7 +11,7 @@ from devtools.bundle import NAME
 from devtools.places import PACKAGING
 from devtools.steps import StepFailed, run
 
-BUNDLE_ID = "dev.multimcp.tray"  # also used by the LaunchAgent (service/autostart/macos)
+BUNDLE_ID = "dev.multimcp.tray"  # also used by the LaunchAgent (service/autostart)
 BUNDLE_TYPE = "dev.multimcp.mcpb"
 ENTITLEMENTS = PACKAGING / "macos" / "entitlements.plist"
 IDENTITY = "MULTI_MCP_CODESIGN"  # "Developer ID Application: ..."

@@ -14,7 +14,7 @@ from devtools import macos, windows
 from devtools.steps import StepFailed
 from devtools.windows import TITLES, numbers, strings
 from trayapp import __version__
-from trayapp.service.autostart.macos import LABEL
+from trayapp.service.autostart import LABEL
 from trayapp.service.command_line import SHIM, TRAY, WHOLE
 
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging"

@@ -13,11 +13,20 @@ import pytest
 
 from tests.tools import require
 from trayapp.model.errors import MultiMcpError, StorageError
-from trayapp.service.autostart import Autostart, find_autostart
-from trayapp.service.autostart.entry import AutostartEntry, StartCommand
-from trayapp.service.autostart.linux import XdgEntry
-from trayapp.service.autostart.macos import LABEL, LaunchAgent
-from trayapp.service.autostart.windows import APPROVED, RUN, RunKey, split_command, windows_command
+from trayapp.service.autostart import (
+    APPROVED,
+    LABEL,
+    RUN,
+    Autostart,
+    AutostartEntry,
+    LaunchAgent,
+    RunKey,
+    StartCommand,
+    XdgEntry,
+    find_autostart,
+    split_command,
+    windows_command,
+)
 from trayapp.service.command_line import tray_command
 
 PROGRAM = ("/opt/multi mcp/bin/multi-mcp", "tray", "--autostart")

@@ -28,7 +28,7 @@ from trayapp.config.paths import find_paths
 from trayapp.config.store import sample_text
 from trayapp.model.errors import StorageError
 from trayapp.service import checks
-from trayapp.service.checks import CHECKS, desktop, gateway, servers, system
+from trayapp.service.checks import CHECKS, gateway, servers, system
 from trayapp.service.checks.check import Check, CheckContext, CheckResult, run_checks
 from trayapp.service.pause import Pause
 from trayapp.wire.control import KEYRING
@@ -445,41 +445,41 @@ def test_the_size_of_the_logs_is_told(world: CheckContext) -> None:
 
 def test_without_a_bus_there_is_neither_keyring_nor_tray_and_that_is_no_problem(world: CheckContext) -> None:
     here = replace(world, platform="linux")
-    found = [*desktop.session_bus(here), *desktop.keyring(here), *desktop.tray_host(here)]
+    found = [*system.session_bus(here), *system.keyring(here), *system.tray_host(here)]
     assert told(found) == [("bus.session", "note"), ("keyring.available", "note"), ("tray.host", "note")]
     assert all(finding.remedy for finding in found)
-    assert desktop.NO_KEYRING in found[1].message
+    assert system.NO_KEYRING in found[1].message
 
 
 def test_on_x_an_old_tray_may_show_an_icon_without_a_menu(world: CheckContext) -> None:
     here = replace(world, platform="linux", environ={**world.environ, "DISPLAY": ":0"})
-    assert "XEmbed" in desktop.tray_host(here)[0].message
+    assert "XEmbed" in system.tray_host(here)[0].message
     wayland = replace(here, environ={**here.environ, "WAYLAND_DISPLAY": "wayland-0"})
-    assert "XEmbed" not in desktop.tray_host(wayland)[0].message
+    assert "XEmbed" not in system.tray_host(wayland)[0].message
 
 
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_other_systems_have_their_own(world: CheckContext, platform: str) -> None:
     there = replace(world, platform=platform)
-    found = [*desktop.session_bus(there), *desktop.keyring(there), *desktop.tray_host(there)]
+    found = [*system.session_bus(there), *system.keyring(there), *system.tray_host(there)]
     assert [finding.state for finding in found] == ["ok", "ok"]
 
 
 @posix
 def test_a_bus_that_nothing_can_ask_is_not_checked(world: CheckContext) -> None:
     here = replace(world, platform="linux", environ={**world.environ, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"})
-    assert desktop.keyring(here)[0].message.startswith("Not checked")
-    assert desktop.tray_host(here)[0].message.startswith("Not checked")
+    assert system.keyring(here)[0].message.startswith("Not checked")
+    assert system.tray_host(here)[0].message.startswith("Not checked")
 
 
 ASKED = """
 import os, sys
 from trayapp.config.paths import find_paths
-from trayapp.service.checks import desktop
+from trayapp.service.checks import system
 from trayapp.service.checks.check import CheckContext
 world = CheckContext(dict(os.environ), find_paths(os.environ), "/nowhere", "linux")
-print(*(finding.state for look in (desktop.session_bus, desktop.keyring, desktop.tray_host) for finding in look(world)))
-print(desktop._name_has_owner(world.environ, "org.freedesktop.DBus"))
+print(*(finding.state for look in (system.session_bus, system.keyring, system.tray_host) for finding in look(world)))
+print(system._name_has_owner(world.environ, "org.freedesktop.DBus"))
 """
 ASKERS = [name for name in ("busctl", "gdbus") if shutil.which(name)] + ["dbus-send"]
 SERVICE = "[D-BUS Service]\nName=org.freedesktop.secrets\nExec=/bin/false\n"
@@ -530,10 +530,10 @@ def test_a_locked_keyring_is_told_from_an_open_one(world: CheckContext, home: Pa
         here = replace(world, platform="linux", environ={**session.environ, "PATH": str(home / "tools")})
         with environment(session.environ):
             KeyringEntries("multi-mcp-tests").set("key", "x")
-        assert told(desktop.keyring(here)) == [("keyring.available", "ok")]
+        assert told(system.keyring(here)) == [("keyring.available", "ok")]
         session.stop_keyring()
         session.start_keyring(password="")
-        (finding,) = desktop.keyring(here)
+        (finding,) = system.keyring(here)
         assert (finding.state, "locked" in finding.message) == ("note", True)
 
 
@@ -547,7 +547,7 @@ def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_en
     world: CheckContext, home: Path, error: dict[str, str] | None, state: str, says: str
 ) -> None:
     with FakeGateway(home, {KEYRING: {"keyring": "locked" if error else "available", "error": error}}) as gateway:
-        (finding,) = desktop.keyring(replace(world, platform="linux", environ={}))
+        (finding,) = system.keyring(replace(world, platform="linux", environ={}))
     assert (finding.state, says in finding.message) == (state, True)
     assert gateway.requests == [(KEYRING, {})]  # without a dialog
 
@@ -561,7 +561,7 @@ def test_the_encrypted_file_is_told_with_what_opens_it(
 ) -> None:
     write_servers(world, "settings: {token_store: file}\n")
     here = replace(world, platform=platform, environ={"PATH": world.environ.get("PATH", ""), **environ})
-    (finding,) = desktop.keyring(here)
+    (finding,) = system.keyring(here)
     assert (finding.state, "token_store: file" in finding.message) == (state, True)
 
 
@@ -587,12 +587,12 @@ def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
 ) -> None:
     write_servers(world, f"settings: {{token_store: {store}}}\n")
     here = replace(world, environ={**world.environ, "MULTI_MCP_PASSPHRASE": passphrase})
-    assert desktop.sealed_file(here) == []
+    assert system.sealed_file(here) == []
     path = here.paths.config_file.with_name("secrets.sealed")
     SealedFile(path, "p").write("a", "b")
     if content:
         path.write_text(content)
-    (finding,) = desktop.sealed_file(here)
+    (finding,) = system.sealed_file(here)
     assert (finding.state, says in finding.message, bool(finding.remedy)) == (state, True, state != "ok")
 
 

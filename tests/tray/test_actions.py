@@ -13,9 +13,7 @@ import pytest
 from trayapp.auth.vault import UNLOCK
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.service.autostart import Autostart
-from trayapp.service.autostart.entry import StartCommand
-from trayapp.service.autostart.linux import XdgEntry
+from trayapp.service.autostart import Autostart, StartCommand, XdgEntry
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
 from trayapp.tray.state import outcomes, texts

@@ -17,8 +17,7 @@ from tests.tray.states import server, snapshot
 from tests.tray.test_actions import ONE, World
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
-from trayapp.service.autostart import Autostart
-from trayapp.service.autostart.entry import StartCommand
+from trayapp.service.autostart import Autostart, StartCommand
 from trayapp.service.supervisor import Supervisor, SupervisorView
 from trayapp.service.version import Update
 from trayapp.tray.actions import Actions

@@ -20,8 +20,7 @@ from tests.tray.bus import until
 from tests.tray.running import Panel, TrayApp, tray_app
 from tests.tray.test_drawing import FakeEntry
 from trayapp.config.read.parse import parse
-from trayapp.service.autostart import Autostart
-from trayapp.service.autostart.entry import StartCommand
+from trayapp.service.autostart import Autostart, StartCommand
 from trayapp.service.command_line import own_command, sample_command
 from trayapp.tray.start import SystemPlatform
 from trayapp.tray.state.notices import Notice, NoticeKind

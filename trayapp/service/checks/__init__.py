@@ -5,7 +5,7 @@ Never here: how one of them is done, printing.
 
 from __future__ import annotations
 
-from trayapp.service.checks import desktop, gateway, servers, system
+from trayapp.service.checks import gateway, servers, system
 from trayapp.service.checks.check import Check
 
 CHECKS = (
@@ -23,8 +23,8 @@ CHECKS = (
     Check("disk.space", system.space),
     Check("disk.writable", system.writable),
     Check("log.size", system.log_size),
-    Check("bus.session", desktop.session_bus),
-    Check("keyring.available", desktop.keyring),
-    Check("secrets.file", desktop.sealed_file),
-    Check("tray.host", desktop.tray_host),
+    Check("bus.session", system.session_bus),
+    Check("keyring.available", system.keyring),
+    Check("secrets.file", system.sealed_file),
+    Check("tray.host", system.tray_host),
 )

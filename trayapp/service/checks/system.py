@@ -1,16 +1,27 @@
-"""Checks of this system: the Python interpreter, the folders that we write to, and how servers can be confined."""
+"""Checks of this system: Python, our folders, confinement; and of its desktop: session bus, keyring, host for the icon.
+
+D-Bus is queried by the system's own programs. Without any of them, keyring and tray host are reported as not checked.
+No check shows a dialog: the encrypted file for secrets is opened only by a passphrase.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
+import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
 from trayapp.model.settings import confine_of
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
+from trayapp.service.secrets import secret_names
+from trayapp.wire.control import KEYRING, ControlClient
 
 OLDEST_PYTHON = (3, 11)
 SPACE_WANTED = 100_000_000  # bytes: logs, catalogs and a new servers.yaml fit many times over
@@ -129,4 +140,203 @@ def _unwritable(folder: Path) -> CheckResult | None:
     except OSError as error:
         remedy = "Free some space, or check the owner and permissions of the folder"
         return CheckResult("disk.writable", "problem", f"Cannot write to {place}: {error.strerror}", remedy)
+    return None
+
+
+BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks at most two
+SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
+DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
+PROPERTIES = "org.freedesktop.DBus.Properties"
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package must not import
+TRAY = "org.kde.StatusNotifierWatcher"
+_BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
+NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
+ANSWER_TIMEOUT_S = 1.5  # for the answer; less than the limit of a check
+OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
+SEALED_FILE = "secrets.file"
+SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must not import
+
+
+def session_bus(context: CheckContext) -> list[CheckResult]:
+    """Report whether this session has a bus, which keyring and tray icon need."""
+    if context.platform != "linux":
+        return []
+    if _has_bus(context.environ):
+        return [CheckResult("bus.session", "ok", "There is a session bus")]
+    remedy = "Log in to a desktop, or run everything in: dbus-run-session"
+    return [CheckResult("bus.session", "note", "There is no session bus, so no tray icon and no keyring", remedy)]
+
+
+def keyring(context: CheckContext) -> list[CheckResult]:
+    """Report the state of the store for secrets, by the running gateway if there is one. No dialog is shown."""
+    code = "keyring.available"
+    config = read_config(context)
+    state = gateways_keyring(context)
+    if state is not None:
+        if error := state["error"]:
+            return [CheckResult(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
+        return [CheckResult(code, "ok", "The gateway keeps sign-ins and secrets")]
+    if config is not None and config.settings.token_store == "file":
+        text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
+        if context.environ.get(PASSPHRASE):
+            return [CheckResult(code, "ok", f"{text}, opened by {PASSPHRASE}")]
+        if context.platform in OWN_KEYRINGS or _offers(context, SECRETS):
+            return [CheckResult(code, "ok", f"{text}, whose key is in the keyring")]
+        remedy = f"Set {PASSPHRASE} in the environment of the gateway"
+        return [CheckResult(code, "note", f"{text}, but nothing here can open it", remedy)]
+    if context.platform in OWN_KEYRINGS:
+        return [CheckResult(code, "ok", OWN_KEYRINGS[context.platform])]
+    answer = _offers(context, SECRETS)
+    if answer is None:
+        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+    locked = None
+    if answer and _name_has_owner(context.environ, SECRETS):  # a question must not start a service
+        collection = "org.freedesktop.Secret.Collection"
+        locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", collection, "Locked")
+    if locked is not None and "true" in locked:
+        what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
+        return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
+    if answer:
+        return [CheckResult(code, "ok", "There is a Secret Service")]
+    return [
+        CheckResult(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")
+    ]
+
+
+def sealed_file(context: CheckContext) -> list[CheckResult]:
+    """Report the state of the file, if it exists. A change of `settings.token_store` does not move secrets."""
+    path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
+    if config is None or not path.exists():
+        return []
+    if config.settings.token_store != "file":
+        what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
+        remedy = "To use them, set token_store: file in servers.yaml; otherwise remove that file"
+        return [CheckResult(SEALED_FILE, "note", what, remedy)]
+    made_with = _key_of(path)
+    if made_with is None:
+        return [
+            CheckResult(
+                SEALED_FILE, "problem", f"{path} is damaged", "Restore a copy of it, or remove it and sign in again"
+            )
+        ]
+    answer = gateways_keyring(context)
+    if answer is not None:
+        return (
+            [] if answer["error"] else [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
+        )  # the check keyring.available reports the error
+    if (made_with == "passphrase") != bool(context.environ.get(PASSPHRASE)):
+        how = "with" if made_with == "passphrase" else "without"
+        do = "Set" if made_with == "passphrase" else "Unset"
+        return [
+            CheckResult(
+                SEALED_FILE,
+                "note",
+                f"{path} was created {how} a passphrase",
+                f"{do} {PASSPHRASE} in the environment of the gateway",
+            )
+        ]
+    if made_with == "passphrase":
+        try:
+            secret_names(context.environ)
+        except KeyringUnavailableError as error:
+            return [CheckResult(SEALED_FILE, "note", error.title, error.hint)]
+    return [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
+
+
+def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
+    """Return a running gateway's answer about the keyring (control.KEYRING); None if no gateway answers.
+
+    The gateway is asked because its environment differs from ours.
+    """
+    try:
+        with ControlClient(context.run, ANSWER_TIMEOUT_S) as client:
+            answer: dict[str, Any] = client.call(KEYRING)
+            return answer
+    except (MultiMcpError, OSError):
+        return None
+
+
+def tray_host(context: CheckContext) -> list[CheckResult]:
+    """Report whether a program shows tray icons."""
+    code = "tray.host"
+    if context.platform != "linux":
+        return [CheckResult(code, "ok", "The system's own")]
+    answer = _name_has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
+    if answer is None:
+        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+    if answer:
+        return [CheckResult(code, "ok", "There is a panel for tray icons with menus")]
+    remedy = (
+        "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
+    )
+    if context.environ.get("DISPLAY") and not context.environ.get("WAYLAND_DISPLAY"):
+        return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
+    return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
+
+
+def _key_of(path: Path) -> str | None:
+    """Return the kind of key that the file names; None if it is not one of our files."""
+    try:
+        outer = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(outer, dict) and all(isinstance(outer.get(member), str) for member in ("key", "salt", "sealed"))
+    return str(outer["key"]) if whole else None
+
+
+def _has_bus(environ: Mapping[str, str]) -> bool:
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    return bool(environ.get("DBUS_SESSION_BUS_ADDRESS")) or bool(runtime and Path(runtime, "bus").exists())
+
+
+def _offers(context: CheckContext, name: str) -> bool | None:
+    """Return True if a bus name has an owner or can be activated; None if that is unknown."""
+    if not _has_bus(context.environ):
+        return False
+    owned = _name_has_owner(context.environ, name)
+    if owned is not False:
+        return owned
+    answer = _ask_bus(context.environ, "ListActivatableNames")
+    return None if answer is None else name in answer
+
+
+def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
+    answer = _ask_bus(environ, "NameHasOwner", name)
+    return None if answer is None else "true" in answer
+
+
+def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:
+    """Return the answer of the bus itself, None without one."""
+    return _ask(environ, _BUS, _PLACE, f"{_BUS}.{method}", *names)
+
+
+def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *names: str) -> str | None:
+    """Return a service's answer as the first installed program prints it; None without a program or an answer."""
+    interface, _, member = method.rpartition(".")
+    to = ["--dest", target, "--object-path", place, "--method", method]
+    signature = ["s" * len(names)] if names else []
+    askers = {
+        "busctl": ["--user", "call", target, place, interface, member, *signature, *names],
+        "gdbus": ["call", "--session", *to, *names],
+        "dbus-send": [
+            *("--session", "--print-reply", f"--dest={target}", place, method),
+            *(f"string:{name}" for name in names),
+        ],
+    }
+    for program, argv in askers.items():
+        found = shutil.which(program, path=environ.get("PATH"))
+        if found is None:
+            continue
+        try:
+            done = subprocess.run(
+                [found, *argv],
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=BUS_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
     return None

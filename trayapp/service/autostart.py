@@ -1,0 +1,417 @@
+"""Start at login: switch our autostart entry on and off, and keep it up to date.
+
+- Linux: XDG autostart (freedesktop.org "Desktop Application Autostart").
+- macOS: a property list in the user's LaunchAgents.
+- Windows: a value of the user's Run key, and the switch that Task Manager keeps for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from trayapp.model.errors import MultiMcpError, StorageError
+
+APP = "multi-mcp"
+HOME = "MULTI_MCP_HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class StartCommand:
+    """The command to start at login: absolute program and arguments. `home`: the value of MULTI_MCP_HOME, "" = none."""
+
+    argv: tuple[str, ...]
+    home: str = ""
+
+
+class AutostartEntry(Protocol):
+    """Our autostart entry on this platform."""
+
+    @property
+    def where(self) -> str:
+        """The place of the entry, for display: the file, or the key of the Windows registry."""
+
+    def is_on(self) -> bool:
+        """Return True if the desktop will start the entry. Raises StorageError."""
+
+    def written(self) -> StartCommand | None:
+        """Return the command in the entry, on or off; None if there is none or it cannot be parsed."""
+
+    def write(self, start: StartCommand) -> None:
+        """Write the entry, switched on. Raises MultiMcpError; nothing has changed then."""
+
+    def remove(self) -> None:
+        """Remove the entry, if there is one. Raises StorageError."""
+
+
+class FileEntry:
+    """An entry that is its own file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def where(self) -> str:
+        """The path of the file (AutostartEntry)."""
+        return str(self._path)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write the file atomically. Raises StorageError."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(data)
+        fresh.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write {path}: {error.strerror}", "Check the folder's owner and permissions"
+        ) from None
+
+
+def remove_file(path: Path) -> None:
+    """Remove the file, if it exists. Raises StorageError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"Cannot remove {path}: {error.strerror}", "Remove it yourself") from None
+
+
+def unreadable(path: Path, error: OSError) -> StorageError:
+    """Return the error for a file that exists and cannot be read."""
+    return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and permissions")
+
+
+class Autostart:
+    """The switch for start at login. `start`: the command to start."""
+
+    def __init__(self, entry: AutostartEntry, start: StartCommand) -> None:
+        self._entry = entry
+        self._start = start
+
+    @property
+    def where(self) -> str:
+        """The place of the entry, for display."""
+        return self._entry.where
+
+    def is_on(self) -> bool:
+        """Return True if multi-mcp starts at login. Raises StorageError."""
+        return self._entry.is_on()
+
+    def turn(self, on: bool) -> None:
+        """Switch start at login on or off. Raises MultiMcpError."""
+        if on:
+            self._entry.write(self._start)
+        else:
+            self._entry.remove()
+
+    def refresh_command(self) -> bool:
+        """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if it was.
+
+        Only an entry that is on and has the same home is changed. Raises MultiMcpError.
+        """
+        written = self._entry.written() if self._entry.is_on() else None
+        if written is None or written.home != self._start.home or written == self._start:
+            return False
+        self._entry.write(self._start)
+        return True
+
+
+def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
+    """Return the switch of this platform. `argv`: the command to start."""
+    return Autostart(_entry(environ), StartCommand(tuple(argv), absolute_home(environ).get(HOME, "")))
+
+
+def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `environ` with an absolute MULTI_MCP_HOME, if it is set."""
+    home = environ.get(HOME, "").strip()
+    absolute = {HOME: os.path.abspath(os.path.expanduser(home))} if home else {}  # noqa: PTH100, PTH111 (as wire/rundir)
+    return {**environ, **absolute}
+
+
+def _entry(environ: Mapping[str, str]) -> AutostartEntry:
+    if sys.platform == "win32":
+        return RunKey(WindowsRegistry())
+    if sys.platform == "darwin":
+        return LaunchAgent(Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist")
+
+    config = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(config) if Path(config).is_absolute() else Path.home() / ".config"
+    return XdgEntry(folder / "autostart" / f"{APP}.desktop")
+
+
+# Characters that no quoting preserves in every desktop: launchers double `$` and `%` or add a backslash.
+UNSAFE = re.compile(r"[$%`\n\r]")
+
+
+class XdgEntry(FileEntry):
+    """A desktop entry in the user's autostart folder."""
+
+    def is_on(self) -> bool:
+        """Return True if the desktop starts the entry (AutostartEntry).
+
+        Desktops disable an entry by Hidden, GNOME by its own key.
+        """
+        keys = self._keys()
+        off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
+        return "Exec" in keys and not off
+
+    def written(self) -> StartCommand | None:
+        """Return the command in the entry (AutostartEntry)."""
+        command = self._keys().get("Exec", "").replace("\\\\", "\\")  # undoes the escapes of the string type
+        words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)
+        words = [re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word for word in words]
+        home = ""
+        if words[:1] == ["/usr/bin/env"] and words[1:2] and words[1].startswith(f"{HOME}="):
+            home = words[1].partition("=")[2]
+            words = words[2:]
+        return StartCommand(tuple(words), home) if words else None
+
+    def write(self, start: StartCommand) -> None:
+        """Write the entry (AutostartEntry)."""
+        words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
+        refuse_unsafe(words)
+        write_file(self._path, desktop_text(words, start.argv[0]).encode())
+
+    def remove(self) -> None:
+        """Remove the entry (AutostartEntry)."""
+        remove_file(self._path)
+
+    def _keys(self) -> dict[str, str]:
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise unreadable(self._path, error) from None
+        section, keys = "", dict[str, str]()
+        for line in text.splitlines():
+            if line.startswith("["):
+                section = line.strip()
+            elif section == "[Desktop Entry]" and "=" in line and not line.startswith("#"):
+                name, _, value = line.partition("=")
+                keys[name.strip()] = value.strip()
+        return keys
+
+
+def refuse_unsafe(words: list[str]) -> None:
+    """Raise MultiMcpError for a word that a desktop entry cannot hold."""
+    for word in words:
+        found = UNSAFE.search(word)
+        if found:
+            raise MultiMcpError(
+                f"Start at login is not possible: {word!r} contains {found.group()!r}",
+                "Desktops would start something else. Use a path without $, % and `",
+            )
+
+
+def desktop_text(words: list[str], program: str) -> str:
+    """Return the entry (freedesktop.org "Desktop Entry Specification"), with every word quoted.
+
+    TryExec makes desktops skip the entry silently if `program` was deleted.
+    """
+    # Quotes and backslashes of a word are escaped, and then again for the string type of the value.
+    quoted = (_escaped(word.replace("\\", "\\\\").replace('"', '\\"')) for word in words)
+    command = " ".join(f'"{word}"' for word in quoted)
+    return (
+        "[Desktop Entry]\n"
+        "Type=Application\n"
+        "Version=1.0\n"
+        f"Name={APP}\n"
+        "Comment=All your MCP servers behind one local endpoint\n"
+        f"Exec={command}\n"
+        f"TryExec={_escaped(program)}\n"
+        f"Icon={APP}\n"
+        "Terminal=false\n"
+        "StartupNotify=false\n"
+        "X-GNOME-Autostart-enabled=true\n"
+        "X-GNOME-Autostart-Delay=2\n"  # after the panel
+        "X-KDE-autostart-after=panel\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\")
+
+
+LABEL = "dev.multimcp.tray"  # label of the LaunchAgent, and identifier of the app bundle
+
+
+class LaunchAgent(FileEntry):
+    """Our property list in the user's LaunchAgents, which launchd reads at the next login."""
+
+    def is_on(self) -> bool:
+        """Return True if launchd starts the entry (AutostartEntry)."""
+        values = self._values()
+        return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
+
+    def written(self) -> StartCommand | None:
+        """Return the command in the entry (AutostartEntry)."""
+        values = self._values()
+        words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            return None
+        home = environment.get(HOME, "") if isinstance(environment, dict) else ""
+        return StartCommand(tuple(words), str(home))
+
+    def write(self, start: StartCommand) -> None:
+        """Write the entry (AutostartEntry). It is not loaded now, because that would start a second tray."""
+        import plistlib  # 5 ms, and only on macOS
+
+        write_file(self._path, plistlib.dumps(launch_agent(start)))
+
+    def remove(self) -> None:
+        """Remove the entry (AutostartEntry)."""
+        remove_file(self._path)
+
+    def _values(self) -> dict[str, object]:
+        import plistlib
+        from xml.parsers.expat import ExpatError
+
+        try:
+            values = plistlib.loads(self._path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise unreadable(self._path, error) from None
+        except (plistlib.InvalidFileException, ExpatError, ValueError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+
+def launch_agent(start: StartCommand) -> dict[str, object]:
+    """Return the keys of launchd.plist(5) for a start at login, once, in the graphical session only."""
+    values: dict[str, object] = {
+        "Label": LABEL,
+        "ProgramArguments": list(start.argv),
+        "RunAtLoad": True,
+        "KeepAlive": False,
+        "ProcessType": "Interactive",
+        "LimitLoadToSessionType": "Aqua",
+        "AssociatedBundleIdentifiers": LABEL,
+    }
+    return {**values, "EnvironmentVariables": {HOME: start.home}} if start.home else values
+
+
+RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
+APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # first byte odd = switched off
+
+
+class Registry(Protocol):
+    """Values below HKEY_CURRENT_USER."""
+
+    def get(self, key: str, name: str) -> str | bytes | None:
+        """Return the value, None if there is none. Raises OSError."""
+
+    def set(self, key: str, name: str, value: str) -> None:
+        """Set the value, as a string. Raises OSError."""
+
+    def delete(self, key: str, name: str) -> None:
+        """Delete the value, if there is one. Raises OSError."""
+
+
+class RunKey:
+    """Our value in the Run key. Implements AutostartEntry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    @property
+    def where(self) -> str:
+        """The path of the value in the registry (AutostartEntry)."""
+        return rf"HKEY_CURRENT_USER\{RUN}\{APP}"
+
+    def is_on(self) -> bool:
+        """Return True if Windows starts the entry (AutostartEntry)."""
+        command, switch = self._get(RUN), self._get(APPROVED)
+        off = isinstance(switch, bytes) and bool(switch) and switch[0] % 2 == 1
+        return isinstance(command, str) and bool(command) and not off
+
+    def written(self) -> StartCommand | None:
+        """Return the command in the entry (AutostartEntry)."""
+        command = self._get(RUN)
+        return StartCommand(tuple(split_command(command))) if isinstance(command, str) and command else None
+
+    def write(self, start: StartCommand) -> None:
+        """Write the entry (AutostartEntry). Raises MultiMcpError if `start` has a home, too."""
+        if start.home:
+            raise MultiMcpError(
+                f"Start at login is not possible while {HOME} is set", "Unset it: the Run key cannot hold variables"
+            )
+        try:
+            self._registry.set(RUN, APP, windows_command(start))
+            self._registry.delete(APPROVED, APP)  # Task Manager then shows the entry as enabled
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write {self.where}: {error.strerror}", "Check the permissions of the key"
+            ) from None
+
+    def remove(self) -> None:
+        """Remove the entry (AutostartEntry)."""
+        try:
+            self._registry.delete(RUN, APP)
+            self._registry.delete(APPROVED, APP)
+        except OSError as error:
+            raise StorageError(f"Cannot remove {self.where}: {error.strerror}", "Remove it yourself") from None
+
+    def _get(self, key: str) -> str | bytes | None:
+        try:
+            return self._registry.get(key, APP)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot read {self.where}: {error.strerror}", "Check the permissions of the key"
+            ) from None
+
+
+def windows_command(start: StartCommand) -> str:
+    """Return the command line for the Run key, quoted for CommandLineToArgvW. The program is always in quotes."""
+    return " ".join([f'"{start.argv[0]}"', subprocess.list2cmdline(start.argv[1:])]).strip()
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command line written by `windows_command` into program and arguments. Only quotes are interpreted."""
+    words, quoted, word, begun = list[str](), False, "", False
+    for letter in command:
+        if letter == '"':
+            quoted, begun = not quoted, True
+        elif letter == " " and not quoted:
+            words += [word] if begun else []
+            word, begun = "", False
+        else:
+            word, begun = word + letter, True
+    return [*words, word] if begun else words
+
+
+if sys.platform == "win32":
+    import winreg
+
+    class WindowsRegistry:
+        """The real registry. Implements Registry."""
+
+        def get(self, key: str, name: str) -> str | bytes | None:
+            """Return the value (Registry)."""
+            try:
+                with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key) as opened:
+                    value: str | bytes = winreg.QueryValueEx(opened, name)[0]
+                    return value
+            except FileNotFoundError:
+                return None
+
+        def set(self, key: str, name: str, value: str) -> None:
+            """Set the value (Registry)."""
+            with winreg.CreateKey(winreg.HKEY_CURRENT_USER, key) as opened:
+                winreg.SetValueEx(opened, name, 0, winreg.REG_SZ, value)
+
+        def delete(self, key: str, name: str) -> None:
+            """Delete the value (Registry)."""
+            try:
+                with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key, 0, winreg.KEY_SET_VALUE) as opened:
+                    winreg.DeleteValue(opened, name)
+            except FileNotFoundError:
+                return
