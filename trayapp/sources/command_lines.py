@@ -101,7 +101,7 @@ _INSTALLERS = re.compile(
 
 # The inspector, and other programs that use servers.
 _USES_SERVERS = re.compile(
-    r"(?:@?[\w.-]+/)(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost)(?:@|$)"
+    r"(?:@?[\w.-]+/)(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost|mcporter)(?:@|$)"
 )
 # Words after a package's name that make it do something other than serve.
 _SETUP_VERBS = frozenset((
@@ -132,10 +132,11 @@ _CHECKERS = frozenset((
 ))  # fmt: skip
 # A script beside a server's code, for its tests, builds or measurements. In Go a folder is named instead.
 _DEVELOPERS = re.compile(
-    r"(?:\./)?(?:scripts?|scratch|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|[cm]?[jt]s)"
+    r"(?:[\w.-]+/)*(?:scripts?|scratch|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|ps1|[cm]?[jt]s)"
     r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
+_CONNECTS = re.compile("stdio|--(?:user|pass|db|database|url|ui)", re.IGNORECASE)  # a port of something else
 _HTTP_OPTION = re.compile(
     rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
 )
@@ -389,6 +390,12 @@ def holds_command(text: str) -> bool:
     return any(program_of(words[0]) in RUNNERS or _adds(words) for words in lines)
 
 
+def holds_only_commands(text: str) -> bool:
+    """Return True if each line of a text is a command of a client or a runner, or a comment."""
+    lines = [_PROMPT.sub("", line.strip()) for line in text.splitlines()]
+    return all(is_command_line(line) or _CHECKS.fullmatch(line) or line.startswith("#") for line in lines if line)
+
+
 def _words(line: str) -> list[str]:
     bare = re.sub(r"'[^']*'", "", line)
     # $( and backticks count inside double quotes, too
@@ -454,7 +461,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
             "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
         )
-    speaks = any(word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) for word in words[1:])
+    speaks = any(
+        word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) or (before == "--transport" and word.startswith("http"))
+        for before, word in pairwise(words)
+    )
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
     if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
@@ -494,7 +504,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if program in ("docker", "podman") and words[1] == "run" and not package:
         raise UnclearSourceError("This names no image", "Paste the whole command")
     options = words[words.index(package) :] if program in ("docker", "podman") and package else words[1:]
-    if "--listen" in options:
+    own_port = any(word.partition("=")[0] == "--port" for word in options)
+    if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
         raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
@@ -503,7 +514,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     ):
         raise UnclearSourceError(f"This writes {file} and ends", "Paste the command that starts the server")
     developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
-    if script := next((word for word in words[1:] if developers.match(word)), ""):
+    if script := next(filter(developers.match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
     if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):

@@ -19,13 +19,13 @@ _TOKEN = re.compile(
     | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'
         |[\u201c\u201d\u201e\u201f][^\u201c\u201d"\n]*[\u201c\u201d\u201f"])
     | (?P<open>[{\[]) | (?P<close>[}\]]) | (?P<colon>[:=])
-    | (?P<word><[^<>\n]{1,80}>|[\w$@-][\w$@.+/-]*!?)
+    | (?P<word><[^<>\n]{1,80}>|[\w$@-][\w$@.+/|-]*!?)
     | (?P<other>.)
     """
 )
 _DRIVE = re.compile(r"[A-Za-z]:\\(?!\\)")  # a Windows path whose backslashes were not doubled
 _ENVIRONMENT = re.compile(r"process\.env\.([A-Za-z_]\w*)!?")
-_PLACEHOLDER = re.compile(r"<.*>|[A-Z][A-Z0-9]*_[A-Z0-9_]+")  # without quotes by mistake
+_PLACEHOLDER = re.compile(r"<.*>|[A-Z][A-Z0-9]*_[A-Z0-9_]+|\w+(?:\|\w+)+")  # without quotes by mistake
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "nil": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}

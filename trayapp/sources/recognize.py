@@ -26,7 +26,13 @@ from trayapp.clients import jsonc
 from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
-from trayapp.sources.command_lines import holds_command, is_command_line, read_command_line, refuse_long_lines
+from trayapp.sources.command_lines import (
+    holds_command,
+    holds_only_commands,
+    is_command_line,
+    read_command_line,
+    refuse_long_lines,
+)
 from trayapp.sources.documents import is_tool_argument, read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import (
@@ -292,7 +298,9 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
     if commands:  # between other lines: the error says so
-        read_command_line(text, home, windows=windows)
+        found = read_command_line(text, home, windows=windows)
+        if holds_only_commands(text):
+            return found
     hint = "Paste a snippet, a command, a link or an address"
     if re.fullmatch(r"[\w.-]+", text):
         hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"

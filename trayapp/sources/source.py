@@ -38,7 +38,7 @@ _PLACEHOLDER = re.compile(
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40} | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
-    | (?:db|database|schema|user)[_-]name | [\w-]*\*{3,}[\w-]*
+    | (?:db|database|schema|user)[_-]name | true\|false | yes\|no | [\w-]*\*{3,}[\w-]*
     | -----BEGIN[ ][A-Z ]{3,40}-----(?=[\s\S]{0,4000}?(?:\.{3}|\u2026|your|<))[\s\S]{0,4000}
     | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
@@ -672,7 +672,7 @@ def package_of(words: list[str]) -> str:
         word = rest[at]
         named = {"npx": ("--package", "-p"), "uvx": ("--from",)}.get(program, ())
         if word in named and at + 1 < len(rest):
-            chosen = rest[at + 1]
+            chosen = chosen or rest[at + 1]
         if word.startswith("--package=") or word.startswith("--from="):
             chosen = word.partition("=")[2]
         if word == "--":
