@@ -113,6 +113,7 @@ async def test_a_page_says_that_the_gateway_is_gone_and_goes_on_when_it_is_back(
 @pytest.mark.requirement("panel-live")
 async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself(chromium: Browser, home: Path) -> None:
     names = [f"s{number:02}" for number in range(SCREEN + 5)]
+    names[1] = "a-name-that-takes-more-than-one-line-" * 3
     async with scene(home) as made:
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
         entries = {name: {"command": "nothing", "enabled": False} for name in names}
@@ -120,6 +121,13 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         await until(lambda: made.gateway.server_names() == names)
         page = await made.open(chromium)
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
+        laid_out = "all => all.map(one => getComputedStyle(one).contentVisibility === 'visible')"
+        found = await page.locator(".cards > .card").evaluate_all(laid_out)
+        assert found == [number < SCREEN for number in range(len(names))]  # else the first screen is laid out twice
+        switch, name = page.get_by_role("switch", name=names[1]), page.get_by_role("heading", name=names[1])
+        assert await switch.evaluate("one => one.getBoundingClientRect().top") < await name.evaluate(
+            "one => one.getBoundingClientRect().bottom"
+        )  # beside its name, however long that is
         made.gateway.write({**entries, names[-1]: {"command": "nothing"}}, http=http)
         await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # news leave none of them out
         await expect(page.locator(".cards > .card")).to_have_count(len(names))

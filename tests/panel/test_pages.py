@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image, ImageChops
 
 from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.panel.app import Panel, name_of
 from trayapp.panel.host import PanelAccess, PanelHost
-from trayapp.panel.pages import SCREEN, Page, entry_of, matching_rows, overview, render, server
+from trayapp.panel.pages import FILES, SCREEN, Page, entry_of, matching_rows, overview, render, server
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio
+APP_ICON = Path(__file__).resolve().parents[2] / "assets/app.png"
 SECRET = {"access": "read", "what": "~/.ssh", "allow": "", "secret": True}
 CACHE = {"access": "write", "what": "/var/cache/<b>x", "allow": "confine: {write: [/var/cache/x]}", "secret": False}
 
@@ -79,6 +83,15 @@ async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_pat
     assert ("Sign in to web" in render(page="", **shown)) is (state == "needs_auth")
 
 
+async def test_a_problem_of_an_entry_names_its_server(tmp_path: Path) -> None:
+    entry = {"file": "servers.yaml", "line": 9, "server": "web<b>", "message": "It needs a command", "fatal": True}
+    named = {**entry, "message": "web<b> needs a command"}
+    snapshot = {"servers": [], "gateway": {"sessions": []}, "problems": [entry, named, {**entry, "server": None}]}
+    shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
+    said = re.findall("<strong>(.*?)</strong>", render(page="", **shown))
+    assert said[1:4] == ["web&lt;b&gt;: It needs a command", "web&lt;b&gt; needs a command", "It needs a command"]
+
+
 async def test_why_a_server_failed_is_said_without_the_code_of_the_system(tmp_path: Path) -> None:
     error = {"title": "web cannot be started: no program npy (ENOENT)", "hint": "Check the command"}
     status = {"name": "web", "state": "failed", "error": error, "tools": {"enabled": 0}}
@@ -135,6 +148,20 @@ async def test_news_are_the_content_of_a_page_alone(tmp_path: Path) -> None:
     assert (page.count("<head>"), page.count('<main id="main"'), page.count("</html>")) == (1, 1, 1)
     assert ("<head>" in news, news.count('<main id="main"')) == (False, 1)
     assert text_of(await events_of(tmp_path, "/panel/tools", nothing, method="HEAD")) == ""
+
+
+async def test_the_icon_of_the_tab_is_a_picture_that_a_browser_need_not_draw(tmp_path: Path) -> None:
+    page = text_of(await events_of(tmp_path, "/panel/tools", nothing))
+    head = page.partition("</head>")[0]
+    icon = FILES["icon.png"]
+    assert re.findall(r'<link rel="icon" href="([^"]*)"', head) == [f"/panel/{icon.address}"]
+    assert icon.kind == "image/png"
+    with Image.open(BytesIO(icon.content)) as drawn, Image.open(APP_ICON) as app:
+        assert 32 <= drawn.width <= 64
+        back = Image.new("RGBA", drawn.size, "white")
+        pictures = [Image.alpha_composite(back, one.convert("RGBA").resize(back.size)) for one in (drawn, app)]
+    differences = ImageChops.difference(*pictures).convert("L").histogram()
+    assert not any(differences[32:]), "another picture than the app's"
 
 
 @pytest.mark.parametrize("error", [MultiMcpError("It is <away>", "Wait"), RuntimeError("unexpected")])

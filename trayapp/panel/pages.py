@@ -113,7 +113,7 @@ def time_of_day(seconds: float) -> str:
     return at.strftime("%H:%M:%S" if at.date() == datetime.now().date() else "%d %b %H:%M")
 
 
-TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 DIGEST = 16  # hexadecimal digits of a content's hash
 
 
