@@ -282,6 +282,15 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("# List\nacme mcp list\n\n# Add\nacme mcp add a -- npx a-mcp\n\nacme mcp remove a", "a",
      {"command": "npx", "args": ["a-mcp"]}, []),
     # values
+    ("docker run -i --volume=/path/to/x:/srv acme/a-mcp", "a",
+     {"command": "docker", "args": ["run", "-i", "--volume=/path/to/x:/srv", "acme/a-mcp"]}, ["args.2"]),
+    ('{"a": {"url": "http://localhost:1/mcp?access_token=TOKEN&b=1"}}', "a",
+     {"url": "http://localhost:1/mcp?access_token=TOKEN&b=1"}, ["url"]),
+    ('{"a": {"command": "a", "args": ["-v", "/directory/x:/y"], "env": {"G_PROJECT": "PROJECT_NAME",'
+     ' "G_REGION": "PROJECT_REGION", "MODE": "API_KEY"}}}', "a",
+     {"command": "a", "args": ["-v", "/directory/x:/y"],
+      "env": {"G_PROJECT": "PROJECT_NAME", "G_REGION": "PROJECT_REGION", "MODE": "API_KEY"}},
+     ["args.1", "env.G_PROJECT", "env.G_REGION"]),
     ('{"a": {"command": "a", "env": {"A": True|False, "B": "read|write"}}}', "a",
      {"command": "a", "env": {"A": "True|False", "B": "read|write"}}, ["env.A"]),
     ('{"mcpServers": {"_comment": "Add it", "//": "x", "a": {"command": "a", "//args": ["-x"], "env": {'

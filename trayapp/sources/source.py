@@ -104,7 +104,7 @@ _EXAMPLE_ADDRESS = re.compile(
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
-    r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|location/of|where/(?:you|it|the))[/\\].*"
+    r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
@@ -353,7 +353,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 # A folder below a person's home, as an author has it in an example. The last ones are not persons.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
-    r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\][^:,]*)?"
+    r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\](?:(?! -)[^:,])*)?"
 )
 # Paths of Windows, which other systems lack; and paths of the others, which Windows lacks.
 _DRIVE = re.compile(r"(?:(?<=^)|(?<=[=,]))[A-Za-z]:[/\\]+[^:,]*")
@@ -420,6 +420,8 @@ def _names_itself(name: str, text: str) -> bool:
         return True
     words = _WORDS.fullmatch(text)
     same = text.upper().replace("-", "_")
+    if "_" in text and text.isupper() and _UNKNOWN.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
+        return True  # `GOOGLE_PROJECT: PROJECT_NAME`
     return (words is not None and upper.endswith(words[1].upper())) or (
         len(text) > 3 and (upper == same or (upper.endswith(same) and _UNKNOWN.fullmatch(text) is not None))
     )
@@ -487,7 +489,7 @@ def placeholder_in(text: str) -> str | None:
     ):
         return rest
     for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
-        if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value):
+        if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value) or _NOUN.fullmatch(value):
             return str(value)
     path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
     if (part := re.search(r"/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=/|$)", path)) is not None:
@@ -498,7 +500,7 @@ def placeholder_in(text: str) -> str | None:
         and re.fullmatch(r"-{0,2}\w[\w-]*", name)
         and (_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value))
     ):
-        return value
+        return value if _PLACEHOLDER.fullmatch(value) else re.split(r"(?<=..):(?=/)", value)[0]
     if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
         return text
     if "://" in text and text.endswith(("/...", "/\u2026")):
