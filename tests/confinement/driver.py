@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trayapp.confinement.attributes import AttributeChanges
-from trayapp.confinement.places import make_scratch
-from trayapp.confinement.policy import Program, make_policy
-from trayapp.confinement.seccomp_requests import Requests
+from trayapp.confinement.policy import Program, make_policy, make_scratch
+from trayapp.confinement.seccomp_requests import AttributeChanges, Requests
 from trayapp.confinement.spawn import spawn_confined
 from trayapp.model.settings import Confine
 

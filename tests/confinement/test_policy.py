@@ -9,8 +9,15 @@ import pytest
 
 from trayapp.config.paths import find_paths
 from trayapp.confinement import policy as making
-from trayapp.confinement.places import cache_environment, own_folders, scratch_folder
-from trayapp.confinement.policy import LinkToSecretError, Policy, Program, make_policy
+from trayapp.confinement.policy import (
+    LinkToSecretError,
+    Policy,
+    Program,
+    cache_environment,
+    make_policy,
+    own_folders,
+    scratch_folder,
+)
 from trayapp.model.settings import Confine
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="paths of POSIX systems")

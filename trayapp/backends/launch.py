@@ -135,7 +135,7 @@ async def prepare_start(
 def _confine_launch(
     launch: StdioLaunch, server: ServerConfig, environ: Mapping[str, str], record: RefusalRecord, package: str | None
 ) -> StdioLaunch:
-    from trayapp.confinement.places import own_folders, scratch_folder  # imported when the first server is confined
+    from trayapp.confinement.policy import own_folders, scratch_folder  # imported when the first server is confined
     from trayapp.confinement.start import Confinement, confined_environment
 
     scratch = scratch_folder(server.name, environ)

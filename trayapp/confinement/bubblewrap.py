@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from trayapp.config.programs import own_environment
-from trayapp.confinement.places import LINUX_DEVICES, LINUX_SYSTEM
-from trayapp.confinement.policy import Policy, Program
+from trayapp.confinement.policy import LINUX_DEVICES, LINUX_SYSTEM, Policy, Program
 from trayapp.model.text import first_line
 
 CHECK_S = 1.5  # the check takes 10 ms

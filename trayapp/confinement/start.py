@@ -18,13 +18,16 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from trayapp.confinement import bubblewrap, landlock, seccomp
-from trayapp.confinement.places import LEADING_OUT, TEMPORARY, cache_environment, make_scratch
 from trayapp.confinement.policy import (
+    LEADING_OUT,
+    TEMPORARY,
     LinkToSecretError,
     Policy,
     Program,
+    cache_environment,
     interpreter_of,
     make_policy,
+    make_scratch,
     missing_folders,
     root_of,
 )
@@ -169,8 +172,7 @@ class ConfinedStart:
         env: dict[str, str],
         options: dict[str, Any],
     ) -> None:
-        from trayapp.confinement.attributes import AttributeChanges
-        from trayapp.confinement.seccomp_requests import Requests
+        from trayapp.confinement.seccomp_requests import AttributeChanges, Requests
         from trayapp.confinement.spawn import (
             ConfinementFailedError,
             open_confined,
