@@ -45,7 +45,7 @@ SHOWS = {
     "activity-light.png": "trayapp/panel/{templates,static}",
     "activity-dark.png": "trayapp/panel/{templates,static}",
     "status.svg": "trayapp/cli/status.py",
-    "tray-menu.png": "trayapp/tray/state/menu.py",
+    "tray-menu.png": "trayapp/tray/state/view.py",
 }
 
 

@@ -12,8 +12,8 @@ from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.menu import ask_answers, identity
 from trayapp.tray.state.tray_state import Action, Assessment, TrayState, Verb, assess, offer_key
+from trayapp.tray.state.view import ask_answers, identity
 
 
 class NoticeKind(StrEnum):

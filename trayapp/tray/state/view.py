@@ -1,14 +1,38 @@
-"""Everything that is shown for a state: icon, tooltip, summary, menu. A pure function of TrayState.
+"""Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order (PRODUCT 11).
 
+A pure function of TrayState.
 It shows no times, such as how long something has been running: a view changes only when its content does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
+from itertools import accumulate, pairwise
+from typing import TypeVar
+
 from trayapp.model.child import ChildState
+from trayapp.model.errors import Problem
+from trayapp.model.lifecycle import State
+from trayapp.model.status import AskStatus, KeyringState, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.menu import client_titles, menu
-from trayapp.tray.state.tray_state import ANSWERS, Action, Assessment, IconKind, TrayState, TrayView, Verb, assess
+from trayapp.tray.state.tray_state import (
+    ANSWERS,
+    SEPARATOR,
+    Action,
+    Assessment,
+    Entry,
+    IconKind,
+    Item,
+    Offered,
+    TrayState,
+    TrayView,
+    Verb,
+    assess,
+    in_trouble,
+    offer_key,
+    wants_permissions,
+)
 
 SUMMARY_LINES = 5
 WHY_LINES = 2  # troubles in the summary; the tooltip has room for one
@@ -118,3 +142,293 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     )  # only our own gateway restarts automatically; for any other, the error says how to end it
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
+
+
+T = TypeVar("T")
+
+WANTS_SHOWN = 3  # entries of one kind at the top of the menu; a further entry leads to the others
+SERVERS_SHOWN = 25  # entries in one menu: about as many as fit on a small screen
+GROUP_SIZE = 20
+
+PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
+RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
+
+
+def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
+    """Return the whole menu."""
+    up, child = known.live is not None, state.child
+    titles = client_titles(state, known)
+    if child is ChildState.PAUSED:
+        pause = Item("resume", texts.RESUME, Action(Verb.RESUME))
+    else:
+        pause = Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
+    restart = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
+    switch = Action(Verb.AUTOSTART_OFF if state.autostart else Verb.AUTOSTART_ON)
+    # With the AI tools whose next call starts the gateway again: their shims keep running.
+    ending = texts.quit_text(client_titles(state, known, "stdio"))
+    return (
+        Item("header", header, Action(Verb.SHOW_STATE)),
+        *([Item("connected", texts.clients_line(titles), enabled=False)] if titles else []),
+        *_wants(state, known),
+        SEPARATOR,
+        Item("panel", texts.OPEN_PANEL, Action(Verb.OPEN_PANEL), enabled=up),
+        Item("servers", texts.SERVERS, children=_servers(known.servers)),
+        Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
+        Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
+        Item("clients", texts.AI_TOOLS, children=_clients(state)),
+        Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
+        SEPARATOR,
+        pause,
+        Item("restart", restart, Action(Verb.RESTART), enabled=child in RESTARTABLE),
+        Item("help", texts.HELP, children=HELP),
+        Item("autostart", texts.AUTOSTART, switch, state.autostart)
+        if state.autostart is not None
+        else Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False),
+        SEPARATOR,
+        Item("about", texts.ABOUT, Action(Verb.ABOUT)),
+        Item("quit", texts.QUIT_ATTACHED if child is ChildState.ATTACHED else ending, Action(Verb.QUIT)),
+    )
+
+
+HELP: tuple[Entry, ...] = (
+    Item("logs", texts.GATEWAY_LOG, Action(Verb.SHOW_LOGS)),
+    Item("log-folder", texts.LOG_FOLDER, Action(Verb.LOG_FOLDER)),
+    Item("check", texts.CHECK, Action(Verb.CHECK)),
+    Item("diagnostics", texts.DIAGNOSTICS, Action(Verb.COPY_DIAGNOSTICS)),
+)
+
+
+def client_titles(state: TrayState, known: Assessment, transport: str = "") -> list[str]:
+    """Return the display name of each session's AI tool; with `transport`, only of sessions over that transport."""
+    titles = {client.name: client.title for client in state.clients or ()}
+    sessions = known.live.gateway.sessions if known.live else ()
+    return [titles.get(one.client, one.client) for one in sessions if transport in ("", one.transport)]
+
+
+def keyed(name: str) -> str:
+    """Escape a name for use as one part of a key: `a/log` must differ from the log of `a`."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def identity(problem: Problem) -> str:
+    """Return a key that is unique to this problem."""
+    return repr(astuple(problem))
+
+
+# -- what needs the user ---------------------------------------------------------------------------------------------
+
+
+def _wants(state: TrayState, known: Assessment) -> list[Entry]:
+    wants: list[Entry] = []
+    if state.child is ChildState.CRASH_LOOP:
+        wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
+    if known.live is None:
+        return wants
+    wants += _first_few("ask", map(_ask, known.asks), texts.MORE_ASKS, "ask")
+    if known.keyring is not None:
+        wants.append(_keyring(known.keyring, known.keyring_error))
+    sign_ins = [_sign_in_want("sign-in", server, texts.sign_in_to(server)) for server in known.sign_in]
+    wants += _first_few("sign-in", sign_ins, texts.MORE_SIGN_INS)
+    # These sign-ins ask for the wanted permissions in addition to those already granted.
+    grants = [_sign_in_want("grant", server, texts.grant_to(server)) for server in known.permissions]
+    wants += _first_few("grant", grants, texts.MORE_GRANTS)
+    codes = {server.name: server.findings or () for server in known.servers}
+    approvals = []
+    for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # the alarming ones first
+        key = f"want/approve/{keyed(name)}"
+        # The changes come first: an approval covers only what was shown.
+        show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
+        yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, name))
+        text = texts.wanted(texts.approve(name, codes.get(name, ())))
+        approvals.append(Item(key, text, children=(show, yes)))
+    wants += _first_few("approve", approvals, texts.MORE_APPROVALS)
+    wants += _first_few("failed", map(_failure, known.failed), texts.MORE_FAILURES)
+    wants += _first_few("problem", map(_problem, known.problems), texts.MORE_PROBLEMS, "problem")
+    if known.offered:
+        wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
+    return wants
+
+
+def _ask(ask: AskStatus) -> Item:
+    """Return the entry of a waiting call or question, with its arguments and then its answers below it."""
+    key = f"want/ask/{ask.id}"
+    rows = tuple(Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_menu(ask)))
+    answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
+    return Item(key, texts.ask_entry(ask), children=(*rows, SEPARATOR, *answers))
+
+
+def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
+    """Return the answers that one click can give, with their labels. Forms need the panel or the command line."""
+    deny = (texts.DENY if ask.kind == "call" else texts.DECLINE, Action(Verb.DENY, ask.id))
+    if ask.kind != "call":
+        if ask.url:
+            return (texts.OPEN_PAGE, Action(Verb.OPEN_ASKED, ask.id)), deny
+        accept = (texts.ANSWER, Action(Verb.ALLOW, ask.id))
+        return (texts.FILL_IN, Action(Verb.OPEN_PANEL)) if ask.form else accept, deny
+    wide = {"session": (texts.ALLOW_SESSION, Verb.ALLOW_SESSION), "always": (texts.ALLOW_ALWAYS, Verb.ALLOW_ALWAYS)}
+    wider = [(label, Action(verb, ask.id)) for answer, (label, verb) in wide.items() if answer in ask.answers]
+    return (texts.ALLOW_ONCE, Action(Verb.ALLOW, ask.id)), *wider, deny
+
+
+def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
+    """Return an entry that opens the keyring's dialog or, if no dialog can help, lists what to do."""
+    if texts.is_unlockable(state, error):
+        return Item("keyring/unlock", texts.UNLOCK_KEYRING, Action(Verb.UNLOCK))
+    lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
+    rows = tuple(Item(f"keyring/{at}", line, enabled=False) for at, line in enumerate(lines))
+    below: tuple[Entry, ...] = (SEPARATOR, Item("keyring/open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)))
+    return Item("keyring", texts.keyring(state, error), enabled=bool(rows), children=rows + below if rows else ())
+
+
+def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
+    """Return each offered server with what it starts, then the choices. A yes covers these servers only."""
+    rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
+    key = offer_key(offered)
+    if any(one.secrets for one in offered):
+        yes = [
+            Item("offer/yes-hidden", texts.TAKE_OVER_HIDDEN, Action(Verb.TAKE_OVER_HIDDEN, key)),
+            Item("offer/yes", texts.TAKE_OVER_CLEAR, Action(Verb.TAKE_OVER, key)),
+        ]
+    else:
+        yes = [Item("offer/yes", texts.TAKE_OVER, Action(Verb.TAKE_OVER, key))]
+    return *_in_groups("offer", rows), SEPARATOR, *yes, Item("offer/no", texts.LEAVE, Action(Verb.LEAVE_SERVERS))
+
+
+def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server") -> tuple[Item, ...]:
+    """Return the entries. If there are too many, move the rest into a submenu."""
+    entries = tuple(wants)
+    if len(entries) <= WANTS_SHOWN + 1:
+        return entries
+    rest = entries[WANTS_SHOWN:]
+    more = Item(f"{key}-more", texts.more(way, len(rest), thing), children=_in_groups(f"{key}-more", rest))
+    return *entries[:WANTS_SHOWN], more
+
+
+def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
+    """Split a list of more than SERVERS_SHOWN entries into submenus of up to GROUP_SIZE, to fit on the screen."""
+    if len(entries) <= SERVERS_SHOWN:
+        return entries
+    firsts = list(accumulate(map(len, parts := _parts(entries)), initial=1))
+    return tuple(
+        Item(f"{key}/{first}", f"{first} to {first + len(part) - 1}", children=part)
+        for first, part in zip(firsts, parts, strict=False)
+    )
+
+
+def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
+    """Split a list into parts of about equal length, at most GROUP_SIZE."""
+    number = -(-len(values) // GROUP_SIZE)
+    ends = [len(values) * at // number for at in range(number + 1)] if number else []
+    return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
+
+
+def _sign_in_want(kind: str, server: ServerStatus, words: str) -> Item:
+    return Item(f"want/{kind}/{keyed(server.name)}", texts.wanted(words), Action(Verb.SIGN_IN, server.name))
+
+
+def _failure(server: ServerStatus) -> Item:
+    """Return an entry with reason and remedies in one submenu: panels on low screens cannot open a third level."""
+    key = f"want/failed/{keyed(server.name)}"
+    entries = [
+        *_why(server, key),
+        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name)),
+        Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
+    ]
+    if server.project is None:
+        entries.append(Item(f"{key}/entry", texts.OPEN_ENTRY, Action(Verb.OPEN_FILE)))
+        entries.append(Item(f"{key}/off", texts.SWITCH_OFF, Action(Verb.DISABLE, server.name)))
+    return Item(key, texts.failed_entry(server), children=tuple(entries))
+
+
+def _problem(problem: Problem) -> Item:
+    """Return an entry whose click opens the file. If its text does not fit, the full text is in a submenu."""
+    key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
+    click = Action(Verb.OPEN_FILE, problem.file)
+    lines = texts.problem_lines(problem)
+    if not lines:
+        return Item(key, text, click)
+    rows = tuple(Item(f"{key}/{at}", line, enabled=False) for at, line in enumerate(lines))
+    return Item(key, text, children=(*rows, SEPARATOR, Item(f"{key}/open", texts.open_file(problem), click)))
+
+
+# -- servers ---------------------------------------------------------------------------------------------------------
+
+
+def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
+    """Return the servers by name. In a long list, servers in trouble come first, and the others follow in groups.
+
+    The result is never empty: some panels build submenus only once.
+    """
+    if not servers:
+        return (Item("servers/none", texts.NO_SERVERS, enabled=False),)
+    if len(servers) <= SERVERS_SHOWN:
+        return tuple(map(_server, servers))
+    first = [server for server in servers if in_trouble(server)][:SERVERS_SHOWN]
+    rest = [server for server in servers if server not in first]
+    groups = [
+        Item(f"servers-group/{at}", texts.group(part[0], part[-1], len(part)), children=tuple(map(_server, part)))
+        for at, part in enumerate(_parts(rest))
+    ]
+    return (*map(_server, first), *([SEPARATOR] if first and groups else []), *groups)
+
+
+def _server(server: ServerStatus) -> Item:
+    """Return the entry of one server, with its submenu."""
+    key = f"servers/{keyed(server.name)}"
+    on = server.state is not State.DISABLED
+    entries = _why(server, key)
+    if server.state is State.NEEDS_AUTH or server.signed_in is False:
+        entries.append(Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)))
+    elif wants_permissions(server):
+        entries.append(Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name)))
+    entries += [
+        Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=on),
+        Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=on),
+    ]
+    if server.signed_in and server.state is not State.NEEDS_AUTH:
+        entries.append(Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)))
+    if server.suspicious:  # tools that are served although they read like orders: no notification reports these
+        look = texts.suspicious(len(server.suspicious))
+        entries.append(Item(f"{key}/look", look, Action(Verb.SHOW_CHANGES, server.name)))
+        entries.append(Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name)))
+    switch = Action(Verb.DISABLE if on else Verb.ENABLE, server.name)  # changes servers.yaml, not a project's file
+    entries.append(Item(f"{key}/enabled", texts.ENABLED, switch, on, enabled=server.project is None))
+    entries.append(Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)))
+    return Item(key, texts.server_line(server), children=tuple(entries))
+
+
+def _why(server: ServerStatus, key: str) -> list[Entry]:
+    """Return the heading of a server's submenu: its error, what to do, and the project that it belongs to."""
+    error = server.error if in_trouble(server) and server.error else {}
+    lines = [*texts.wrapped(error.get("title", "")), *texts.wrapped(texts.without_commands(error.get("hint", "")))]
+    lines += [texts.only_in(server.project)] if server.project else []
+    headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
+    return [*headings, SEPARATOR] if headings else []
+
+
+# -- clients and the app itself --------------------------------------------------------------------------------------
+
+
+def _clients(state: TrayState) -> tuple[Entry, ...]:
+    """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
+
+    A yes to removing those covers only the servers that were shown.
+    """
+    clients = state.clients
+    unique = {client.name: client for client in clients or () if client.found or client.connected}
+    shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
+    none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
+    entries: list[Entry] = [] if shown else [Item("clients/none", none, enabled=False)]
+    for client in shown:
+        drift = client.drift if client.connected else None
+        renew = not client.connected or drift is not None
+        click = Action(Verb.CONNECT_CLIENT if renew else Verb.DISCONNECT_CLIENT, client.name)
+        text = texts.client(client.title or client.name, drift)
+        entries.append(Item(f"clients/of/{keyed(client.name)}", text, click, client.connected))
+    entries.append(SEPARATOR)
+    if servers := state.doubled:
+        rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
+        yes = Item("doubled/yes", texts.TAKE_OUT, Action(Verb.TAKE_OUT, offer_key(servers)))
+        below = (*_in_groups("doubled", rows), SEPARATOR, yes)
+        entries.append(Item("doubled", texts.removal(len(servers)), children=below))
+    return *entries, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
