@@ -19,7 +19,7 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # only an error of stdout gets here: verbs report their own (cli/boundary)
+    except OSError as error:  # only an error of stdout gets here: verbs report their own (cli/output)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise the interpreter complains at exit
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)

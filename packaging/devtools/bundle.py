@@ -28,7 +28,7 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
     work.mkdir(parents=True)
     environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
     ours = os.pathsep.join((str(PACKAGING), str(ROOT)))
-    run([python, "-m", "devtools.icon_files", work / "icons"], env=environment | {"PYTHONPATH": ours})
+    run([python, "-m", "devtools.drawing", work / "icons"], env=environment | {"PYTHONPATH": ours})
     commit = git("rev-parse", "HEAD")
     if commit:
         (work / "commit").write_text(commit + "\n", encoding="ascii")

@@ -78,7 +78,7 @@ def _test(args: list[str]) -> int:
 
     from devtools.checks import run_checks
     from devtools.debian import ensure_debian_packages
-    from devtools.packaged import ensure_packaged
+    from devtools.package import ensure_packaged
     from devtools.servers import ensure_npm, ensure_pypi
 
     ensure_debian_packages()
@@ -128,7 +128,7 @@ def _icons(args: list[str]) -> int:
     ensure_app()
     folder = args[0] if args else ROOT / "build" / "icons"
     run(
-        [script(VENV, "python"), "-m", "devtools.icon_files", folder],
+        [script(VENV, "python"), "-m", "devtools.drawing", folder],
         env={**clean_environment(), "PYTHONPATH": str(PACKAGING)},
     )
     return 0

@@ -1,14 +1,16 @@
-"""The pictures in assets/, drawn from the SVG files beside them.
+"""The pictures in assets/, drawn from the SVG files beside them, and the app's icon in the formats of installers.
 
 A size has its own drawing, because a resized picture loses the sharp edges that `scaled` produces. All sizes of one
-drawing are in one file, from left to right. Never here: which sizes the program asks for (tray/icons), installers'
-files (icon_files).
+drawing are in one file, from left to right. Run inside .venv by `packaging/dev.py icons [FOLDER]`. Never here: which
+sizes the program asks for (tray/icons).
 """
 
 from __future__ import annotations
 
 import math
 import re
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +27,10 @@ from trayapp.tray.state.tray_state import IconKind
 ASSETS = ROOT / "assets"
 FINEST, COARSEST = 16, 4  # samples per pixel along each side, for small pictures and for large ones
 MOST_SAMPLES = 1024  # samples along a side, until COARSEST applies
+NAME = "multi-mcp"
+WINDOWS = (16, 20, 24, 32, 40, 48, 64, 256)  # the sizes that Windows uses at 100 to 250 % and in Explorer
+APPLE = (16, 32, 64, 128, 256, 512, 1024)  # each size also serves half of it on Retina displays
+HICOLOR = (16, 22, 24, 32, 48, 64, 128, 256)  # freedesktop.org icon theme specification
 
 
 def write_pictures(folder: Path = ASSETS) -> list[Path]:
@@ -307,3 +313,42 @@ def _moved(values: list[float], width: int, ends: set[float]) -> list[float]:
 def _to_grid(value: float, width: int) -> float:
     """Return the nearest position at which a line of that width has its edges on pixels."""
     return math.floor(value) + 0.5 if width % 2 else float(math.floor(value + 0.5))
+
+
+def write_icon_files(folder: Path) -> list[Path]:
+    """Write all files below `folder` and return their paths. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_ico(folder), _icns(folder), *_hicolor(folder / "hicolor")]
+
+
+def _ico(folder: Path) -> Path:
+    path = folder / f"{NAME}.ico"
+    pictures = [app_icon(size) for size in WINDOWS]
+    pictures[-1].save(path, sizes=[(size, size) for size in WINDOWS], append_images=pictures[:-1])
+    return path
+
+
+def _icns(folder: Path) -> Path:
+    path = folder / f"{NAME}.icns"
+    pictures = [app_icon(size) for size in APPLE]
+    pictures[-1].save(path, append_images=pictures[:-1])
+    return path
+
+
+def _hicolor(theme: Path) -> list[Path]:
+    scalable = theme / "scalable" / "apps" / f"{NAME}.svg"
+    scalable.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(ASSETS / f"{APP}.svg", scalable)
+    return [scalable, *(_png(theme, size) for size in HICOLOR)]
+
+
+def _png(theme: Path, size: int) -> Path:
+    path = theme / f"{size}x{size}" / "apps" / f"{NAME}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    app_icon(size).save(path, optimize=True)
+    return path
+
+
+if __name__ == "__main__":
+    for written in (*write_pictures(), *write_icon_files(Path(sys.argv[1]))):
+        print(written)

@@ -1,5 +1,6 @@
 """Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums;
-or build them twice and compare. Never here: how the packages of one system are made.
+or build them twice and compare. Also the packaged program that tests run, rebuilt when its sources change. Never here:
+how the packages of one system are made.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from devtools import deb, macos, windows
 from devtools.bundle import NAME, build_bundle, build_environment
-from devtools.places import PYPROJECT, REQUIREMENTS, ROOT
-from devtools.steps import StepFailed, run, say
+from devtools.places import CACHE, PACKAGING, PYPROJECT, REQUIREMENTS, ROOT
+from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, run, say, stamping
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 CHECKSUMS = "SHA256SUMS"
@@ -21,6 +22,9 @@ HATCHLING = ("-m", "hatchling", "build")
 TWINE = ("-m", "twine", "check", "--strict")
 CYCLONEDX = ("-m", "cyclonedx_py", "requirements", "--short-PURLs", "--output-reproducible", "--of", "JSON")
 SHOWN = 10  # names in an error message
+PACKAGED = CACHE / "packaged"
+OF_PROGRAM = ("trayapp/**/*.py", "assets/*.svg", "assets/*.png", "packaging/devtools/*.py", "packaging/programs/*.py")
+OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.txt")
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
@@ -107,3 +111,42 @@ def version() -> str:
     if found is None:
         raise StepFailed("trayapp/__init__.py has no version")
     return found[1]
+
+
+def state() -> str:
+    """Return a hash of everything that goes into the packaged program."""
+    paths = [path for pattern in (*OF_PROGRAM, *OF_PACKAGE) for path in sorted(ROOT.glob(pattern))]
+    named = [part for path in paths for part in (path.relative_to(ROOT).as_posix(), path)]
+    return fingerprint(sys.version, *named, PYPROJECT, PACKAGING / "CHANGELOG.md")
+
+
+def is_current() -> bool:
+    """Return True if the packaged program was built from these sources."""
+    return is_stamped(PACKAGED, "packaged", state())
+
+
+def ensure_packaged(python: Path) -> None:
+    """Build the program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
+    if sys.platform != "linux" or is_current():
+        return
+    try:
+        with installing(PACKAGED):
+            wanted = state()
+            if is_stamped(PACKAGED, "packaged", wanted):
+                return
+            PACKAGED.mkdir(parents=True, exist_ok=True)
+            with stamping(PACKAGED, "packaged", wanted):
+                work = PACKAGED / "work"
+                bundle = build_bundle(python, work)
+                deb.write_texts(python, work)
+                for old in PACKAGED.glob("*.deb"):
+                    old.unlink()
+                deb.build_deb(bundle, work, version(), PACKAGED)
+    except StepFailed as failure:
+        if in_ci():
+            raise
+        say(f"cannot build the packaged program, so its tests skip: {failure}. {failure.hint}".rstrip())
+
+
+if __name__ == "__main__":
+    ensure_packaged(Path(sys.executable))

@@ -1,4 +1,4 @@
-"""The packaged program, built before the tests (devtools/packaged). Never here: building it."""
+"""The packaged program, built before the tests (devtools/package). Never here: building it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.packaged import PACKAGED, is_current
+from devtools.package import PACKAGED, is_current
 from tests.tools import missing
 
 HOW = "build it with: python3 packaging/dev.py test tests/packaged"

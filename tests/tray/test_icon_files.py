@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import IcnsImagePlugin, IcoImagePlugin, Image
 
-from devtools.drawing import app_icon, read_drawing
-from devtools.icon_files import APPLE, HICOLOR, WINDOWS, write_icon_files
+from devtools.drawing import APPLE, HICOLOR, WINDOWS, app_icon, read_drawing, write_icon_files
 
 
 @pytest.fixture(scope="module")

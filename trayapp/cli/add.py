@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import click
 
-from trayapp.cli.edit import tell_gateway
+from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
 from trayapp.cli.hints import list_command
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
 from trayapp.cli.output import at_terminal, note, print_json, say, say_hints, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
-from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Answers, add_source, preview_source, read_form
 from trayapp.clients import project_file

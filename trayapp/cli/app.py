@@ -9,7 +9,7 @@ import importlib
 
 import click
 
-from trayapp.cli.boundary import guarded
+from trayapp.cli.output import guarded
 from trayapp.cli.verbs import HIDDEN, PROGRAM, STARTING, VERB_GROUPS, VERBS
 from trayapp.model.errors import UsageError
 

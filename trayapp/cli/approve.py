@@ -16,10 +16,9 @@ from typing import Any
 
 import click
 
-from trayapp.cli.edit import tell_gateway
+from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import Table, escape_unprintable, is_terminal, print_json, print_table, require_person, say
-from trayapp.cli.servers_file import own_config, own_store, own_trust
 from trayapp.cli.shown_server import (
     environment_lines,
     gets,

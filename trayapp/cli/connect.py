@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from trayapp.cli.edit import own_config, own_store
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, at_terminal, note, print_json, print_table, say, say_hints
-from trayapp.cli.servers_file import own_config, own_store
 from trayapp.clients.connect import (
     MAIN,
     Change,

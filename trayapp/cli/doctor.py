@@ -9,9 +9,9 @@ from dataclasses import asdict, replace
 
 import click
 
+from trayapp.cli.edit import with_imports
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import has_colors, print_json, say_hints, waiting
-from trayapp.cli.servers_file import with_imports
 from trayapp.clients.connect import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import ExitCode

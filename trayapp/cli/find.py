@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from trayapp.cli.edit import own_config, own_store
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say, waiting
-from trayapp.cli.servers_file import own_config, own_store
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError, UsageError
 from trayapp.model.settings import Settings

@@ -17,11 +17,10 @@ import click
 
 from trayapp.cli.add import project_file_is_trusted, runs_unconfined
 from trayapp.cli.connect import restored_lines
-from trayapp.cli.edit import tell_gateway
+from trayapp.cli.edit import own_store, own_trust, tell_gateway
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
-from trayapp.cli.servers_file import own_store, own_trust
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context

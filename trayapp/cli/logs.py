@@ -15,9 +15,9 @@ from pathlib import Path
 
 import click
 
+from trayapp.cli.edit import own_store
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import await_input, note, print_json, say
-from trayapp.cli.servers_file import own_store
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
 from trayapp.config.read.parse import parse

@@ -1,5 +1,7 @@
 """The terminal of verbs: lines, JSON, tables and a spinner; questions, and decisions that only a person may make.
 
+It is also the boundary where a verb's failure becomes two lines and an exit code: only `guarded` catches all errors.
+
 Untrusted text is made safe. rich is imported only for a terminal, so that pipes do not pay for it. A script that
 decides for a person must say so.
 """
@@ -7,19 +9,21 @@ decides for a person must say so.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import select
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from trayapp.cli.verbs import PROGRAM, VERBS
-from trayapp.model.errors import UsageError
-from trayapp.model.text import CONTROLS, clean, count, one_line, width
+from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
+from trayapp.model.text import CONTROLS, clean, count, one_line, width, without_code
 from trayapp.service.command_line import typed_command
 
 if TYPE_CHECKING:
@@ -252,3 +256,58 @@ def agreed(question: str, *, default: bool = False) -> bool:
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
     return click.confirm(one_line(question), default=default)
+
+
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout, if the error names no file
+INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
+
+
+def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
+    """Run `work` on the arguments, and return its exit code or that of its error.
+
+    It raises BrokenPipeError, and OSError if stdout is full.
+    """
+    safe_streams()
+    try:
+        code = work(argv)
+    except MultiMcpError as error:
+        return report(error, as_json="--json" in argv)
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        return report(usage_error(error), as_json="--json" in argv)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None and error.errno in OUTPUT_FULL:
+            raise
+        return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def report(error: MultiMcpError, *, as_json: bool) -> int:
+    """Print what happened and what to do on stderr, with --json also on stdout. Return the exit code."""
+    title, hint = one_line(error.title), one_line(error.hint)
+    if as_json:
+        with suppress(OSError):  # stdout itself may be the cause
+            print_json({"error": {"title": title, "hint": hint, "code": error.code}})
+    head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
+    note(f"{head} {without_code(title)}", *([hint] if hint else []), styled=True)
+    return int(error.exit_code)
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """Return click's error about a command line as a UsageError."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "multi-mcp"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
+        return UsageError(f"{command} needs one of: {verbs}", f"See: {command} --help")
+    if isinstance(error, click.NoSuchOption) and context and _takes_command(context.command):
+        quoted = f"Put quotes around another program's command line, or -- before it. See: {command} --help"
+        return UsageError(error.format_message().rstrip("."), quoted)
+    return UsageError(error.format_message().rstrip("."), f"See: {command} --help")
+
+
+def _takes_command(verb: click.Command) -> bool:
+    return any(one.type is click.UNPROCESSED for one in verb.params)

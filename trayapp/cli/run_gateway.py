@@ -35,7 +35,7 @@ def lingering_gateway() -> int:
         refuse_during_tray_start(run)
         return run_here(True, lambda: None)
     except (MultiMcpError, OSError) as error:
-        from trayapp.cli.boundary import guarded  # imports click, 20 ms: only for the few starts that fail
+        from trayapp.cli.output import guarded  # imports click, 20 ms: only for the few starts that fail
 
         failure = error  # `error` ends with this block
 

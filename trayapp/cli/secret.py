@@ -13,10 +13,9 @@ from contextlib import suppress
 
 import click
 
-from trayapp.cli.edit import tell_gateway
+from trayapp.cli.edit import own_config, own_store, tell_gateway
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import agreed, is_terminal, note, print_json, say
-from trayapp.cli.servers_file import own_config, own_store
 from trayapp.clients.secrets import Secret
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, UsageError
 from trayapp.model.text import count, one_line

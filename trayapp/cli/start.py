@@ -1,8 +1,13 @@
-"""`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it."""
+"""`multi-mcp start` and `stop`: turn this process into the gateway, start one in the background, or end it.
+
+Also `stdio` and the hidden `sample-server`, which other programs run. `stdio` is here for its help: the program's entry
+point passes it to the shim. `sample-server` is for packaged programs, which cannot run a Python file.
+"""
 
 from __future__ import annotations
 
 import os
+import runpy
 import threading
 
 import click
@@ -111,3 +116,25 @@ def stop() -> int:
         what = f"The gateway (process {pid}) did not end within {GONE_TIMEOUT_S:g} s"
         raise MultiMcpError(what, f"End it with: {how}")
     return pid
+
+
+SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
+
+
+@click.command("stdio", epilog=examples("multi-mcp stdio --servers github,files"))
+@click.option(
+    "--expose", type=click.Choice(["auto", "tools", "search"]), help="List all tools, or one that finds them."
+)
+@click.option("--servers", metavar="A,B", help="Show only these servers.")
+@click.option("--profile", metavar="NAME", help="Show only this profile of servers.yaml.")
+def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> None:
+    """Connect an AI tool: its configuration runs this.
+
+    Speaks MCP on stdin and stdout. Starts the gateway if none is running.
+    """
+
+
+@click.command("sample-server")
+def sample_server_verb() -> None:
+    """Run the bundled sample server on stdin and stdout."""
+    runpy.run_module(SAMPLE_MODULE, run_name="__main__")

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from trayapp import __version__
+from trayapp.cli.edit import own_config, own_store
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import agreed, note, print_json, require_person, say, say_hints, waiting
-from trayapp.cli.servers_file import own_config, own_store
 from trayapp.model.errors import ExitCode, StorageError, UsageError
 from trayapp.model.settings import Settings
 from trayapp.model.text import clean, one_line

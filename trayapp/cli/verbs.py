@@ -88,7 +88,7 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
         "start": VerbEntry("start", "Start the gateway, here or in the background."),
         "stop": VerbEntry("start", "Stop the gateway and all its servers."),
         "quit": VerbEntry("tray", "Quit the tray app and the gateway that it started."),
-        "stdio": VerbEntry("stdio", "Connect an AI tool: its configuration runs this."),
+        "stdio": VerbEntry("start", "Connect an AI tool: its configuration runs this."),
         "autostart": VerbEntry("tray", "Turn start at login on or off."),
         "logs": VerbEntry("logs", "Show the gateway's log, or one server's."),
         "doctor": VerbEntry("doctor", "Find problems and say how to fix them."),
@@ -96,4 +96,4 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
     },
 }
 VERBS = {name: entry for group in VERB_GROUPS.values() for name, entry in group.items()}
-HIDDEN = {"sample-server": VerbEntry("stdio", "Run the bundled sample server.")}
+HIDDEN = {"sample-server": VerbEntry("start", "Run the bundled sample server.")}
