@@ -281,6 +281,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "npx", "args": ["-y", "-p", "@x/a-mcp", "-p", "dotenv", "a-mcp"]}, []),
     ("# List\nacme mcp list\n\n# Add\nacme mcp add a -- npx a-mcp\n\nacme mcp remove a", "a",
      {"command": "npx", "args": ["a-mcp"]}, []),
+    ('K="<KEY>" npx -y a-mcp\n\n# PowerShell\n$env:K="<KEY>"\nnpx -y a-mcp', "a",
+     {"command": "npx", "args": ["-y", "a-mcp"], "env": {"K": "<KEY>"}}, ["env.K"]),
     # values
     ("docker run -i --volume=/path/to/x:/srv acme/a-mcp", "a",
      {"command": "docker", "args": ["run", "-i", "--volume=/path/to/x:/srv", "acme/a-mcp"]}, ["args.2"]),

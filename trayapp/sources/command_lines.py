@@ -176,8 +176,15 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
         with suppress(UnclearSourceError):  # the same server, each line with other values
-            several = [one for line in lines for one in _of_line(line, home, windows=windows)]
-            if all(start_of(one.entry) == start_of(several[0].entry) for one in several):
+            several: list[Source] = []
+            before: dict[str, str] = {}  # variables that are set for the next line
+            for line in lines:
+                if setting := _setting(line):
+                    before |= setting
+                else:
+                    several += [_with_env(one, before) for one in _of_line(line, home, windows=windows)]
+                    before = {}
+            if not before and all(start_of(one.entry) == start_of(several[0].entry) for one in several):
                 return [_with_env(max(several, key=lambda one: len(one.wants)), settings)]
         raise _several_lines(lines, home, windows)
     if _WINDOWS.search(text):  # a backslash belongs to a path
@@ -235,16 +242,22 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     rest: list[str] = []
     only_adders = True
     for line in lines:
-        setting = _SETTING.fullmatch(line)
+        setting = _setting(line)
         if setting is None or not only_adders:
             rest.append(line)
             only_adders = only_adders and _is_adder(line)
         else:
-            value = setting["plain"] or setting["quoted"] or setting["all"] or ""
-            settings[setting["name"] or setting["inside"]] = value
+            settings |= setting
     if not rest:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
     return settings, rest
+
+
+def _setting(line: str) -> dict[str, str] | None:
+    """Return the variable that a line sets; None for another line."""
+    if (found := _SETTING.fullmatch(line)) is None:
+        return None
+    return {found["name"] or found["inside"]: found["plain"] or found["quoted"] or found["all"] or ""}
 
 
 def _is_adder(line: str) -> bool:
