@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx2
 
-from trayapp.auth.account import Account
-from trayapp.auth.accounts import Accounts
+from trayapp.auth.accounts import Account, Accounts
 from trayapp.auth.grant import SignInError
 from trayapp.backends.http.refusal import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
 from trayapp.backends.launch import HttpLaunch
