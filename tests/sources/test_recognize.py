@@ -793,6 +793,19 @@ def test_a_value_that_a_container_takes_from_outside_is_asked_for_and_may_be_lef
     assert one.entry["env"] == {"TOKEN": "abc"}
 
 
+@pytest.mark.requirement("source-secrets")
+def test_what_its_owner_reads_later_is_no_secret_and_what_is_unknown_is_one() -> None:
+    names = {"A_HOST": False, "ODOO_DB": False, "A_EMAIL": False, "A_URL": True, "A_PASSWORD": True, "A_SETTING": True}
+    (one,) = recognize(json.dumps({"a": {"command": "a", "env": dict.fromkeys(names, "<yours>")}}), HOME)
+    assert {want.name: want.secret for want in one.wants} == names
+    inputs: list[dict[str, Any]] = [{"id": "ado_org"}, {"id": "ado_key"}, {"id": "ado_team", "password": True}]
+    servers = {"a": {"command": "a", "args": [f"${{input:{one['id']}}}" for one in inputs]}}
+    (one,) = recognize(json.dumps({"inputs": inputs, "servers": servers}), HOME)
+    assert [want.secret for want in one.wants] == [False, True, True]
+    (one,) = recognize('{"a": {"url": "https://a.test/mcp?token=YOUR_TOKEN"}}', HOME)
+    assert [want.secret for want in one.wants] == [True]
+
+
 @pytest.mark.requirement("source-recognized")
 def test_a_server_gets_no_terminal_and_a_plain_name() -> None:
     (one,) = recognize("docker run --rm -it acme/x -t stdio", HOME)

@@ -329,7 +329,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
-            add(str(name), (place, str(name)), value, _may_be_secret)
+            add(str(name), (place, str(name)), value, partial(_may_be_secret, str(name)))
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
@@ -401,6 +401,11 @@ def with_paths_of_others(
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
 
 
+# Names of values that their owner reads and mends in servers.yaml. URL and ID are none: they may hold a secret.
+_NO_SECRET = re.compile(
+    r"(?i)(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
+    r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level)$"
+)
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
 
 
@@ -427,8 +432,10 @@ def _names_itself(name: str, text: str) -> bool:
     )
 
 
-def _may_be_secret(mark: str) -> bool:
-    """Return False for an example of a path, or of an address without credentials."""
+def _may_be_secret(name: str, mark: str) -> bool:
+    """Return False for an example of a path, of an address without credentials, or of what is known to be no secret."""
+    if _NO_SECRET.search(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
+        return False
     return not (_PLACEHOLDER_PATH.fullmatch(mark) or re.fullmatch(r"https?://[^@\s?]*", mark))
 
 
@@ -436,7 +443,7 @@ def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
-    return (named is not None and _may_be_secret(mark)) or any(redacted(sample) != sample for sample in samples)
+    return (named is not None and _may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
 
 
 def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
@@ -446,7 +453,7 @@ def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
         keys,
         mark,
         str(definition.get("description") or ""),
-        secret=definition.get("password") is not False,
+        secret=definition.get("password", not _NO_SECRET.search(str(definition["id"]))) is not False,
         choices=tuple(map(str, options)) if isinstance(options, list) else (),
         shared=True,
     )
