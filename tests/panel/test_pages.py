@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment
 from PIL import Image, ImageChops
 
+from tests.fixtures.odd import until
 from trayapp.config.paths import Paths, find_paths
 from trayapp.model.errors import MultiMcpError
+from trayapp.panel import pages
 from trayapp.panel.app import Panel, name_of
 from trayapp.panel.host import PanelAccess, PanelHost
 from trayapp.panel.pages import FILES, SCREEN, Page, entry_of, matching_rows, overview, render, server
@@ -140,6 +143,48 @@ def text_of(events: list[dict[str, Any]]) -> str:
 
 async def nothing(method: str, _: dict[str, Any]) -> Any:
     return {"asks": []} if method == control.ASKS else []
+
+
+async def test_the_first_page_compiles_nothing_and_once_it_is_open_the_other_pages_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = list[str | None]()
+    compile_one = Environment.compile
+
+    def note(self: Environment, source: str, name: str | None = None, filename: str | None = None) -> Any:
+        compiled.append(name)
+        return compile_one(self, source, name, filename)
+
+    monkeypatch.setattr(pages, "TEMPLATES", pages.environment())
+    monkeypatch.setattr(Environment, "compile", note)
+    snapshot = {"servers": [], "gateway": {"sessions": []}, "problems": []}
+
+    async def ask(method: str, _: dict[str, Any]) -> Any:
+        return snapshot if method == control.SNAPSHOT else {"asks": []}
+
+    await events_of(tmp_path, "/panel/", ask)
+    assert compiled == []
+    await pages_told(
+        tmp_path, ask, lambda: len(compiled) == len(pages.TEMPLATES.list_templates()) - len(pages.FIRST_TEMPLATES)
+    )
+    await events_of(tmp_path, "/panel/tools", nothing)
+    assert len(compiled) == len(set(compiled))
+
+
+async def pages_told(tmp_path: Path, ask: Ask, done: Callable[[], bool]) -> None:
+    """Follow the panel's events until something is done."""
+    canned = replace(host(tmp_path, {}), ask=ask)
+
+    async def receive() -> dict[str, Any]:
+        await until(done)
+        return {"type": "http.disconnect"}
+
+    async def send(event: dict[str, Any]) -> None:
+        pass
+
+    scope = {"type": "http", "method": "GET", "path": "/panel/events", "query_string": b"", "server": ("127.0.0.1", 1)}
+    cookie = (b"cookie", f"{name_of(scope)}={canned.access.redeem(canned.access.code())}".encode())
+    await Panel(canned)({**scope, "headers": [cookie]}, receive, send)
 
 
 async def test_news_are_the_content_of_a_page_alone(tmp_path: Path) -> None:

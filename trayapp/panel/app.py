@@ -22,7 +22,18 @@ from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import FILES, NAV, PAGES, SCRIPT, STYLE, Context, Page, render, source_of
+from trayapp.panel.pages import (
+    FILES,
+    NAV,
+    PAGES,
+    SCRIPT,
+    STYLE,
+    Context,
+    Page,
+    compile_templates,
+    render,
+    source_of,
+)
 from trayapp.panel.setup import SETUP_ACTIONS, setup_page
 from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
@@ -198,6 +209,8 @@ class Panel:
             with host.watched():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
+                    # The page is there. Those of the other pages are compiled while nobody waits for them.
+                    tasks.start_soon(anyio.to_thread.run_sync, compile_templates)
                     while True:
                         with anyio.move_on_after(0 if names else KEEP_ALIVE_S):
                             await news.wait()

@@ -58,6 +58,13 @@ NAV = (
     ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
     ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"), ("setup", "Setup"), ("help", "Help"),
 )  # fmt: skip
+FIRST_TEMPLATES = (
+    "head.html",
+    "base.html",
+    "overview.html",
+    "parts.html",
+    "waiting.html",
+)  # a third of the work of all
 
 Context = dict[str, Any]
 
@@ -150,7 +157,7 @@ SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Return the template environment, with all templates compiled: no page waits for that.
+    """Return the template environment, with the templates of the first page compiled: that page does not wait for it.
 
     It escapes all values: templates show text, never HTML.
     """
@@ -173,9 +180,15 @@ def environment() -> Environment:
         icon=FILES["icon.svg"].content.decode(), style=STYLE, script=SCRIPT,
         static=lambda name: f"/panel/{FILES[name].address}",
     )  # fmt: skip
-    for name in made.list_templates():
+    for name in FIRST_TEMPLATES:
         made.get_template(name)
     return made
+
+
+def compile_templates() -> None:
+    """Compile the templates that are not compiled yet, so that no page waits for that. Blocks."""
+    for name in TEMPLATES.list_templates():
+        TEMPLATES.get_template(name)
 
 
 TEMPLATES = environment()
