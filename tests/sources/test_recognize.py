@@ -162,6 +162,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "Token written to: /tmp/a-mcp-1",
         "npx foo-mcp --port 8931", "./foo-mcp --port=8008 --config a.toml", "npx mcporter call --stdio npx foo-mcp",
         "uv run foo-mcp --transport http://127.0.0.1:8744/sse", "./eng/scripts/Build.ps1 -All",
+        "export A=1\nrm -rf ~", "export A=1; rm -rf ~", '$x = "y"; Remove-Item -Recurse C:\\', "cmd /c del C:\\x",
         'cmd /c "npx foo & calc"', "cmd /c npx foo & calc",
         "python a_mcp.py [OPTIONS]", "uv tool upgrade foo-mcp", "npx modelcontextprotocol/inspector foo-mcp",
         "python tests/mcp/run.py", "node scripts/build-mcp.js", "uv run test_server.py",

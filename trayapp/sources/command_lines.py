@@ -189,6 +189,9 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise _several_lines(lines, home, windows)
     if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")
+    if settings and not (is_command_line(lines[0]) or _SERVING.search(lines[0])):
+        hint = "If it is one: multi-mcp add NAME -- COMMAND"
+        raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", hint)
     found = _of_line(lines[0], home, windows=windows)
     refuse_http((), settings)
     return [_with_env(one, settings) for one in found]
@@ -323,6 +326,8 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     if not windows:
         plain = without_cmd({"command": words[0], "args": words[1:]})
+        if plain["command"] != words[0] and program_of(plain["command"]) not in RUNNERS:
+            raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
         words = [plain["command"], *plain["args"]]
     return [_runs(words, line)]
 
