@@ -1,4 +1,4 @@
-"""What the packaged programs leave out: modules, files, and in Python's build settings the folders of the machine that
+"""Exclusions from the packaged programs: modules, files, and in Python's build settings the folders of the machine that
 built them. Never here: what goes in (multi-mcp.spec).
 """
 

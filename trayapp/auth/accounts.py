@@ -165,7 +165,7 @@ class Account:
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """Return the grant if it has a token. None if nobody is signed in, or if the keyring cannot be read."""
+        """Return the grant if it has a token. None if the user is not signed in, or if the keyring cannot be read."""
         await self._load(asked)
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None

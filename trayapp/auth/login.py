@@ -221,7 +221,7 @@ class _Provider(OAuthClientProvider):
         require_safe(str(outgoing.url))
         named = self.context.auth_server_url
         if named is not None and self.context.oauth_metadata is None:
-            # The SDK would go on at the server's own origin, but a sign-in must not use a service that nobody named.
+            # The SDK would continue at the server's own origin, but a sign-in must use a named service.
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} publishes no metadata", "Try again later")
 
@@ -308,7 +308,7 @@ class _Provider(OAuthClientProvider):
         return await super()._exchange_token_authorization_code(auth_code, code_verifier)
 
     def _choose_method(self) -> None:
-        """Choose how a client with a secret authenticates, if nobody specified it (RFC 8414: basic)."""
+        """Choose how a client with a secret authenticates, if the metadata does not specify it (RFC 8414: basic)."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return
@@ -415,7 +415,7 @@ def check_metadata(response: httpx2.Response) -> None:
     """Raise SignInError if a service fails to return its metadata: the SDK would guess it instead."""
     if response.status_code >= 500 and response.request.url.path.startswith(WELL_KNOWN):
         host, status = response.request.url.host, response.status_code
-        raise SignInError(f"The sign-in service at {host} fails (HTTP {status})", "Try again later")
+        raise SignInError(f"The sign-in service at {host} failed (HTTP {status})", "Try again later")
 
 
 def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignInError:
@@ -477,7 +477,7 @@ def is_safe(url: str) -> bool:
 def require_safe(url: str) -> None:
     """Raise SignInError for an unsafe address."""
     if not is_safe(url):
-        raise SignInError(f"{shown_host(url)} is not encrypted: a sign-in needs https", "Check the url of the server")
+        raise SignInError(f"{shown_host(url)} is not encrypted: a sign-in needs https", "Check the server's URL")
 
 
 def require_outside(url: str, server: str) -> None:

@@ -195,7 +195,7 @@ def disconnect_verb(
 
 @dataclass(frozen=True, slots=True)
 class ReportStyle:
-    """How changes are reported.
+    """The report of changes.
 
     `diff`: line by line, or else one line per tool. `flow`: as a step of a longer flow, without hints.
     """

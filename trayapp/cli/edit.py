@@ -114,7 +114,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     changed: list[str] = []
 
     def change(text: str) -> str:
-        """Return the changed text. It is computed from the text being replaced, as other processes may edit it, too."""
+        """Change the text being replaced, not the one read before: other processes may have edited it in between."""
         config = config_of(text, str(store.path))
         check_server(server, config)
         switched = switch_tools(text, config, server, glob, found, enabled) if glob else None

@@ -138,7 +138,7 @@ def rule_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def spelling_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield which words have letters of other alphabets that look like Latin ones, with their numbers."""
+    """Yield the words with letters of other alphabets that look like Latin ones, with the letters' code points."""
     host = urlsplit(server.url).hostname or "" if server.url is not None else ""
     words = [host] if server.url is not None else [server.command or "", *server.args]
     for word in dict.fromkeys(run for text in words for run in re.findall(r"[^\W\d_]+", text)):

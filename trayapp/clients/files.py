@@ -117,7 +117,7 @@ def forget(path: Path) -> None:
 
 
 def _refuse_read_only(path: Path) -> None:
-    """Raise StorageError if the file's mode allows nobody to write, even if we are root and could."""
+    """Raise StorageError if no write permission is set on the file, even if we are root and could write."""
     try:
         mode = path.stat().st_mode
     except OSError:

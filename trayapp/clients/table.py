@@ -53,7 +53,7 @@ class Client:
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
-        """Return the possible paths of its file on that platform."""
+        """Return the possible paths of the client's file on a platform."""
         return self.files.get(platform, self.files.get("", ()))
 
 

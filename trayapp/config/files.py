@@ -332,7 +332,7 @@ class _HeldFile:
         return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:
-        """Return True if nobody writes. If the system does not report that, return True if nobody wrote recently."""
+        """Return True if no program is writing; where the system does not report that, if none wrote recently."""
         has_writer = self.has_writer()
         if has_writer is None:
             return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S

@@ -112,7 +112,7 @@ class ConfigStore:
                         raise
 
     def _settled(self, end: float) -> LoadedFile:
-        """Return the file once nobody saves it, soon after `end` at the latest.
+        """Return the file once no program is saving it, soon after `end` at the latest.
 
         Some editors first move it away. Its folder then changed a moment ago.
         """
@@ -125,7 +125,7 @@ class ConfigStore:
         return seen
 
     def _quiet(self, end: float) -> LoadedFile:
-        """Return the file as it was while nobody saved it. A file truncated for a write does not count."""
+        """Return the file as it was between saves. A file truncated for a write does not count."""
         while True:
             quiet = wait_until_quiet(self.path)
             try:

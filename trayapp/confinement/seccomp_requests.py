@@ -13,7 +13,7 @@ thread, since a network folder may never answer.
 Scheduling is allowed for the threads of the process that asks.
 
 Files, in a trial: every call that opens or changes one by name is recorded and allowed. The name is read from the
-program's memory, which could change meanwhile: good enough for a proposal, not for a limit.
+program's memory, which could change in between: good enough for a proposal, not for a limit.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class AttributeChanges:
 
 
 def _opened(pid: int, name: str, arguments: Sequence[int]) -> tuple[int, bool]:
-    """Return a descriptor for the file that the call means, and True if it names the file. Raises OSError."""
+    """Return a descriptor of the file that a call refers to, and True if the call names it. Raises OSError."""
     descriptor, path, flags = _OPERANDS[name]
     said = arguments[flags] if flags >= 0 else 0
     if said & ~(_NOT_FOLLOWED | _EMPTY_PATH):

@@ -1,4 +1,4 @@
-"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests meanwhile.
+"""One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests while it runs.
 
 A confinement that cannot be set up raises; only `confine: try` continues without one, and reports it.
 """

@@ -1,4 +1,4 @@
-"""What one server offers, exactly as received, and which protocol it speaks: found out by a connection, stored by the
+"""One server's offer, exactly as received, and its protocol: found out by a connection, stored by the
 cache.
 """
 

@@ -1,4 +1,4 @@
-"""Why an address could not be reached, in words instead of error numbers."""
+"""Reasons why an address could not be reached, in words instead of error numbers."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ AskMode = Literal["auto", "off", "destructive", "writes", "all"]
 
 
 class HttpSettings(NamedTuple):
-    """Where HTTP clients reach the gateway: 127.0.0.1 and this port, or the next free one."""
+    """The address for HTTP clients: 127.0.0.1 and this port, or the next free one."""
 
     enabled: bool = True
     port: int = 7461
@@ -46,7 +46,7 @@ TRY = "try"  # `confine: try`: where a server cannot be confined, it starts unco
 
 
 class Confine(NamedTuple):
-    """What a confined server may access beyond the common baseline: one `confine` value other than false.
+    """A `confine` value other than false: the access of a confined server beyond the common baseline.
 
     Paths are as written. A host is a name, `*.name` or an address.
     """

@@ -54,7 +54,7 @@ class RefusedAccess:
 
 @dataclass(frozen=True, slots=True)
 class ConfinementStatus:
-    """How a server with `confine` was last started."""
+    """The confinement of a server's last start."""
 
     way: str  # landlock, bubblewrap, sandbox-exec; open: `confine: try` found none of them; "" = not started yet
     why_open: str = ""

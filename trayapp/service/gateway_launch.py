@@ -77,7 +77,7 @@ def reap_automatically(wanted: bool) -> None:
 
 
 def connect_gateway(run: str, timeout: float | None) -> ControlClient:
-    """Connect to the gateway of the runtime folder `run`; start none. `timeout`: seconds for an answer.
+    """Connect to the gateway of the runtime folder `run` without starting one. `timeout`: seconds for an answer.
 
     Raises NoGatewayError; while multi-mcp is paused it is a PausedError.
     """

@@ -565,7 +565,7 @@ class Supervisor:
         return came
 
     def _pauses(self, until: float) -> Iterator[None]:
-        """Yield at once, then after growing pauses or a command, until that time of the monotonic clock."""
+        """Yield at once, then after each growing pause or command, until `until` on the monotonic clock."""
         pause = 0.005
         while time.monotonic() < until:
             yield

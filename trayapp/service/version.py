@@ -63,7 +63,7 @@ class Release(NamedTuple):
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """Return the https address that this program asks for releases; "" if it was not published: then it asks nobody."""
+    """Return the https address that lists releases, or "" for an unpublished build, which asks for none."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / ADDRESS_FILE).read_text(encoding="ascii").strip()
         return text if text.startswith("https://") else ""
@@ -125,7 +125,7 @@ def _page(url: Any, address: str) -> str:
 
 
 # --- the time of the installation, by which processes are found that started before an update replaced the program.
-# Not the version: another build of the same version is another program, too.
+# Not the version: a rebuild of the same version is a different program.
 
 
 def installed_at() -> float:

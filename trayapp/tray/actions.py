@@ -191,7 +191,7 @@ class Actions:
     # -- asks ----------------------------------------------------------------------------------------------------
 
     def _allow(self, ask: str, answer: str) -> None:
-        """Allow an ask. The first answer counts: for a later one, raise an error that says so."""
+        """Allow an ask. Only the first answer counts; a later one raises an error that says so."""
         self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:

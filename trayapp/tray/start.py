@@ -107,7 +107,7 @@ def second_words(holder: int, answer: str | None) -> str:
 
 
 def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostart: bool, say: Say) -> bool:
-    """Run the tray. Return True if the program was replaced meanwhile."""
+    """Run the tray. Return True if the program was replaced while it ran."""
     paths = find_paths(environ)
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Starting tray %s (process %d)", version_text(), os.getpid())

@@ -234,7 +234,7 @@ class Listener:
         self.place = _place_of(endpoint.socket) if endpoint.socket else None
 
     def is_found(self) -> bool:
-        """Return True if clients still reach this gateway: nobody removed or replaced its endpoint file or socket."""
+        """Return True if clients still reach this gateway: its endpoint file and socket are in place and its own."""
         published = read_endpoint(self.run)
         is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
         return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)

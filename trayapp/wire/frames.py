@@ -59,7 +59,7 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of one request. `cancel_on_abandon`: notify the peer once nobody waits for the answer."""
+    """Options of one request. `cancel_on_abandon`: notify the peer once no caller waits for the answer."""
 
     timeout: float
     cancel_on_abandon: bool
@@ -228,18 +228,18 @@ class FrameDispatcher:
         return reply.result()
 
     async def notify(self, method: str, params: Params) -> None:
-        """Send a notification. It is dropped when closed."""
+        """Send a notification, or drop it if the dispatcher is closed."""
         self.send_notification(method, params)
 
     def send_notification(self, method: str, params: Params) -> None:
-        """Send a notification without a coroutine. It is dropped when closed."""
+        """Send a notification without a coroutine, or drop it if the dispatcher is closed."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
         self.respond_frame(dumps(message) + b"\n")
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer an inbound request. The answer is dropped when closed."""
+        """Answer an inbound request, or drop the answer if the dispatcher is closed."""
         if self._closed is not None:
             return
         id_json = b"%d" % request_id if type(request_id) is int else dumps(request_id)
@@ -249,7 +249,7 @@ class FrameDispatcher:
             self._out.write(reply.with_id(id_json))
 
     def respond_frame(self, frame: bytes) -> None:
-        """Send a complete frame. It is dropped when closed."""
+        """Send a complete frame, or drop it if the dispatcher is closed."""
         if self._closed is None:
             self._out.write(frame)
 

@@ -119,7 +119,7 @@ def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
 
 
 def _size(value: Any, levels: int) -> int:
-    """Return the number of values in a value, itself included. Raises ValueError below `levels` levels of nesting."""
+    """Count a value and all values inside it. Raises ValueError below `levels` levels of nesting."""
     inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if inside and not levels:
         raise ValueError("nested too deeply")

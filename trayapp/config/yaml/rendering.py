@@ -32,7 +32,7 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
 
 
 def flow(value: Any, *, json_like: bool = False) -> str:
-    """Return any value of dicts, lists and scalars in one line."""
+    """Render dicts, lists and scalars in one line."""
     if isinstance(value, Mapping):
         pairs = (
             f"{scalar(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items()

@@ -492,7 +492,7 @@ def tool_change(added: int, gone: int) -> str:
 
 
 def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
-    """Return a title and a text for changes, each a (server, added, gone)."""
+    """Return a title and a text for changes, each a (server, added, removed)."""
     lines = [fit(f"{name(server)}: {tool_change(added, gone)}") for server, added, gone in changes]
     title = f"The tools of {count(len(changes), 'server')} changed" if len(changes) > 1 else "Tools changed"
     return title, bounded(lines)
