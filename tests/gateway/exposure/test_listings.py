@@ -529,3 +529,20 @@ def test_what_was_listed_in_an_era_that_the_server_no_longer_speaks_is_forgotten
     known = shelf.offers.get("a")
     assert known is not None
     assert [item["name"] for item in known.tools] == ["x"]
+
+
+@pytest.mark.requirement("lists-for-each-kind")
+def test_a_connection_that_announces_less_takes_nothing_from_what_others_are_listed(tmp_path: Path) -> None:
+    """A connection that sessions share announces nothing that its server is known to ask for."""
+    shelf, entry = Shelf(tmp_path, server("a")), server("a")
+    able = ClientKind(able=frozenset({"elicitation", "roots"}))
+    less = ClientKind(able=frozenset({"elicitation"}))
+    shelf.offers.take(entry, offer("x", "asks for roots"), able)
+    shelf.offers.take(entry, offer("x"), ClientKind(), probed=True)
+    shelf.offers.take(entry, offer("x"), less)
+    assert {one.kind: sorted(one.names["tools"]) for one in shelf.offers.variants("a")} == {
+        able: ["asks for roots", "x"], less: ["x"], ClientKind(): ["x"],
+    }  # fmt: skip
+    known = shelf.offers.get("a")
+    assert known is not None
+    assert [item["name"] for item in known.tools] == ["x", "asks for roots"]

@@ -255,10 +255,7 @@ class Listings:
 
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
         """Return True if a server's lists depend on its client, and have not been read for that kind."""
-        variants = self.variants(name)
-        of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
-        kind = self.kind_at(name, kind)
-        return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
+        return _lacks_variant(self.variants(name), self.kind_at(name, kind))
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
         """Return the view of the server that a client of that kind gets; None if all clients get the same."""
@@ -300,7 +297,8 @@ class Listings:
             traits = ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
-            near = None if probed else nearest_variant(variants, kind)
+            # A connection that announces less lists less. So its lists say nothing about those of other kinds.
+            near = None if probed or _lacks_variant(variants, kind) else nearest_variant(variants, kind)
             same = near is not None and near.kind.newer == kind.newer and near.kind.extensions == kind.extensions
             of_kind = near.kind if near is not None and same else kind
             variants = with_variant(variants, of_kind, names_of(offer), offer.server_info)
@@ -346,6 +344,12 @@ class Listings:
         if known is None or known[0] is not server:
             known = self._hashes[server.name] = server, launch_hash(server)
         return known[1]
+
+
+def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
+    """Return True if these variants differ within that kind's era, and none was read for it."""
+    of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
+    return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 
 
 def _first_kind(offer: Offer) -> ClientKind:
