@@ -63,6 +63,9 @@ class Questioner(Protocol):
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it."""
 
+    def abandon(self, call: Any) -> None:
+        """End a call that waits for its client to come back."""
+
 
 class CallHistory(Protocol):
     """Part of the history that a call needs."""

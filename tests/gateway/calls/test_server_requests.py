@@ -15,8 +15,8 @@ from tests.gateway.world import Client, House, house, offer, server
 from trayapp.gateway.calls.routed_call import MAX_ROUNDS
 from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WITHIN_S, STUCK_S, UNSTUCK_S
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.scopes.connection_keys import CALLS_MOST
-from trayapp.gateway.scopes.sharing import PROVE_S, QUIET_S, TRUSTED, WORKS_S
+from trayapp.gateway.scopes.connection_keys import CALLS_MOST, PARKED_MOST
+from trayapp.gateway.scopes.sharing import PARKED_S, PROVE_S, QUIET_S, TRUSTED, WORKS_S
 from trayapp.model.plan import Config
 from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.model.settings import Profile, Settings
@@ -1000,6 +1000,40 @@ async def test_of_single_requests_that_make_a_server_ask_more_run_at_once_at_an_
         await own[at_once - 1].heard_of("tools/call")
         await settle()
         assert sum(fake.opened for fake in own) == at_once
+
+
+@pytest.mark.requirement("bridge-who")
+async def test_clients_that_never_come_back_with_their_answers_keep_no_other_single_request_waiting(
+    tmp_path: Path,
+) -> None:
+    """The one that was asked first gives way."""
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        await ask_itself(await older(made))
+        call = enveloped(tool_call("a_ask", method="roots/list"))
+
+        async def asked() -> tuple[Client, dict[str, Any]]:
+            client = made.client(lasting=False)
+            result = await client.result("tools/call", call, 1)
+            client.end()
+            return client, result
+
+        gone = []
+        for _ in range(PARKED_MOST[False]):
+            gone.append((await asked())[1])
+            await made.clock.pass_(1.0)
+        late = made.client(lasting=False)
+        late.ask_only(1, "tools/call", call)
+        await settle()
+        await made.clock.pass_(PARKED_S - PARKED_MOST[False] - PROVE_S)
+        assert late.answers(1) == []
+        await made.clock.pass_(2 * PROVE_S)
+        assert (await late.answer(1))["result"]["resultType"] == "input_required"
+        for place, result in enumerate(gone):
+            answers: dict[str, Any] = {key: {"roots": []} for key in result["inputRequests"]}
+            again = {**call, "inputResponses": answers, "requestState": result["requestState"]}
+            answer = await made.client(lasting=False).ask("tools/call", again, 1)
+            assert ("error" in answer) is (place == 0)
 
 
 @pytest.mark.requirement("bridge-who")

@@ -72,6 +72,7 @@ class RoutedCall:
         "log_level",
         "moved",
         "parked",
+        "parked_at",
         "proof",
         "request",
         "request_id",
@@ -97,6 +98,7 @@ class RoutedCall:
         self.serial = 0  # number in the order in which calls began
         self.sent_at = 0.0  # by the gateway's clock
         self.parked = False
+        self.parked_at = 0.0  # by the gateway's clock: when its client was last asked
         self.moved = False  # sent again on another connection
         self.log_level: str | None = None  # requested by the client for this call
         self.proof: Callable[[float], None] | None = None  # called with the number of seconds that the server took

@@ -325,6 +325,7 @@ class ServerRequests:
         """Keep a call until its client comes back; return the request state to come back with."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
+        call.parked_at = self._services.clock.now()
         asyncio.get_running_loop().call_later(PATIENCE_S, self._unpark, state)
         return state
 
@@ -359,6 +360,11 @@ class ServerRequests:
         for state in [
             s for s, call in self._parked.items() if (call.session, call.request_id) == (session, request_id)
         ]:
+            self._unpark(state)
+
+    def abandon(self, call: RoutedCall) -> None:
+        """Abandon that parked call: its client has been asked for long, and others wait."""
+        for state in [state for state, parked in self._parked.items() if parked is call]:
             self._unpark(state)
 
     def _unpark(self, state: str) -> None:

@@ -115,22 +115,30 @@ class ConnectionKeys:
         `remote`: the server is at an address. `state` returns "free", "parked" (all open calls of that key wait for
         clients), or "busy".
         """
-        parked = 0
-        keys = [key for key, (of, _) in self._calls.items() if of == server]
-        for key in keys:
+        states = self._states_of_calls(server, state)
+        for key in states:
             if self._holder(key) is session:
                 return key
-        for key in keys:
-            now = "busy" if self._holder(key) is not None else state(key)
-            if now == "free":
-                self._calls[key] = server, ref(session)
-                return key
-            parked += now == "parked"
-        if len(keys) - parked >= CALLS_MOST[remote] or len(keys) >= PARKED_MOST[remote]:
-            return None
-        key = f"{server}#call-{len(keys) + 1}"
-        self._calls[key] = server, ref(session)
-        return key
+        free = next((key for key, now in states.items() if now == "free"), None)
+        if free is None:
+            busy = sum(now == "busy" for now in states.values())
+            if busy >= CALLS_MOST[remote] or len(states) >= PARKED_MOST[remote]:
+                return None
+            free = f"{server}#call-{len(states) + 1}"
+        self._calls[free] = server, ref(session)
+        return free
+
+    def parked(self, server: str, state: Callable[[str], str], *, remote: bool = False) -> list[str]:
+        """Return the keys of a server's parked connections if a single request waits because of them, else none."""
+        states = self._states_of_calls(server, state)
+        busy = sum(now == "busy" for now in states.values())
+        if len(states) < PARKED_MOST[remote] or busy >= CALLS_MOST[remote] or "free" in states.values():
+            return []
+        return [key for key, now in states.items() if now == "parked"]
+
+    def _states_of_calls(self, server: str, state: Callable[[str], str]) -> dict[str, str]:
+        keys = [key for key, (of, _) in self._calls.items() if of == server]
+        return {key: "busy" if self._holder(key) is not None else state(key) for key in keys}
 
     def _holder(self, key: str) -> KeyedSession | None:
         held = self._calls[key][1]

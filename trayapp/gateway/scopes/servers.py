@@ -136,6 +136,7 @@ class Servers:
         while True:
             connection = self.connection_for(session, first, topic, alone=alone)
             if connection is None:
+                sharing.make_room(first)
                 await self._wait(PROVE_S)  # for the end of a request that has a connection to itself
                 continue
             if not connection.is_up:

@@ -15,6 +15,8 @@ A server has one connection for all sessions unless one of these rules splits it
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
+  Clients that were killed while they were asked keep such connections. Once all of them wait for clients, the call
+  that has waited longest, for `PARKED_S` at least, gives way to one that needs a connection.
 - Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
   at a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
   connection, and keeps it, because its calls leave state there. A session that has used the shared connection stays,
@@ -63,6 +65,9 @@ PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new sess
 WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for longer before its server's first question
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
 KNOWN = 20  # after this many answers without a question, QUIET_S also limits how long its calls wait in all
+PARKED_S = (
+    45.0  # the SDKs' clients give up a call after 60 s, so one that waits for a killed client's must not wait so long
+)
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
@@ -200,6 +205,18 @@ class Sharing:
         first = self._services.pool.get(name)
         remote = first is not None and first.server.url is not None
         return self._keys.of_call(session, name, self._state_of, remote=remote)
+
+    def make_room(self, first: Connection) -> None:
+        """Abandon a call whose client has not come back with its answers for PARKED_S, the longest parked one, if a
+        single request has no connection because of such calls.
+        """
+        pool, remote = self._services.pool, first.server.url is not None
+        keys = self._keys.parked(first.key, self._state_of, remote=remote)
+        connections = [connection for key in keys if (connection := pool.get(key)) is not None]
+        calls = [call for one in connections for call in one.open_calls if isinstance(call, RoutedCall) and call.parked]
+        oldest = min(calls, key=lambda call: call.parked_at, default=None)
+        if oldest is not None and self._services.clock.now() - oldest.parked_at >= PARKED_S:
+            oldest.session.questioner.abandon(oldest)
 
     def _state_of(self, key: str) -> str:
         connection = self._services.pool.get(key)
