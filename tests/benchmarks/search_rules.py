@@ -176,7 +176,7 @@ def _why_not(asked: Asked, index: SearchIndex) -> str:
         own, every = {*chain.from_iterable(t.own for t in terms)}, {*chain.from_iterable(t.stems for t in terms)}
         most = max((len(own & stems[key]) for key in right), default=0)
         if most > 1:
-            shared["two or more words with it, but so do other tools for the same task"] += 1
+            shared["two or more words with it"] += 1
         elif most:
             shared["one word with it"] += 1
         else:
@@ -187,7 +187,7 @@ def _why_not(asked: Asked, index: SearchIndex) -> str:
     return (
         f"{asked.name}: why not {WANTED[0]:g} and {WANTED[1]:g}: of {len(asked.rows)} queries over "
         f"{len(stems):,} tools, {first} find a right tool first and {len(missed)} not among the first {FIRST}. Of "
-        f"those, {parts}. Words alone go no further; meaning would need a model."
+        f"those, {parts}."
     )
 
 
