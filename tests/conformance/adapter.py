@@ -154,7 +154,8 @@ async def main() -> None:
         app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-            await uvicorn.Server(uvicorn.Config(app, log_level=logging.CRITICAL)).serve([listener])
+            config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")  # as the reference server
+            await uvicorn.Server(config).serve([listener])
         os._exit(0)
 
 

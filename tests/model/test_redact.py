@@ -17,6 +17,7 @@ SECRET = "hX7q2Lk9ZpR4vT1s"
 
 # Each form with {} for the secret. The text around it has to stay.
 FORMS = [
+    "DB_PASS={}",
     "Authorization: Bearer {}",
     "authorization: {}",
     "> Proxy-Authorization: Basic {}",
@@ -160,6 +161,28 @@ def test_a_secret_with_any_letters_in_it_is_gone_from_json(head: str, more: str)
 @pytest.mark.parametrize("form", ["state={}", '"code": "{}"', "password is {}", "Using API key '{}' now", "sk-{}"])
 def test_what_looks_random_goes_where_words_and_numbers_stay(form: str, secret: str) -> None:
     assert secret not in redacted(form.format(secret))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_secret"),
+    [
+        ("DB_PASS=Hunter2x", True),
+        ("smtp_pass: hunter", True),
+        ("--smtp-pass hunter2", True),
+        ("HUB_PAT=Zq8Rr7Tt6Yy5Uu4Ii3", True),
+        ("SENTRY_AUTH=Zq8Rr7Tt6Yy5Uu4Ii3", True),
+        ("CHAT_KEY=pplx-012345679", True),
+        ("WAZUH_KEY=a8f7e6", True),
+        ("tests_pass: 12", False),
+        ("API_AUTH=oauth2", False),
+        ("FILE_PAT=*.py", False),
+        ("SORT_KEY=name", False),
+        ("PRIMARY_KEY=user_id", False),
+        ("SSH_KEY=~/.ssh/id_rsa", False),
+    ],
+)
+def test_the_last_word_of_a_variable_s_name_tells_its_secret(line: str, is_secret: bool) -> None:
+    assert (REDACTED in redacted(line)) is is_secret
 
 
 def test_a_value_of_a_flag_may_begin_as_a_flag() -> None:

@@ -98,13 +98,15 @@ _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # keeps one letter one letter
 _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
+    "_pass", "-pass", "_pat", "-pat",
     "authorization", "cookie", "code", "state", "nonce", "sig", "jwt",
 )  # fmt: skip
 _ODD_LETTERS = "\u0130\u0131\u017f\u212a"  # these match i, s or k if case is ignored
 _WORD = late(  # matches lower-case text
     r"(?P<rest_of_line>authorization|cookie)"
     r"|(?P<strong>token|secret|passw(?:or)?d|passphrase|credential|assertion|code[_-]?verifier|device[_-]?code)"
-    r"|(?P<lone>_auth|pwd|otp)(?![a-z])|(?P<key>key)|(?P<weak>code|state|nonce|sig(?:nature)?|jwt)(?![a-z])"
+    r"|(?P<part>(?<=[_-])pass)(?![a-z])|(?P<lone>(?<=_)auth|pwd|otp)(?![a-z])|(?P<key>key)"
+    r"|(?P<weak>code|state|nonce|sig(?:nature)?|jwt|(?<=[_-])pat)(?![a-z])"
 )
 _KEY_OF = late(
     r"(?:api|access|private|signing|encryption|account|auth|subscription|master|licen[cs]e|shared|deploy)[ _-]?\Z"
@@ -214,8 +216,10 @@ def _name(line: str, small: str, word: re.Match[str]) -> _SecretName | None:
     if before == "%" and len(prefix) >= 2:  # %3Fcode, %26state
         before, prefix = "&", prefix[2:]
     ahead = small[max(0, word.start() - NAME_LONGEST) : word.start()]
-    if kind == "lone":
-        kind = "weak" if prefix[-1:].isalpha() else "strong"
+    if kind == "part":  # DB_PASS
+        kind = "strong"
+    elif kind == "lone":  # of npm, `_auth` alone is strong; SENTRY_AUTH may also be a scheme
+        kind = "weak" if prefix[-1:].isalpha() or (prefix[:-1] and word[0] == "auth") else "strong"
     if kind == "key":
         kind = "strong" if _KEY_OF.search(ahead) else "weak"
     elif kind == "weak" and not _WEAK_PREFIX.match(prefix.lower()):
@@ -295,8 +299,8 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
         return False
     if name.kind == "weak":
         in_query = name.before in ("?", "&") or after["sep"].startswith("%")
-        return is_random(value, in_query=in_query)
-    if name.word.lower() == "token" and not span.quoted and value.isdecimal() and len(value) < 7:
+        return is_random(value, in_query=in_query) or (name.word == "KEY" and _is_mixed(value))
+    if name.word.lower() in ("token", "pass") and not span.quoted and value.isdecimal() and len(value) < 7:
         return False
     if name.word.lower() == "pwd" and value.startswith(("/", "~")):
         return False
@@ -323,6 +327,12 @@ def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | N
     if not (is_told or (len(value) >= 16 and is_random(value))):
         return None
     return _Span(found.start(2), found.end(2), False)
+
+
+def _is_mixed(value: str) -> bool:
+    """Return True for letters with digits: a short key, if the name of a variable ends in KEY."""
+    mixed = len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return mixed and _CONSTANT.fullmatch(value) is None and not value.startswith(("/", "~", "."))
 
 
 def is_random(value: str, *, in_query: bool = False) -> bool:
