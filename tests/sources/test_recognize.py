@@ -869,6 +869,26 @@ def test_more_than_anybody_reads_before_a_yes_is_refused_at_once(text: str) -> N
         recognize(text, HOME)
 
 
+def test_a_program_below_a_placeholder_with_blanks_is_one_word() -> None:
+    command = "<your path to the Acme executable>/acme-mcp"
+    [found] = recognize(json.dumps({"mcpServers": {"acme": {"command": command, "args": []}}}), HOME)
+    assert (found.entry["command"], found.entry["args"]) == (command, [])
+    assert [one.placeholder for one in found.wants] == ["<your path to the Acme executable>"]
+
+
+def test_the_whole_line_of_a_container_in_server_json_names_its_image_and_variables_once() -> None:
+    words = [{"type": "positional", "value": value} for value in ("run", "ACME_TOKEN", "ghcr.io/acme/mcp:1.2")]
+    flags = [{"type": "named", "name": name} for name in ("-i", "-e")]
+    package: dict[str, Any] = {"registryType": "oci", "identifier": "acme/mcp", "version": "1.2"}
+    package |= {
+        "registryBaseUrl": "https://ghcr.io",
+        "runtimeArguments": [words[0], *flags, *words[1:]],
+        "environmentVariables": [{"name": "ACME_TOKEN"}],
+    }
+    [found] = recognize(json.dumps({"name": "io.github.acme/mcp", "packages": [package]}), HOME)
+    assert found.entry["args"] == ["run", "-i", "--rm", "-e", "ACME_TOKEN", "ghcr.io/acme/mcp:1.2"]
+
+
 def test_several_lines_that_add_servers_are_several() -> None:
     found = recognize("claude mcp add a -- npx a\nclaude mcp add b -- npx b", HOME)
     assert [one.name for one in found] == ["a", "b"]

@@ -120,7 +120,7 @@ def _source(
     raw = _flat(raw)
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         line = raw["command"]
-        is_mark = re.fullmatch(r"\s*<[^<>]+>\s*", line) is not None  # the author's `<path of the program>`
+        is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # the author's `<path of the program>/program`
         raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
         if operator := None if is_mark else _OPERATOR.search(line):
             raise UnclearSourceError(

@@ -34,6 +34,7 @@ _NAMES = {  # a name in a registry: not a path, an address or an option
 _OWN = {"npm": "npmjs", "pypi": "pypi", "oci": "docker", "nuget": "nuget"}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
+_ENV = ("-e", "--env")
 _RUN = ("run", "-i", "--rm")
 CHOICES_MOST = 100
 TOOLS_MOST = 1000
@@ -173,11 +174,15 @@ def _package(part: Input) -> Way | None:
     package = identifier + (f"@{version}" if version and version != "latest" else "")
     if runner in ("docker", "podman"):
         tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
-        own = [word for word in own if word.text not in _RUN]
+        image = identifier if tagged else f"{identifier}:{version}"
+        known = {*_RUN, image}  # some authors write the whole line there
+        own = [word for word in own if word.text not in known]
+        variables = {_text(one, "name") for one in env}
+        own = [word for at, word in enumerate(own) if word.text not in variables or (at and own[at - 1].text in _ENV)]
         passed = [word.text for word in own]
         names = [name for one in env if (name := _text(one, "name")) not in passed]
         named = [word for name in names for word in (_Filled("-e"), _Filled(name))]
-        words = [*map(_Filled, _RUN), *named, *own, _Filled(identifier if tagged else f"{identifier}:{version}")]
+        words = [*map(_Filled, _RUN), *named, *own, _Filled(image)]
     elif runner in ("npx", "bunx"):
         yes = [_Filled("-y")] if runner == "npx" else []  # bunx never asks
         words = [*yes, *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
