@@ -171,6 +171,7 @@ REQUIREMENTS: dict[str, str] = {
     "search-cases": "The search cases hold: exact words, plurals, parts of names, typing errors, patterns, empty ones.",
     "search-synonyms": "`settings.synonyms` widens a search, for words and for tools, and a change counts at once.",
     "search-literals": "Paths, URLs, quoted text, file names and addresses are not searched for, unless they are all.",
+    "search-literal-kinds": "A path or URL counts as a file or URL, and the site of a URL as the server of its name.",
     "search-verbs": "A word has the synonyms of a verb only where it says what to do: first, after `to`, `please` ...",
     "search-actions": "A question or a verb finds first what reads, writes or deletes as it asks.",
     "search-servers": "A query that names a server finds that server's tools first.",

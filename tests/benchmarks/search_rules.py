@@ -70,6 +70,8 @@ RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "synonyms": partial(patch.object, queries, "synonyms", lambda word, *, is_verb: ()),
     "a verb's synonyms only where it is one": partial(patch.object, queries, "synonyms", _verbs_everywhere),
     "literal content is not searched for": partial(patch.object, queries, "without_literals", str),
+    "the kind of literal content counts": partial(patch.object, queries, "kinds_of_literals", lambda query: []),
+    "the site of a URL may name a server": partial(patch.object, queries, "sites_of_literals", lambda query: []),
     "the server that is named": partial(patch.object, ranking, "SERVER_NAMED", 0.0),
     "the action that is asked for": partial(patch.object, ranking, "ACTION_MET", 0.0),
     "how much of a tool's name is met": partial(patch.object, ranking, "NAME_MET", 0.0),

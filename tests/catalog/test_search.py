@@ -315,6 +315,45 @@ def test_words_with_marks_in_them_stay_words(words: str) -> None:
     assert without_literals(words) == words
 
 
+KINDS = [
+    ("summarize ~/notes/plan.txt", "b_summarize_file"), ("summarize src/app.js", "b_summarize_file"),
+    ("summarize https://acme.com/plan.txt", "c_summarize_url"), ("summarize acme.com/plan", "c_summarize_url"),
+    ("summarize localhost:8080", "c_summarize_url"), ("summarize", "a_summarize"),
+    ("summarize `src/app.js`", "b_summarize_file"), ('summarize "https://acme.com"', "c_summarize_url"),
+    ('summarize "the plan"', "a_summarize"), ("summarize ann@acme.com", "a_summarize"),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("search-literal-kinds")
+@pytest.mark.parametrize(("words", "first"), KINDS)
+def test_a_literal_counts_as_what_it_is(words: str, first: str) -> None:
+    index = index_of(*(entry(*row) for row in (
+        ("a", "summarize", "Give the gist of text"), ("b", "summarize_file", "Give the gist of a file"),
+        ("c", "summarize_url", "Give the gist of a URL"),
+    )))  # fmt: skip
+    hits = index.search(words)
+    assert hits[0].exposed_name == first
+    assert not any(hit.missed for hit in hits)  # nobody typed the word
+
+
+SITES = [
+    ("https://acme.com/board/17", "acme"), ("https://www.acme.com", "acme"), ("bolt.acme.io:8443/board", "acme"),
+    ("'https://bolt.com/acme'", "bolt"), ("ssh://git.bolt.dev", "bolt"),
+    ("https://corp.com/acme", ""), ("/srv/acme.com/board", ""), ("ann@acme.com", ""), ("https://acme", ""),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("search-literal-kinds")
+@pytest.mark.parametrize(("literal", "server"), SITES)
+def test_a_url_names_the_server_that_is_called_as_its_site(literal: str, server: str) -> None:
+    texts = {"acme": "Read a card", "bolt": "Read a card", "cards": "Read a card, card by card"}
+    index = index_of(*(entry(name, f"{name}_read_card", text) for name, text in texts.items()))
+    plain, asked = index.search("read the card"), index.search(f"read the card {literal}")
+    before, now = ([hit.server for hit in hits] for hits in (plain, asked))
+    assert now == ([server, *(name for name in before if name != server)] if server else before)
+    assert not any(hit.missed for hit in asked)
+
+
 PATHS = {"type": "object", "properties": {"path": {"type": "string"}}}
 WORDS = {"type": "object", "properties": {"query": {"type": "string"}}}
 

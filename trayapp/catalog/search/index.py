@@ -170,7 +170,7 @@ class SearchIndex:
         def servers_having(stem: str) -> int:
             return len({self._entries[number].server for number in self._store.having(stem)})
 
-        query.servers = self._names.shares(chain(*(term.own for term in query.terms)), servers_having)
+        query.servers = self._names.shares(chain(*(term.own for term in query.terms), query.sites), servers_having)
 
         def wanted(number: int) -> bool:
             return allowed is None or self._entries[number].key in allowed

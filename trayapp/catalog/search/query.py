@@ -67,7 +67,7 @@ class Term:
     word: str
     stems: dict[str, float]
     own: frozenset[str]
-    extra: bool = False  # two words joined into one: a match counts, a miss does not
+    extra: bool = False  # two words joined into one, or the kind of a literal: a match counts, a miss does not
     gains: dict[str, float] = field(default_factory=dict)
     rarity: float = 0.0
 
@@ -83,14 +83,16 @@ class Term:
 class Query:
     """Weighted terms of a query, the pairs of adjacent stems, and the requested action ("" if unclear).
 
-    `servers`: the words that a server is named after, with how much each says (0 to 1). The other fields are computed
-    once for all documents. `gains`: those of all terms, by stem, with the term's place. `worths`: how well each stem
-    stands for a term. `rarity`: the sum for a document that has every word.
+    `sites`: the stems of the sites of its URLs, which are not searched for but may name a server. `servers`: the words
+    that a server is named after, with how much each says (0 to 1). The other fields are computed once for all
+    documents. `gains`: those of all terms, by stem, with the term's place. `worths`: how well each stem stands for a
+    term. `rarity`: the sum for a document that has every word.
     """
 
     terms: list[Term]
     pairs: set[tuple[str, str]]
     action: str
+    sites: Sequence[str] = ()
     servers: Mapping[str, float] = field(default_factory=dict)
     gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)
     worths: dict[str, float] = field(init=False, default_factory=dict)
@@ -152,10 +154,13 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     for word in (left + right for left, right in pairwise(written)):
         if len(word) >= JOINED_SHORTEST and word in vocabulary:  # documents write `mind map` as mindmap
             terms.setdefault(word, Term(word, {word: 1.0}, frozenset({word}), extra=True))
+    for kind in kinds_of_literals(words[:CHARS_MOST]):
+        terms.setdefault(stem(kind), Term(kind, {stem(kind): 1.0}, frozenset({stem(kind)}), extra=True))
     for term in terms.values():
         term.weigh(vocabulary)
     stems = [stem(word) for word in meaningful(written)]
-    return Query(list(terms.values()), set(pairwise(stems)), action_of_query(clauses, verbs))
+    sites = [stem(site) for site in sites_of_literals(words[:CHARS_MOST])]
+    return Query(list(terms.values()), set(pairwise(stems)), action_of_query(clauses, verbs), sites)
 
 
 def clauses_of(query: str) -> list[list[str]]:
@@ -197,10 +202,43 @@ _LITERAL = late(
 )
 
 
+_ADDRESS = late(r"(?:mailto:)?[^@\s/]+@[^@\s/]+\.\w+")
+_URL = late(r"(?:[a-z][a-z0-9+.-]*://|www\.|localhost\b|[\w-]+(?:\.[\w-]+)+(?::\d+)?/).*")
+_SITE = late(r"(?:[a-z][a-z0-9+.-]*://)?(?:[\w-]+\.)*([\w-]+)\.[a-z]{2,}(?:[:/?#].*)?")  # figma in www.figma.com
+
+
 def without_literals(query: str) -> str:
     """Return `query` without its literal content."""
-    words = _QUOTED.sub(" , ", query).split()
-    return " ".join(word for word in words if not _LITERAL.fullmatch(word.strip(_AROUND).rstrip(".").lower()))
+    return " ".join(word for word in _without_quotes(query).split() if not _is_literal(word))
+
+
+def kinds_of_literals(query: str) -> list[str]:
+    """Return what the literals of `query` are, each kind once: `url` or `file`."""
+    return list(dict.fromkeys("url" if _URL.fullmatch(literal) else "file" for literal in _literals(query)))
+
+
+def sites_of_literals(query: str) -> list[str]:
+    """Return the names of the sites that the URLs of `query` lead to: `figma` for `https://www.figma.com/file`."""
+    found = (_SITE.fullmatch(literal) for literal in _literals(query) if _URL.fullmatch(literal))
+    return [site[1] for site in found if site]
+
+
+def _literals(query: str) -> list[str]:
+    """Return the literals of `query`, quoted or not, but neither quoted prose nor e-mail addresses."""
+    pieces = [*(found[0][1:-1] for found in _QUOTED.finditer(query)), *_without_quotes(query).split()]
+    return [piece for piece in map(_bare, filter(_is_literal, pieces)) if not _ADDRESS.fullmatch(piece)]
+
+
+def _without_quotes(query: str) -> str:
+    return _QUOTED.sub(" , ", query)
+
+
+def _is_literal(piece: str) -> bool:
+    return _LITERAL.fullmatch(_bare(piece)) is not None
+
+
+def _bare(piece: str) -> str:
+    return piece.strip(_AROUND).rstrip(".").lower()
 
 
 # --- synonyms, as stems: the general English of synonyms.txt
