@@ -56,6 +56,12 @@ def test_what_an_entry_decides_about_its_own_protection_is_shown(person: Person)
 
 
 @pytest.mark.requirement("source-asked")
+def test_what_a_snippet_says_and_is_not_used_is_named(person: Person) -> None:
+    done = person.says("add", '{"mcpServers": {"a": {"url": "https://a.test/mcp", "env": {"A": "1"}}}}')
+    assert done.stdout.splitlines()[2:] == ["  leaves out env, which it does not use for this server"]
+
+
+@pytest.mark.requirement("source-asked")
 @pytest.mark.parametrize("url", ["notaurl", "https://me:pw@a.test/mcp"])
 def test_an_address_that_is_asked_for_is_checked_before_anything_is_written(person: Person, url: str) -> None:
     snippet = '{"mcpServers": {"files": {"url": "<MCP_URL>"}}}'

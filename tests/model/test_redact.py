@@ -90,6 +90,8 @@ FORMS = [
 
 HARMLESS = [
     "",
+    "https://a.test/mcp?token=${TOKEN}",
+    "https://a.test/mcp?apiKey=${keyring:a.api-key}&x=1",
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
     "/etc/passwd: Permission denied (EACCES)",
     "open /run/secrets/api_token: No such file or directory",

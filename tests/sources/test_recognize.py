@@ -19,7 +19,7 @@ from tests.patience import stretched
 from tests.sources.links import link_to
 from trayapp.sources.recognize import is_registry_name, recognize
 from trayapp.sources.server_json import short_name
-from trayapp.sources.source import UnclearSourceError, Variable, placeholder_in, with_value
+from trayapp.sources.source import UnclearSourceError, Variable, own_part, placeholder_in, with_value
 
 HOME = Path("/home/me")
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
@@ -198,6 +198,17 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ('{"mcpServers": {"a": {"env": {"A": "1"}}}}', "a has neither a command nor a url", "whole snippet"),
         ("npx add-mcp https://a.test/mcp --name a", "an installer", "the address itself: https://a.test/mcp"),
         ("node scripts/build-mcpb.mjs", "a developer's script", "of the server"),
+        ("npx add-mcp @acme/a-mcp --env A=b", "an installer", "add npm:@acme/a-mcp"),
+        ("npx -y install-mcp 'npx -y a-mcp' --client claude", "an installer", "the command inside it: npx -y a-mcp"),
+        ("uvx mcpm add a -- npx -y a-mcp", "an installer", "the command inside it: npx -y a-mcp"),
+        ("mcp-get install @acme/a-mcp", "an installer", "add npm:@acme/a-mcp"),
+        ("npx -y @smithery/cli install @acme/a-mcp --client x", "an installer", "multi-mcp find a"),
+        ("npx mcp-add --type http --url https://a.test/mcp", "an installer", "itself: https://a.test/mcp"),
+        ("npx @acme/a-mcp setup https://a.test/mcp", "@acme/a-mcp setup starts no server", "https://a.test/mcp"),
+        ("npx foo bar baz", "npx foo bar does not look", "multi-mcp add NAME"),
+        ("# claude mcp add a -- npx a", "only comments", "without the signs"),
+        ("npm ci\nclaude mcp add a https://a.test/mcp -H 'Authorization: Bearer Zq8Rr7Tt6Yy5'", "npm ci",
+         "then add: claude mcp add a ..."),
         ("az login\ncodex mcp add a -- npx a-mcp", "az login", "codex mcp add a -- npx a-mcp"),
         ("npm install -g a-mcp\na-mcp --stdio", "These are 2 lines", "the one command"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
@@ -583,6 +594,35 @@ def test_a_path_of_another_operating_system_is_asked_for() -> None:
 
 
 @pytest.mark.requirement("source-recognized")
+def test_a_folder_below_the_own_home_is_written_out_and_asked_for_if_it_is_missing() -> None:
+    text = '{"a": {"command": "a", "args": ["~/here", "--db=~/new/a.db", "~x", "a~/b", "~/path/to/c"]}}'
+    (one,) = recognize(text, HOME, exists=lambda path: path == "/home/me/here")
+    assert one.entry["args"] == ["/home/me/here", "--db=/home/me/new/a.db", "~x", "a~/b", "~/path/to/c"]
+    asked = [(want.keys, want.default) for want in one.wants]
+    assert asked == [(("args", 1), "/home/me/new/a.db"), (("args", 4), "")]
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_value_that_a_comment_calls_optional_may_be_left_out() -> None:
+    text = """{"a": {"command": "a",
+      // Optional: rename it
+      "env": {
+        // Required.
+        "A": "",
+        // Optional. Leave empty
+        // to begin anew
+        "B": "", "C": "<c>",
+        "D": "",
+
+        "E": "",
+        "F": "your-f",  // optional
+        "G": "optional, one of a|b"
+      }}}"""
+    (one,) = recognize(text, HOME)
+    assert [want.name for want in one.wants if want.required] == ["A", "C", "E"]
+
+
+@pytest.mark.requirement("source-recognized")
 def test_a_path_of_this_system_that_is_missing_is_asked_for_and_may_be_kept() -> None:
     text = '{"a": {"command": "/opt/a/bin/a", "args": ["/opt/here/x", "--db=/srv/a.db", "/mcp", "/tmp/new"]}}'
     (one,) = recognize(text, HOME, exists=lambda path: path == "/opt/here/x")
@@ -677,6 +717,8 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("export TOKEN=your_token_of_it &&", "your_token_of_it"),
         ("yourls-mcp", None), ("do what is yours", None), ("${env:HOME}/x", None), ("{{.Name}}", "{{.Name}}"),
         ("xxl", None), ("[path-to-folder]/x.json", "[path-to-folder]"), ("[a-z]+/x", None),
+        ("path\\build\\index.js", "path\\build\\index.js"), ("path-mcp", None), ("a/path/b", None),
+        ("out-dir, such as /Users/x/Desktop", "out-dir, such as /Users/x/Desktop"),
         ("{PATH TO FILE}/x.js", "{PATH TO FILE}"), ("/ABSOLUTE_PATH_TO/x.py", "/ABSOLUTE_PATH_TO/x.py"),
         ("postgresql://username:password@localhost/x", "postgresql://username:password@localhost/x"),
         ("postgresql://localhost:5432/x", None),
@@ -684,6 +726,44 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:
     assert placeholder_in(text) == mark
+
+
+@pytest.mark.requirement("source-recognized", "source-secrets")
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("YOUR_ACCOUNT_SID/YOUR_API_KEY:YOUR_API_SECRET",
+         [("YOUR_ACCOUNT_SID", True), ("YOUR_API_KEY", True), ("YOUR_API_SECRET", True)]),
+        ("https://HOST/mcp/SUBDOMAIN", [("HOST", False), ("SUBDOMAIN", False)]),
+        ("https://your-org.acme.com/mcp?a=YOUR_TOKEN", [("your-org.acme.com", False), ("YOUR_TOKEN", True)]),
+        ("postgresql://YOUR_USER:YOUR_PASSWORD@YOUR_HOST:5432/YOUR_DB",
+         [("YOUR_USER", False), ("YOUR_PASSWORD", True), ("YOUR_HOST", False), ("YOUR_DB", False)]),
+        ("X-Key: YOUR_KEY, X-Org: YOUR_ORG", [("YOUR_KEY", True), ("YOUR_ORG", False)]),
+        ("https://xxx.acme.com/mcp?ref=xxx", [("xxx", False)]),
+        ("https://a.test/mcp?a=KEY&b=SECRET", [("KEY", True), ("SECRET", True)]),
+        ("/path/to/a:/path/to/b", [("/path/to/a", False)]),
+    ],
+)  # fmt: skip
+def test_each_of_several_placeholders_in_one_text_is_asked_for(text: str, asked: list[tuple[str, bool]]) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": "a", "args": [text]}}), HOME)
+    assert [(want.placeholder, want.secret) for want in one.wants] == asked
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        (("a.test", "b"), "https://a.test/mcp/b"), (("https://a.test/mcp/b", "b"), "https://a.test/mcp/b"),
+        (("https://a.test", "b"), "https://a.test/mcp/b"), (("a.test", "https://a.test/mcp/b"), "https://a.test/mcp/b"),
+    ],
+)  # fmt: skip
+def test_a_value_with_the_text_around_it_replaces_only_its_placeholder(given: tuple[str, str], url: str) -> None:
+    (one,) = recognize('{"a": {"url": "https://HOST/mcp/SUBDOMAIN"}}', HOME)
+    assert [want.name for want in one.wants] == ["url HOST", "url SUBDOMAIN"]
+    entry = one.entry
+    for want, value in zip(one.wants, given, strict=True):
+        entry = with_value(entry, want, own_part(one, want, value))
+    assert entry["url"] == url
 
 
 @pytest.mark.requirement("source-recognized")
@@ -761,6 +841,16 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
          ' "servers": {"x": {"type": "stdio", "command": "npx", "args": ["a"], "env": {"K": "your-key"}}}}',
          "npx a", ["K"]),
         ('# 1. Start it\nnpm start\n# 2. Add\n{\n"x": {"command": "npx", "args": ["a"]}\n}', "npx a", []),
+        # prompts, and what a command prints
+        ("user@local $ hermes mcp add x --command npx --args a", "npx a", []),
+        ("(venv) $ claude mcp add x -- npx a\nAdded x to the file.", "npx a", []),
+        ("PS C:\\src> claude mcp add x -- npx a", "npx a", []),
+        ("[me@box ~]# claude mcp add x -- npx a", "npx a", []),
+        ("Run:\n\n(.venv) PS C:\\src> claude mcp add x -- npx a\n\nThen restart.", "npx a", []),
+        ("$ claude mcp add x \\\n>   -- npx a", "npx a", []),
+        ("% claude mcp add x -- npx a", "npx a", []),
+        ('# Run:\nfoo --bar 1\n\n# Or:\n# {\n#  "mcpServers": {"x":\n#   {"command": "npx", "args": ["a"]}}\n# }',
+         "npx a", []),
         # lines of clients
         ("claude mcp add x -- npx a\nclaude mcp list", "npx a", []),
         ("docker pull acme/a\nclaude mcp add x -- docker run -i acme/a", "docker run -i acme/a", []),
@@ -797,6 +887,8 @@ def test_a_value_that_a_container_takes_from_outside_is_asked_for_and_may_be_lef
 @pytest.mark.requirement("source-secrets")
 def test_what_its_owner_reads_later_is_no_secret_and_what_is_unknown_is_one() -> None:
     names = {"A_HOST": False, "ODOO_DB": False, "A_EMAIL": False, "A_URL": True, "A_PASSWORD": True, "A_SETTING": True}
+    names |= {"VM_INSTANCE_TYPE": False, "IMAP_USE_SSL": False, "A_ENGINE": False, "A_USER_ID": False, "A_ID": True}
+    names |= {"ACCESS_KEY_ID": True, "USE_TOKEN": True}
     (one,) = recognize(json.dumps({"a": {"command": "a", "env": dict.fromkeys(names, "<yours>")}}), HOME)
     assert {want.name: want.secret for want in one.wants} == names
     inputs: list[dict[str, Any]] = [{"id": "ado_org"}, {"id": "ado_key"}, {"id": "ado_team", "password": True}]

@@ -37,7 +37,7 @@ from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
 from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import bundles_in, read_server_json, short_name
-from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, with_value
+from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, own_part, with_value
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 NAMED = 6  # tools of one class
@@ -312,7 +312,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
         what = f"a {kind} in place of" if one.name == one.placeholder else f"the {kind}"
         tell("  " + one_line(f"needs {what} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
-        tell("  " + one_line(f"without {', '.join(source.left_out)}, which have no meaning here"))
+        tell("  " + one_line(f"leaves out {', '.join(source.left_out)}, which it does not use for this server"))
 
 
 def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
@@ -322,7 +322,9 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
     """
     given = answers.values
     values = {
-        variable: variable.checked(given[variable.name]) if variable.name in given else _asked(variable)
+        variable: variable.checked(own_part(source, variable, given[variable.name]))
+        if variable.name in given
+        else own_part(source, variable, _asked(variable))
         for variable in asked_of(source)
     }
     secret = {variable: value for variable, value in values.items() if variable.secret and value}

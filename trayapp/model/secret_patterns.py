@@ -133,7 +133,9 @@ _PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')
 _LINE_HEAD = late(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
 
 # Values and names that are harmless. Not names that end in `id`: some ids are half a secret.
-_REFERENCE = late(r"\$\{[A-Za-z_][\w:]*\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}")
+_REFERENCE = late(
+    r"\$\{(?:keyring:[\w.-]+|[A-Za-z_][\w:]*)\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}"
+)
 _NOTHING = frozenset(("null", "none", "nil", "true", "false", "undefined", "yes", "no", "required", "optional"))
 _PROSE_WORDS = frozenset(
     ("to", "and", "or", "is", "for", "the", "in", "with", "from", "flag", "option", "must", "if", "not", "can", "when")
@@ -275,8 +277,14 @@ def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
         end = run.end()
     else:
         run = (_WEAK_PLAIN if name.kind == "weak" else _PLAIN).match(line, start)
-        end = start + len(run[0].rstrip(",.)]}:")) if run else start
+        end = start + len(_without_close(run[0])) if run else start
     return _Span(start, max(start, end), False)
+
+
+def _without_close(run: str) -> str:
+    """Return a run of letters without punctuation behind it. A brace that it opens itself belongs to it: `${TOKEN}`."""
+    value = run.rstrip(",.)]}:")
+    return run[: len(value) + 1] if run[len(value) :].startswith("}") and value.count("{") > value.count("}") else value
 
 
 def _closing(line: str, start: int, depth: int, quote: str) -> int:

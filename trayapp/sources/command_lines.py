@@ -26,6 +26,7 @@ from trayapp.sources.source import (
     UnclearSourceError,
     launch_of,
     name_for,
+    name_of_package,
     package_of,
     program_of,
     refuse_large,
@@ -91,14 +92,20 @@ _NAMED_MCP = re.compile(
 )
 # A shell's prompt, and PowerShell's operator that calls a program.
 _PROMPT = re.compile(
-    r"^(?:[$>%&] +|(?:PS(?: [A-Z]:[^>\n]{0,80})?>|[A-Z]:\\[^>\n]{0,80}>|\w+@[\w.-]+:[^\s$#]{0,80}[$#]) *)+"
+    r"""(?x) ^(?:
+      \([\w.-]{1,40}\)\ +(?=\S) | [$>%&\u276f\u279c]\ +                     # (venv), and plain signs
+    | (?:PS(?:\ [A-Z]:[^>\n]{0,80})?> | [A-Z]:\\[^>\n]{0,80}>)\ *
+    | \[?[\w.-]{1,40}@[\w.-]{1,60}(?:[:\ ]\ ?[~/\w.-]{0,80})?\]?\ ?[$%\#\u276f]\ *
+    | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
+    )+"""
 )
+_NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?")  # a line that goes on, also behind a shell's second prompt
+# Programs that write servers into other programs' files, by the words of their names.
 _INSTALLERS = re.compile(
-    r"@smithery/cli|(?:^|/)(?:install-mcp|add-(?:mcp|skill)|mcp-get|mcpm|mcpick|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)"
-    r"|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
+    r"@?smithery(?:/cli)?(?:@|$)|(?:^|/)(?:(?:install|add|get|setup)-(?:mcps?|skills?)|mcps?-(?:install|add|get|setup)|mcpm|mcpick|skills"
+    r"|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
 )
-
-
+_PACKAGE_FORM = re.compile(r"(?:@[\w.~-]+/)?[\w.~-]+(?:@[\w.+~^-]+)?")
 # The inspector, and other programs that use servers.
 _USES_SERVERS = re.compile(
     r"(?:@?[\w.-]+/)(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost|mcporter)(?:@|$)"
@@ -159,8 +166,8 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
     refuse_large(len(text))
     text = text.replace('`"', '\\"')  # PowerShell's
-    joined = re.sub(r"[\\^`]\r?\n\s*", " ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
-    lines = [_PROMPT.sub("", line.strip()) for line in _logical_lines(joined)]
+    joined = _NEXT_LINE.sub(" ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
+    lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
     lines = [part for line in lines for part in _settings_first(line)]
     lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
@@ -203,6 +210,23 @@ def refuse_long_lines(lines: Sequence[str]) -> None:
         raise UnclearSourceError(f"This has a line of {longest:,} characters", "Paste the server's own command")
 
 
+def without_prompt(line: str) -> str:
+    """Return a line without blanks around it and without a shell's prompt."""
+    return _PROMPT.sub("", line.strip())
+
+
+def _without_output(lines: Sequence[str]) -> list[str]:
+    """Return lines without their prompts, and without what the commands print: lines without a prompt that start
+    nothing, below one with a prompt.
+    """
+    first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
+    return [
+        without_prompt(line)
+        for at, line in enumerate(lines)
+        if at <= first or _PROMPT.match(line) or is_command_line(line)
+    ]
+
+
 def _settings_first(line: str) -> list[str]:
     """Return the settings at the start of a line (`set A=b && npx x`), and the rest of it."""
     parts: list[str] = []
@@ -232,7 +256,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
             _of_line(starting[0], home, windows=windows)
         except UnclearSourceError as error:
             return error
-    first = redacted("; ".join(starting))
+    first = "; ".join(line if line == redacted(line) else f"{' '.join(line.split()[:4])} ..." for line in starting)
     return UnclearSourceError(
         f"This has other lines, too, such as: {other[:60]}",
         f"Run them first if they are needed, then add: {first}",
@@ -313,7 +337,6 @@ def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
 
 def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     words = _words(_with_variables(line))
-    words = [words[0], *(f"{home}{word[1:]}" if word.startswith("~/") else word for word in words[1:])]  # as in a shell
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
     words = _without_package(words)
@@ -375,15 +398,16 @@ def _adds(words: Sequence[str]) -> bool:
 
 def is_command_line(text: str) -> bool:
     """Return True if the first word of a text is a program that starts servers or adds them to a client."""
-    head = text.strip().partition("\n")[0].strip()
+    text = without_prompt(text)
+    head = text.partition("\n")[0].strip()
     if _SETTING.fullmatch(head) or _SETTING_FIRST.match(head) or _adds(text.split(None, 4)[:4]):
         return True
     given = text
     if _ASSIGNMENT.match(text.strip()) and "=" in text.split()[0]:
         with suppress(UnclearSourceError, ValueError):  # assignments with quotes before the program
-            words = _words(_logical_lines(re.sub(r"[\\^`]\r?\n\s*", " ", text.strip()))[0])
+            words = _words(_logical_lines(_NEXT_LINE.sub(" ", text.strip()))[0])
             text = " ".join(words[next((at for at, one in enumerate(words) if not _ASSIGNMENT.fullmatch(one)), 0) :])
-    first = _PROMPT.sub("", text.strip()).split(None, 1)[:1]
+    first = text.split(None, 1)[:1]
     if not first:
         return False
     word = first[0]
@@ -398,19 +422,20 @@ def is_command_line(text: str) -> bool:
     return (
         program in RUNNERS | SHELLS | _FETCHES
         or program in _ADDERS
+        or (_INSTALLERS.fullmatch(program) is not None and " " in text)
         or re.match(r"(?:~|\.\.?)?/[\w.@~<{$-].*[^/]$", word) is not None
     )
 
 
 def holds_command(text: str) -> bool:
     """Return True if a line of a text begins with a program that starts servers, or adds one to a client."""
-    lines = (line.split(None, 4)[:4] for line in text.splitlines() if line.strip())
+    lines = (words for line in text.splitlines() if (words := without_prompt(line).split(None, 4)[:4]))
     return any(program_of(words[0]) in RUNNERS or _adds(words) for words in lines)
 
 
 def holds_only_commands(text: str) -> bool:
     """Return True if each line of a text is a command of a client or a runner, or a comment."""
-    lines = [_PROMPT.sub("", line.strip()) for line in text.splitlines()]
+    lines = map(without_prompt, text.splitlines())
     return all(is_command_line(line) or _CHECKS.fullmatch(line) or line.startswith("#") for line in lines if line)
 
 
@@ -455,6 +480,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
+    package = package_of(words)
+    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
+    if not (package.startswith("@smithery/cli") and behind[:1] == ["run"]):
+        _refuse_installer(words)
     verb = [
         word
         for before, word in pairwise(words)
@@ -486,11 +515,9 @@ def _runs(words: Sequence[str], line: str) -> Source:
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
     if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
-    package = package_of(words)
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
     if serves and not bridges and {_bare(package), program} & BRIDGES and not any("http" in word for word in words):
         raise UnclearSourceError("This listens on a port", "Paste the command of the server behind it")
-    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
     if program in ("uvx", "npx") and (package == "." or package.startswith(("./", "../"))):
         raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
     mentions = any("mcp" in word.lower() for word in words)
@@ -511,8 +538,9 @@ def _runs(words: Sequence[str], line: str) -> Source:
     built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
     built = built or program in ("npx", "bunx", "pnpx", "uvx", "pipx")
     if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not _SERVING.search(" ".join(words[2:])):
+        said = " ".join(words[: words.index(behind[0]) + 1])
         raise UnclearSourceError(
-            f"{behind[0]} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
+            f"{said} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
         )
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
@@ -526,7 +554,13 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
     if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
-        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", "Paste the command that starts it")
+        address = redacted(_address_in(behind))
+        hint = (
+            f"If that is the server, add the address itself: {address}"
+            if address
+            else "Paste the command that starts it"
+        )
+        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", hint)
     if file := next(
         (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word)), ""
     ):
@@ -534,15 +568,42 @@ def _runs(words: Sequence[str], line: str) -> Source:
     developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
     if script := next(filter(developers.match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
-    runs_another = package.startswith("@smithery/cli") and behind[:1] == ["run"]
-    if not runs_another and any(_INSTALLERS.search(word) for word in words[1:]):
-        address = next((word for word in words if re.match(r"https?://\w", word)), "")
-        raise UnclearSourceError(
-            "This runs an installer that writes other programs' files",
-            f"Add the address itself: {redacted(address)}" if address else "Paste the server's own command",
-        )
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))
+
+
+def _refuse_installer(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a program that writes servers into other programs' files. Its hint names the server
+    that it would install.
+    """
+    at = next((at for at, word in enumerate(words) if _INSTALLERS.search(word)), None)
+    if at is None:
+        return
+    behind = list(words[at + 1 :])
+    if "--" in behind:  # a command follows
+        behind = [*behind[: behind.index("--")], " ".join(behind[behind.index("--") + 1 :])]
+    plain = [
+        word
+        for before, word in pairwise(["", *behind])
+        if word[:1] != "-" and word not in _SETUP_VERBS and (before[:1] != "-" or before in ("-y", "--yes", "-g"))
+    ]
+    address = _address_in(behind)
+    command = next(filter(_is_quoted_command, plain), "")
+    hint = "Paste the server's own command"
+    if command or address:
+        named = f"command inside it: {command}" if command else f"address itself: {address}"
+        hint = f"Add the {named}" if redacted(named) == named else f"Add the {named.partition(':')[0]}"
+    elif plain and "smithery" in words[at]:
+        hint = f"Look it up: multi-mcp find {name_of_package(plain[0])}"
+    elif plain and _PACKAGE_FORM.fullmatch(plain[0]):
+        hint = (
+            f"If {plain[0]} is a package of npm, add npm:{plain[0]}; else: multi-mcp find {name_of_package(plain[0])}"
+        )
+    raise UnclearSourceError("This runs an installer that writes other programs' files", hint)
+
+
+def _address_in(words: Sequence[str]) -> str:
+    return next((word for word in words if re.match(r"https?://\w", word)), "")
 
 
 def _setup_verb(behind: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.loose_json import read_loosely
 from trayapp.sources.source import (
+    OPTIONAL,
     RUNNERS,
     Source,
     UnclearSourceError,
+    Variable,
     name_for,
     program_of,
     refuse_large,
@@ -81,6 +84,10 @@ _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", r
 _SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
+_COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
+_COMMENT_BEHIND = re.compile(r"""(?:(?<=[\s,"'])//|(?<=\s)#)[^"']*$""")
+_KEY = re.compile(r"""[\s{,-]*["']?([\w.-]+)["']?\s*[:=]""")
+_PAIRS = frozenset(("env", "headers"))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
@@ -103,15 +110,42 @@ def read_document(
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inner = document.get("mcp")
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
+    optional = _optional_keys(text)
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
         one = _source(name, raw, client, kind, inputs, home, windows)
+        one = replace(one, wants=tuple(_required(want, optional) for want in one.wants))
         first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
             raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())
+
+
+def _required(want: Variable, optional: set[str]) -> Variable:
+    return replace(want, required=False) if want.keys[0] in _PAIRS and str(want.keys[-1]) in optional else want
+
+
+def _optional_keys(text: str) -> set[str]:
+    """Return the keys that comments of a snippet call optional: those below such a comment, up to a blank line, a
+    bracket or another comment, and the one before it in its line.
+    """
+    found: set[str] = set()
+    covers = in_comment = False
+    for line in text.splitlines():
+        if comment := _COMMENT_LINE.match(line):
+            covers = (covers and in_comment) or OPTIONAL.search(comment[1]) is not None
+            in_comment = True
+            continue
+        in_comment = False
+        key = _KEY.match(line)
+        covers = covers and key is not None
+        behind = _COMMENT_BEHIND.search(line)
+        if key and (covers or (behind and OPTIONAL.search(behind[0]))):
+            found.add(key[1])
+        covers = covers and (not line.rstrip().endswith(("{", "[", ":")) or (key is not None and key[1] in _PAIRS))
+    return found
 
 
 def _source(

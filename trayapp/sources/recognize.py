@@ -32,6 +32,7 @@ from trayapp.sources.command_lines import (
     is_command_line,
     read_command_line,
     refuse_long_lines,
+    without_prompt,
 )
 from trayapp.sources.documents import is_tool_argument, read_document
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
@@ -45,6 +46,7 @@ from trayapp.sources.source import (
     refuse_large,
     start_of,
     wanted,
+    with_home,
     with_paths_of_others,
     with_words_apart,
 )  # fmt: skip
@@ -59,6 +61,7 @@ _PAGES = re.compile(
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
+_IS_COMMENTED = re.compile(r"[^\n]*(?:\n[ \t]*#[^\n]*)+").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
 # A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
 _SENTENCE = re.compile(
@@ -131,6 +134,7 @@ def recognize(
         if not found:
             raise error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
+    found = [with_home(one, home) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
@@ -147,7 +151,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     fault: UnclearSourceError | None = None
     for parts in map(list, _parts(text)):
         read, adding = [], None
-        for part in parts:
+        for part in filter(_without_comments, parts):
             try:
                 read.append(_recognized(part, home, windows=windows))
             except UnclearSourceError as error:
@@ -208,9 +212,15 @@ def _objects(text: str) -> Iterator[str]:
             depth -= 1
             quoted = text[max(0, first - 1) : first] in ("'", '"')  # a word of a command line
             if not depth and not quoted and _LAUNCHES.search(text, first, mark.end()):
-                yield text[first : mark.end()]
+                yield _uncommented(text[first : mark.end()])
     if depth and _LAUNCHES.search(text, first):
         yield text[first:]  # its end is missing
+
+
+def _uncommented(text: str) -> str:
+    """Return an object without the sign that makes each of its lines a comment."""
+    first, *lines = text.splitlines()
+    return "\n".join([first, *(line.lstrip().removeprefix("#") for line in lines)]) if _IS_COMMENTED(text) else text
 
 
 class _ProseLines:
@@ -220,7 +230,7 @@ class _ProseLines:
         self._before = ""  # the line before that is not for people
 
     def __call__(self, line: str) -> bool:
-        indented, line = line[:1].isspace(), line.strip()
+        indented, line = line[:1].isspace(), without_prompt(line)
         if not line:
             return False
         listed = line.startswith("-") and (self._before.startswith("-") or self._before.endswith(":"))
@@ -243,13 +253,12 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
     if _ADDED_LINE.search(text):  # of a diff
         text = "\n".join(re.sub(r"^[+ ]", "", line) for line in text.splitlines() if line[:1] != "-")
-    lines = _COMMENTS.sub("", text).splitlines(keepends=True)
-    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
-        lines.pop()  # comment lines below it, such as a command's output
-    text = "".join(lines).rstrip()
-    text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
     if not text:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")
+    text = _without_comments(text)
+    text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
+    if not text:
+        raise UnclearSourceError("This has only comments", "Paste it without the signs that make it one")
     if is_link(text):
         return read_link(text, home, windows=windows)
     if package := _PACKAGE.fullmatch(text):
@@ -305,6 +314,14 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if re.fullmatch(r"[\w.-]+", text):
         hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
     raise UnclearSourceError("This names no known kind of server", hint)
+
+
+def _without_comments(text: str) -> str:
+    """Return a text without the comment lines around it, such as a command's output below it."""
+    lines = _COMMENTS.sub("", text).splitlines(keepends=True)
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
+        lines.pop()
+    return "".join(lines).rstrip()
 
 
 def _labelled(text: str) -> dict[str, str] | None:

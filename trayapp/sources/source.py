@@ -46,6 +46,7 @@ _PLACEHOLDER = re.compile(
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
     | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
+    | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
@@ -57,13 +58,16 @@ _INSIDE = re.compile(
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
+_YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z][A-Z0-9-]*)(?![A-Za-z0-9_-])")
+OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
 # Words that say what belongs in place of them; `admin` or `Done` may be meant as they are.
 _UNKNOWN = re.compile(
     r"(?i)(?:[a-z]+[-_])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain|endpoint"
-    r"|address|project|account|region|database|path|port|org(?:anization)?|workspace|team)"
+    r"|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
+    r"|instance|company|customer)"
 )
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
 _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
@@ -104,6 +108,7 @@ _EXAMPLE_ADDRESS = re.compile(
 _PLACEHOLDER_PATH = re.compile(
     r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
+    r"|(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path[/\\].+"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
@@ -211,6 +216,17 @@ def with_passed(entry: Entry) -> Entry:
     return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
 
 
+def with_home(source: Source, home: Path) -> Source:
+    """Return a source with the home folder in place of `~` in its arguments, as a shell would do. Placeholders stay."""
+    taken = {one.keys for one in source.wants}
+    args = [
+        _TILDE.sub(lambda found: str(home), word) if isinstance(word, str) and ("args", at) not in taken else word
+        for at, word in enumerate(source.entry.get("args") or [])
+    ]
+    return replace(source, entry={**source.entry, "args": args}) if args else source
+
+
+_TILDE = re.compile(r"(?<![^=,])~(?=[/\\])")
 _STARTS = ("command", "args", "url")
 
 
@@ -281,9 +297,30 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
 
 
 def _replaced(text: str, variable: Variable, value: str) -> str:
-    if variable.shared:
-        return text.replace(variable.placeholder, value)
-    return value.join(text.rsplit(variable.placeholder, 1)) if variable.placeholder else value  # not the name before it
+    return _bounded(variable.placeholder).sub(lambda found: value, text) if variable.placeholder else value
+
+
+def _bounded(mark: str) -> re.Pattern[str]:
+    """Return a pattern of a placeholder as a whole word, not of a name before `=` (`token=token`)."""
+    before, after = (r"(?<!\w)" if mark[0].isalnum() else ""), (r"(?![\w=])" if mark[-1].isalnum() else "")
+    return re.compile(f"{before}{re.escape(mark)}{after}")
+
+
+def own_part(source: Source, variable: Variable, text: str) -> str:
+    """Return a user's value without the text around its placeholder, if the user repeated that: `a.test` of
+    `https://a.test/mcp` for `https://HOST/mcp`.
+    """
+    whole: Any = source.entry
+    for key in variable.keys:
+        whole = whole[key]
+    halves = _bounded(variable.placeholder).split(str(whole), maxsplit=1) if variable.placeholder else []
+    if len(halves) < 2 or not re.search(r"[^\w.-]$", halves[0]):
+        return text
+    others = [one.placeholder for one in source.wants if one.keys == variable.keys and one.placeholder]
+    mark = re.compile("|".join(map(re.escape, sorted(others, key=len, reverse=True))))
+    before, after = (".+?".join(map(re.escape, mark.split(half))) for half in halves)
+    found = re.fullmatch(f"{before}(.+){after}", text) or re.fullmatch(f"{before}(.+)", text)
+    return found[1] if found else text
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
@@ -321,11 +358,14 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
-            needed = bool(mark) or name not in passed  # a variable passed on to a container may be left out
-            told = mark == text and (keys[0] in ("env", "headers", "url") or mark == (name or mark))
-            why = "" if told or not mark else f"in place of {mark}"
+            # a variable passed on to a container may be left out, and one whose author says so
+            needed = bool(mark) or name not in passed
+            needed = needed and (keys[0] not in ("env", "headers") or OPTIONAL.search(mark) is None)
+            told = mark in ("", name or mark) or (mark == text and keys[0] in ("env", "headers", "url"))
+            why = "" if told else f"in place of {mark}"
+            hides = secret(mark) and (mark == text or not _NO_SECRET.search(mark.strip("<>{}[]$%")))
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
-            found.append(Variable(name or mark, keys, mark, why, secret=secret(mark), required=needed, kind=kind))
+            found.append(Variable(name or mark, keys, mark, why, secret=hides, required=needed, kind=kind))
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
@@ -361,17 +401,13 @@ _ROOT = re.compile(r"(?:(?<=^)|(?<=[=,]))/(?:usr|opt|var|srv|root|mnt|Applicatio
 _MOUNTS = frozenset(("-v", "--volume", "--mount"))
 
 
-def _parts_of(path: str) -> list[str]:
-    return re.split(r"[/\\]+", path.lower())
-
-
 def with_paths_of_others(
     source: Source, home: Path, *, windows: bool, exists: Callable[[str], bool]
 ) -> tuple[Variable, ...]:
     """Return the values that a source asks for, and one for each path that is not on this machine.
 
-    Such a path is below another person's home, or is one of another operating system. One of this system that is
-    missing may be kept: the server may make it.
+    Such a path is below another person's home, or is one of another operating system. One of this system, or below the
+    user's own home, that is missing may be kept: the server may make it.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
@@ -388,10 +424,11 @@ def with_paths_of_others(
     found: list[Variable] = []
     for keys, text in places:
         path = _HOME.search(text) or (_ROOT if windows else _DRIVE).search(text)
-        own = None if path else (_DRIVE if windows else _ROOT).search(text)
-        if own is not None and not exists(own[0]):
-            path = own
-        if path is not None and keys not in taken and _parts_of(path[0])[: len(home.parts)] != _parts_of(str(home)):
+        own = re.search(rf"(?<![^=,]){re.escape(str(home))}(?![\w.-])[^:,]*", text)
+        own = own or (None if path else (_DRIVE if windows else _ROOT).search(text))
+        if own is not None:
+            path = None if exists(own[0]) else own
+        if path is not None and keys not in taken:
             name = path[0] if keys[0] == "args" else str(keys[-1])
             kind: ValueKind = "path" if keys != ("command",) else "string"
             why, default = ("not on this machine", path[0]) if path is own else ("a path of another machine", "")
@@ -404,7 +441,10 @@ def with_paths_of_others(
 # Names of values that their owner reads and mends in servers.yaml. URL and ID are none: they may hold a secret.
 _NO_SECRET = re.compile(
     r"(?i)(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
-    r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level)$"
+    r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
+    r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
+    r"|tenant|instance|cluster|namespace|provider|group|role|enabled|disabled)(?:[_-]?id)?$"
+    r"|(?:^|[_-])(?:use|enable|disable|allow|is|has|show|skip|verify|include|exclude|max|min|default)[_-]"
 )
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
 
@@ -462,12 +502,15 @@ def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
 def placeholders_in(text: str) -> list[str]:
     """Return every part of a text that is a placeholder, in the order in which they are found."""
     found: list[str] = []
+    whole = text
     while (mark := placeholder_in(text)) is not None and mark not in found:
+        if found and (host := re.search(r"://([^/?#\s]+)", mark)):
+            mark = host[1]  # the rest of this address holds the others
         found.append(mark)
-        if not mark or mark == text or mark[0] not in "<{[$%":
-            break  # other forms must fill the whole text, or occur in it once
-        text = text.replace(mark, "plain")
-    return found
+        if mark in ("", text) or f"{mark}:/" in text:
+            break  # what follows a path is what a container sees
+        text = _bounded(mark).sub("plain", text)
+    return sorted(found, key=whole.find)
 
 
 def placeholder_in(text: str) -> str | None:
@@ -482,8 +525,10 @@ def placeholder_in(text: str) -> str | None:
         return inside[0]
     for part in re.split(r"(?<=[=:/?&])|\s+", text):
         part = part.strip("\"'/?&:")
-        if part and (re.fullmatch(r"<[^<>]{1,80}>|\{\{[^{}]{1,80}\}\}|[A-Z_]*YOUR_[A-Z_]+|YOUR-[A-Z-]+", part)):
+        if re.fullmatch(r"<[^<>]{1,80}>|\{\{[^{}]{1,80}\}\}", part):
             return part
+    if (named := _YOUR.search(text)) is not None:
+        return named[0]
     head, _, rest = text.partition(" ")
     if (
         rest
@@ -499,8 +544,9 @@ def placeholder_in(text: str) -> str | None:
         if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value) or _NOUN.fullmatch(value):
             return str(value)
     path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
-    if (part := re.search(r"/([A-Z]{2,}(?:_[A-Z0-9]+)+)(?=/|$)", path)) is not None:
-        return part[1]  # `https://a.test/servers/ID_OF_SERVER`
+    for part in re.findall(r"(?<=/)[A-Z][A-Z0-9_]+(?=/|$)", path):
+        if "_" in part or _UNKNOWN.fullmatch(part):
+            return str(part)  # `https://a.test/servers/ID_OF_SERVER`, `https://a.test/SUBDOMAIN`
     name, mark, value = text.partition("=")
     if (
         mark
