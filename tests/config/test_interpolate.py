@@ -146,6 +146,14 @@ def test_the_home_folder_is_followed_in_cwd_and_command(path: str, expected: str
     assert (server.cwd, server.command, server.args) == (expected, expected, (path,))
 
 
+@pytest.mark.requirement("var-forms")
+def test_a_variable_that_only_the_server_s_own_environment_sets_is_left_to_its_program() -> None:
+    server = resolved(
+        ServerConfig("s", command="x", args=("A:${A} ${FOO}",), env={"A": "${keyring:github}", "FOO": "f"})
+    )
+    assert (server.args, server.env) == (("A:${A} foo-val",), {"A": "hush", "FOO": "f"})
+
+
 @pytest.mark.requirement("var-missing")
 def test_all_missing_names_are_in_one_error_and_no_value_is() -> None:
     server = ServerConfig(

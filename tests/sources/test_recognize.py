@@ -119,7 +119,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "Command: npx\nArguments: -y foo && rm x",
         '```\nnpx a\n```\nor\n```\nnpx b\n```', "npm run a\n{\n\"a\": 1\n}",
         '{"tasks": [{"label": "x", "command": "y"}]}',
-        "droid mcp add foo 'npx -y foo-mcp' extra words",
+        "droid mcp add foo 'npx -y foo-mcp' extra words", "copilot mcp add --transport http <name> <mcp-url>",
         "export A=1\nnpx foo\nnpx bar", 'codex "Find my notes"', "codex exec --json x", "code .",
         '{"type": "command", "command": "cd /x && foo"}', '{"mcpServers": {"a": {"command": "a | b"}}}',
         '{"mcpServers": {"a": {"headers": {"X": "1"}}}}', '{"a": {"url": "ws://127.0.0.1:1"}}',
@@ -223,6 +223,35 @@ def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> 
 
 Row = tuple[str, str, dict[str, Any], list[str]]
 ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
+    # forms that are seldom seen
+    ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
+    ('- **Command**: `npx`\n- **Args**: `a-mcp --header "X: YOUR_KEY"`', "a",
+     {"command": "npx", "args": ["a-mcp", "--header", "X: YOUR_KEY"]}, ["args.2"]),
+    ('goose session --with-extension "A_KEY=<key> npx -y a-mcp"', "a",
+     {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_KEY": "<key>"}}, ["env.A_KEY"]),
+    ("goose session --with-streamable-http-extension https://mcp.acme.test/mcp", "acme",
+     {"url": "https://mcp.acme.test/mcp"}, []),
+    ('{"model": "x", "tools": [{"type": "search"}, {"type": "mcp", "server_label": "a", "server_url": "https://a.test"}]}',
+     "a", {"url": "https://a.test"}, []),
+    ('hermes mcp add a --command cmd --args "/c npx -y a"', "a", {"command": "npx", "args": ["-y", "a"]}, []),
+    ('{"experimental": {"modelContextProtocolServers": [{"transport": {"type": "sse", "url": "https://mcp.acme.test"}}]}}',
+     "acme", {"url": "https://mcp.acme.test"}, []),
+    ('{"a": {"command": "a", "args": ["PATH_TO_MAIN", "--t", "$(cat t)", "$(a) b"], "cwd": "DIR_OF_MAIN", "env": {'
+     '"HOOK": "https://a.test/XXX/YYY/ZZZ", "K": "sk_xxxxxxxxYz", "A_ORG": "org_id", "B": "a_b"}}}', "a",
+     {"command": "a", "args": ["PATH_TO_MAIN", "--t", "$(cat t)", "$(a) b"], "cwd": "DIR_OF_MAIN", "env": {
+         "HOOK": "https://a.test/XXX/YYY/ZZZ", "K": "sk_xxxxxxxxYz", "A_ORG": "org_id", "B": "a_b"}},
+     ["args.0", "args.2", "cwd", "env.A_ORG", "env.HOOK", "env.HOOK", "env.HOOK", "env.K"]),
+    ('{"a": {"url": "https://a.test/\u2022\u2022\u2022\u2022/mcp"}}', "a",
+     {"url": "https://a.test/\u2022\u2022\u2022\u2022/mcp"}, ["url"]),
+    ("claude mcp add a --env A=<us|eu> -- npx a", "a", {"command": "npx", "args": ["a"], "env": {"A": "<us|eu>"}},
+     ["env.A"]),
+    ('kiro-cli mcp add --name a --command npx --args "-y,a" --env "A=1,B=x,y"', "a",
+     {"command": "npx", "args": ["-y", "a"], "env": {"A": "1", "B": "x,y"}}, []),
+    ("claude mcp add --transport http a https://a.test --client-id your-id --client-secret --callback-port 80", "a",
+     {"url": "https://a.test"}, ["client_id", "client_secret"]),
+    ('{"a": {"command": "a", "env": {"A": "https://a.test (optional)", "B": "true // optional", "C": "not optional"}}}',
+     "a", {"command": "a", "env": {"A": "https://a.test (optional)", "B": "true // optional", "C": "not optional"}},
+     ["env.A", "env.B"]),
     # almost JSON
     ('{"servers": {"a": {"command": "a", "env": {"K": "your-key"  // at https://a.test/keys\n"U": "u"}}}}', "a",
      {"command": "a", "env": {"K": "your-key", "U": "u"}}, ["env.K"]),
@@ -631,6 +660,13 @@ def test_a_path_of_this_system_that_is_missing_is_asked_for_and_may_be_kept() ->
 
 
 @pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize("path", ["/opt/homebrew/bin/uvx", "/Users/ann/.local/bin/uvx", "C:\\Users\\Ann\\bin\\uvx.exe"])
+def test_a_runner_in_a_folder_of_another_machine_is_by_default_the_one_here(path: str) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": path, "args": ["a-mcp"]}}), HOME, exists=lambda path: False)
+    assert [(want.keys, want.placeholder, want.default) for want in one.wants] == [(("command",), path, "uvx")]
+
+
+@pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:30])
 def test_a_rule_that_fresh_texts_showed_to_be_missing_holds(row: Row) -> None:
     text, name, launch, places = row
@@ -788,7 +824,7 @@ def test_what_a_snippet_asks_for_is_asked_for_once_and_never_taken_from_another_
         ("droid mcp add x 'npx x-mcp' --env KEY=v", {"command": "npx", "args": ["x-mcp"], "env": {"KEY": "v"}}),
         (
             "claude mcp add --client-id me --client-secret --callback-port 8080 x https://a.example/mcp",
-            {"url": "https://a.example/mcp", "client_id": "me", "callback_port": 8080},
+            {"url": "https://a.example/mcp", "client_secret": "", "client_id": "me", "callback_port": 8080},
         ),
         ("codex mcp add x '/opt/My App/x' serve", {"command": "/opt/My App/x", "args": ["serve"]}),
         ('{"name": "x", "config": {"command": "npx", "args": ["x-mcp"]}}', {"command": "npx", "args": ["x-mcp"]}),

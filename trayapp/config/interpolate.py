@@ -117,14 +117,21 @@ def _closings(text: str) -> dict[int, int]:
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
     """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    Raises MissingVariableError that names every variable without a value, including that of bearer_token_env. Raise
-    ConfigError for an address or text that cannot be used to start or send anything. Errors contain no values.
+    A variable that only the server's own `env` sets stays in its arguments: the program reads it, and no argument holds
+    its secret. Raises MissingVariableError that names every variable without a value, including that of
+    bearer_token_env. Raise ConfigError for an address or text that cannot be used to start or send anything. Errors
+    contain no values.
     """
     resolver = _Resolver(environ.get, keyring)
+
+    def given(name: str) -> str | None:
+        return environ.get(name, f"${{{name}}}" if name in server.env else None)
+
+    arguments = _Resolver(given, keyring, resolver.missing)
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),
-        args=tuple(resolver.text(arg) for arg in server.args),
+        args=tuple(map(arguments.text, server.args)),
         env={name: resolver.text(value) for name, value in server.env.items()},
         cwd=_at_home(resolver.optional(server.cwd), home),
         url=resolver.optional(server.url),
@@ -174,8 +181,8 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
 class _Resolver:
     """Expands several texts and collects their missing variables."""
 
-    def __init__(self, lookup: Lookup, keyring: Lookup) -> None:
-        self.missing: dict[str, None] = {}
+    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None] | None = None) -> None:
+        self.missing: dict[str, None] = {} if missing is None else missing
         self._expander = _Expander(lookup, keyring, self.missing)
 
     def text(self, text: str) -> str:

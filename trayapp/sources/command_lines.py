@@ -73,7 +73,7 @@ _CHECKS = re.compile(  # beside a line that adds
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
-_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
+_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
@@ -655,14 +655,23 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
     url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
+    if kind in _BY_COMMA:
+        env = dict(
+            word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
+        )
     env |= dict.fromkeys(filter(str.isidentifier, given.every(*_ENV)), "")  # the shell's own value
     entry: Entry
+    if name.startswith("<") and url.startswith("<"):
+        raise UnclearSourceError(f"This line is a pattern: it contains {name}", "Paste the line with every word")
     if url:
         kind_of = given.named(*_TRANSPORT)
         entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
         token = given.named("--bearer-token-env-var")
         entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
         client, port = given.named("--client-id"), given.named("--callback-port")
+        entry |= (
+            {"client_secret": given.named(_CLIENT_SECRET)} if _CLIENT_SECRET in words else {}
+        )  # "": it is asked for
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
@@ -702,6 +711,7 @@ _VALUED = frozenset((
     "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
     "--agent", "--include-tools", "--exclude-tools", "--allowed-tools", "--tools", "--auth",
 ))  # fmt: skip
+_CLIENT_SECRET = "--client-secret"
 _FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
 
 
@@ -718,7 +728,8 @@ class _AddOptions:
             if word == "--":
                 self.plain += words
                 return
-            if name in _VALUED and (equals or words):
+            asked = name == _CLIENT_SECRET and words[:1] and words[0][:1] != "-"
+            if asked or (name in _VALUED and (equals or words)):
                 self._given.setdefault(name, []).append(value if equals else words.pop(0))
                 taken: list[str] = []
                 if name == "--args":  # takes further words, options of the server included (Hermes)
@@ -797,6 +808,14 @@ def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | N
         for option, config in pairwise(words):
             if option == "--mcp-config" and config.startswith("{"):
                 return read_document(_json_word(config), kind, home, windows=windows)
+            if option.startswith("--with-") and option.endswith("-extension"):  # of goose: a command, or an address
+                entry = {"url": config}
+                remote = _is_address(config)
+                return (
+                    [Source(name_for(entry), entry, kind, wanted(entry))]
+                    if remote
+                    else _of_line(config, home, windows=windows)
+                )
         return _mcp_add(kind, home, windows, words[1:]) if words[:1] == ["mcp"] else None
 
     return read

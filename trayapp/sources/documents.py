@@ -96,7 +96,7 @@ def read_document(
     text: str, kind: str, home: Path, *, windows: bool, inputs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Source]:
     """Return the servers of a snippet. `inputs`: VS Code's, if they stand elsewhere. Raises UnclearSourceError."""
-    document = _parsed(text)
+    document = _with_servers_of_tools(_parsed(text))
     found = list(_servers(document))
     if not found:
         held: Mapping[str, Any] = next(
@@ -181,7 +181,7 @@ def _source(
                 if not _NO_KEY.fullmatch(str(key))
             }
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
-    left_out = made.left_out
+    left_out = tuple(key for key in made.left_out if key != "inputs")  # these are read from the whole document
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
         raise UnclearSourceError(title, "Start it, and add its address instead")
@@ -232,6 +232,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in env.items() if name not in own}
         entry = {key: value for key, value in entry.items() if key != "env"} | ({"env": kept} if kept else {})
     args = entry.get("args") or []
+    args = str(args[0]).split() if len(args) == 1 else args
     if program_of(str(entry.get("command", ""))) in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
         if operator := _OPERATOR.search(" ".join(map(str, words))):
@@ -282,6 +283,18 @@ def _json(text: str) -> dict[str, Any]:
     except ValueError as error:
         hint = "Paste the whole snippet, with all of its braces"
         raise UnclearSourceError(f"This is not JSON: {why or error}", hint) from None
+
+
+def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the servers among the `tools` of a request to an API that calls them itself; or the document as it is."""
+    tools = document.get("tools")
+    named = [
+        {"name": one.get("server_label"), "url": one["server_url"]}
+        | {key: value for key, value in one.items() if key not in ("type", "server_label", "server_url")}
+        for one in (tools if isinstance(tools, list) else [document])
+        if isinstance(one, Mapping) and isinstance(one.get("server_url"), str)
+    ]
+    return {"mcpServers": named} if named else document
 
 
 def _flat(raw: Any) -> Any:
@@ -357,11 +370,13 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
     named: dict[str, Any] = {}
     for one in items:
         inside = one if isinstance(one, Mapping) else {}
-        if len(inside) == 1 and all(_is_server(raw) for raw in inside.values()):  # `{NAME: {...}}`
+        if (
+            len(inside) == 1 and not _is_server(inside) and all(_is_server(raw) for raw in inside.values())
+        ):  # `{NAME: {...}}`
             named |= {str(name): raw for name, raw in inside.items()}
         else:
             name = str(inside.get("name") or inside.get("id") or "")
-            if not name and not _is_flat_server(inside):
+            if not name and not _is_flat_server(_flat(inside)):
                 return None
             named[name] = one
     return named if len(named) == len(items) else None

@@ -42,6 +42,7 @@ from trayapp.sources.source import (
     Source,
     UnclearSourceError,
     Variable,
+    may_be_secret,
     name_for,
     refuse_large,
     start_of,
@@ -59,6 +60,7 @@ _PAGES = re.compile(
 )
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
+_DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:\n[ \t]*#[^\n]*)+").fullmatch
@@ -85,6 +87,7 @@ _LABEL = re.compile(
     r"|description|field|-+)\**\s*[:=\uff1a|]\s*\**\s*`?([^`\n|]*)`?[.,]?[\s|]*",
     re.IGNORECASE,
 )
+_WHOLE_QUOTED = re.compile(r"""\A(?:(["'])(?=[^"']*\1\Z)|<)(.*)["'>]\Z""")
 # `Claude Code: claude mcp add ...`, `<https://...>`, `"npx -y pkg"`, `https://... (HTTP)`: one line around what counts.
 _INTRODUCED = re.compile(
     r"(?:[-*]\s+)?(?:[A-Z][\w ()/.-]{1,40}:\s+)?"
@@ -328,7 +331,7 @@ def _labelled(text: str) -> dict[str, str] | None:
     """Return settings listed as `Command: npx` by the first letters of their labels; None for another text."""
     lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     read = [_LABEL.fullmatch(line) for line in lines]
-    given = {found[1].lower()[:3]: found[2].strip().strip("\"'<>") for found in read if found is not None}
+    given = {found[1].lower()[:3]: _WHOLE_QUOTED.sub(r"\2", found[2].strip()) for found in read if found is not None}
     given = {{"end": "url", "add": "url"}.get(key, key): value for key, value in given.items()}
     if None in read or "" in given.values() or not ("url" in given or ("com" in given and len(given) > 1)):
         return None
@@ -455,7 +458,17 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     asked = [pair.partition("=") for pair in query.get("env", [])]
     if asked:
         entry["env"] = {name: "" for name, _, _ in asked}
-    wants = tuple(Variable(name, ("env", name), "", description, secret=True) for name, _, description in asked)
+    wants = tuple(
+        Variable(
+            name,
+            ("env", name),
+            "",
+            "" if _DEFAULT.fullmatch(text) else text,
+            secret=may_be_secret(name, ""),
+            default=text if _DEFAULT.fullmatch(text) else "",
+        )
+        for name, _, text in asked
+    )
     name = query.get("id", query.get("name", [""]))[0]
     return Source(
         name or name_for(entry), entry, kind, wants or wanted(entry), description=query.get("description", [""])[0]

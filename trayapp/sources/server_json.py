@@ -122,6 +122,7 @@ class _Filled:
                 # a value in the middle of a text cannot be left out
                 required=_is(definition, *_REQUIRED) or keys[0] in ("args", "url"),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
+                kind="path" if definition.get("format") == "filepath" else "string",
             )
             found.append(variable)
         return found

@@ -34,7 +34,8 @@ _PLACEHOLDER = re.compile(
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
-    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3,} | \u2026 | x{3,} | \*{3,} | change[ _-]?me | redacted | placeholder
+    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3,} | \u2026 | x{3,} | \*{3,} | \u2022{3,} | [\w-]*x{6,}[\w-]*
+    | change[ _-]?me | redacted | placeholder
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40} | [A-Z]{2,8}x{4,}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
@@ -44,14 +45,17 @@ _PLACEHOLDER = re.compile(
     | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
-    | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
+    | (?-i:[A-Z_]*(?:PATH|LOCATION|DIR(?:ECTORY)?|FOLDER|URL|NAME|ID|KEY|TOKEN)_(?:OF|TO|FOR|FROM)_[A-Z0-9_]+)
+    | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200}
+    | .{0,200}[ ](?:\(|//|\#)[ ]?optional\b.{0,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
     | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
 _INSIDE = re.compile(
-    r"<<[^<>]{1,80}>>|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
+    r"<<[^<>]{1,80}>>|\u2022{3,}|(?:(?<=^)|(?<==)|(?<=Bearer ))\$\([^()]{1,80}\)$"
+    r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{3,20}\]"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|CLAUDE_PLUGIN_ROOT|extensionPath|__dirname)\}"
@@ -82,7 +86,7 @@ _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])x{3,}(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
+    r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
@@ -353,7 +357,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             if mark in text:
                 found.append(_input(mark, definition, keys))
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
-        marks = [own] if own and _names_itself(name, own) else placeholders_in(text)
+        marks = [own] if own and _names_itself(name, own) else placeholders_in(own) or placeholders_in(text)
         for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
@@ -369,7 +373,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
     for place in ("env", "headers"):
         for name, value in (entry.get(place) or {}).items():
-            add(str(name), (place, str(name)), value, partial(_may_be_secret, str(name)))
+            add(str(name), (place, str(name)), value, partial(may_be_secret, str(name)))
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
@@ -432,6 +436,8 @@ def with_paths_of_others(
             name = path[0] if keys[0] == "args" else str(keys[-1])
             kind: ValueKind = "path" if keys != ("command",) else "string"
             why, default = ("not on this machine", path[0]) if path is own else ("a path of another machine", "")
+            if keys == ("command",) and program_of(path[0]) in RUNNERS:
+                default = program_of(path[0])  # wherever it is here
             found.append(Variable(name, keys, path[0], why, kind=kind, default=default))
     if not found:
         return source.wants
@@ -443,7 +449,7 @@ _NO_SECRET = re.compile(
     r"(?i)(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
     r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
-    r"|tenant|instance|cluster|namespace|provider|group|role|enabled|disabled)(?:[_-]?id)?$"
+    r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled)s?(?:[_-]?id)?$"
     r"|(?:^|[_-])(?:use|enable|disable|allow|is|has|show|skip|verify|include|exclude|max|min|default)[_-]"
 )
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
@@ -465,14 +471,14 @@ def _names_itself(name: str, text: str) -> bool:
         return True
     words = _WORDS.fullmatch(text)
     same = text.upper().replace("-", "_")
-    if "_" in text and text.isupper() and _UNKNOWN.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
+    if "_" in same and _UNKNOWN.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
         return True  # `GOOGLE_PROJECT: PROJECT_NAME`
     return (words is not None and upper.endswith(words[1].upper())) or (
         len(text) > 3 and (upper == same or (upper.endswith(same) and _UNKNOWN.fullmatch(text) is not None))
     )
 
 
-def _may_be_secret(name: str, mark: str) -> bool:
+def may_be_secret(name: str, mark: str) -> bool:
     """Return False for an example of a path, of an address without credentials, or of what is known to be no secret."""
     if _NO_SECRET.search(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
@@ -483,7 +489,7 @@ def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
-    return (named is not None and _may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
+    return (named is not None and may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
 
 
 def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
@@ -547,6 +553,9 @@ def placeholder_in(text: str) -> str | None:
     for part in re.findall(r"(?<=/)[A-Z][A-Z0-9_]+(?=/|$)", path):
         if "_" in part or _UNKNOWN.fullmatch(part):
             return str(part)  # `https://a.test/servers/ID_OF_SERVER`, `https://a.test/SUBDOMAIN`
+    head, mark, _ = text.partition("/")
+    if mark and head.isupper() and _UNKNOWN.fullmatch(head):
+        return head  # `INSTANCE_URL/mcp`
     name, mark, value = text.partition("=")
     if (
         mark
