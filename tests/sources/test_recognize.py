@@ -243,6 +243,10 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      ["args.0", "args.2", "cwd", "env.A_ORG", "env.HOOK", "env.HOOK", "env.HOOK", "env.K"]),
     ('{"a": {"url": "https://a.test/\u2022\u2022\u2022\u2022/mcp"}}', "a",
      {"url": "https://a.test/\u2022\u2022\u2022\u2022/mcp"}, ["url"]),
+    ('{"servers": {"b": {"command": "...", "env": { ... }}, "a": {"command": "a"}}}', "a", {"command": "a"}, []),
+    ('{"servers": [{"server": {"name": "io.x/a", "packages": [{"registryType": "npm", "identifier": "a"}]}}]}',
+     "a", {"command": "npx", "args": ["-y", "a"]}, []),
+    ('{"a": {"command": "a", "cwd": "${PLUGIN_ROOT}"}}', "a", {"command": "a", "cwd": "${PLUGIN_ROOT}"}, ["cwd"]),
     ("claude mcp add a --env A=<us|eu> -- npx a", "a", {"command": "npx", "args": ["a"], "env": {"A": "<us|eu>"}},
      ["env.A"]),
     ('kiro-cli mcp add --name a --command npx --args "-y,a" --env "A=1,B=x,y"', "a",
@@ -709,6 +713,19 @@ def test_a_line_that_stands_whole_in_the_runtime_arguments_of_server_json_names_
     package = {"registryType": "pypi", "identifier": "files", "version": "1.2", "runtimeArguments": words}
     (one,) = recognize(json.dumps({"name": "io.github.a/files", "packages": [package]}), HOME)
     assert one.entry == {"command": "uvx", "args": ["files@1.2", "mcp"]}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_an_optional_argument_of_server_json_is_left_out_with_its_option() -> None:
+    token = {"type": "named", "name": "-e", "value": "A_TOKEN={token}", "variables": {"token": {"isSecret": True}}}
+    folder = {"type": "named", "name": "-v", "isRequired": True, "format": "filepath"}
+    package = {"registryType": "oci", "identifier": "acme/a:1", "runtimeArguments": [token, folder]}
+    (one,) = recognize(json.dumps({"name": "io.x/a", "packages": [package]}), HOME)
+    assert [(want.name, want.required, want.kind) for want in one.wants] == [
+        ("token", False, "string"), ("v", True, "path"),
+    ]  # fmt: skip
+    assert with_value(one.entry, one.wants[0], "")["args"] == ["run", "-i", "--rm", "-v", "<v>", "acme/a:1"]
+    assert with_value(one.entry, one.wants[0], "t")["args"][4] == "A_TOKEN=t"
 
 
 @pytest.mark.requirement("source-recognized", "source-refused")

@@ -350,6 +350,7 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
                 name: raw
                 for name, raw in inside.items()
                 if not (raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(str(name))))
+                and not (isinstance(raw, Mapping) and raw.get("command") in ("...", "\u2026"))
                 and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
             }
             if inside and all(_is_server(raw) for raw in inside.values()):

@@ -295,6 +295,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
             document: dict[str, Any] = {}
             with suppress(UnparsableError):
                 document = jsonc.read(text, "the text")
+            if isinstance(listed := document.get("servers"), list) and len(listed) == 1 and isinstance(listed[0], dict):
+                document = listed[0] if is_server_json(listed[0]) else document  # the registry's answer
             if is_server_json(document):
                 refuse_large(len(text))
                 return read_server_json(document)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trayapp.config.urls import unsafe_url
@@ -108,6 +108,7 @@ class _Filled:
 
     text: str
     asks: tuple[tuple[str, str, Input], ...] = ()
+    optional: bool = False  # all of it may be left out, its option included
 
     def variables(self, keys: Keys) -> list[Variable]:
         found: list[Variable] = []
@@ -120,7 +121,7 @@ class _Filled:
                 _text(definition, "description"),
                 secret=_is(definition, *_SECRET),
                 # a value in the middle of a text cannot be left out
-                required=_is(definition, *_REQUIRED) or keys[0] in ("args", "url"),
+                required=_is(definition, *_REQUIRED) or (keys[0] in ("args", "url") and not self.optional),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
                 kind="path" if definition.get("format") == "filepath" else "string",
             )
@@ -277,6 +278,7 @@ def _arguments(listed: Sequence[Input]) -> list[_Filled]:
             continue
         word = _filled(one, hint, f"<{hint}>")
         if word is not None:
+            word = replace(word, optional=bool(named) and not _is(one, *_REQUIRED))
             words += [_Filled(name), word] if named else [word]
     return words
 

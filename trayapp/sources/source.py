@@ -58,7 +58,7 @@ _INSIDE = re.compile(
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{3,20}\]"
-    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|CLAUDE_PLUGIN_ROOT|extensionPath|__dirname)\}"
+    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
@@ -287,12 +287,7 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     key = rest[0]
     if isinstance(inner, list):
         assert isinstance(key, int)
-        if variable.shared:
-            return {**entry, str(head): _words_with(inner, key, variable, value)}
-        return {
-            **entry,
-            str(head): [_replaced(one, variable, value) if at == key else one for at, one in enumerate(inner)],
-        }
+        return {**entry, str(head): _words_with(inner, key, variable, value)}
     changed = {name: _replaced(one, variable, value) if name == key else one for name, one in inner.items()}
     if not value:
         del changed[key]
@@ -331,13 +326,13 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
     """Return the words of a command line with a value: several values become several words; without a value, its option
     goes, too.
     """
-    whole = words[at] == variable.placeholder
-    if whole and not value:
+    whole = variable.shared and words[at] == variable.placeholder
+    if not value and (whole or not (variable.shared or variable.required)):
         before = words[at - 1] if at else ""
         option = before.startswith("-") and "=" not in before
         return [*words[: at - 1 if option else at], *words[at + 1 :]]
     several = whole and variable.multiple
-    values = value.split(os.pathsep) if several else [words[at].replace(variable.placeholder, value)]
+    values = value.split(os.pathsep) if several else [_replaced(words[at], variable, value)]
     return [*words[:at], *values, *words[at + 1 :]]
 
 
