@@ -22,8 +22,10 @@ from tests.tools import NO_CERTIFICATES, require, require_file
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
 WIDTHS = (360, 1280, 2560)
+# Each session has a window, whose address bar is made of two more pages: with them a session costs three times as much.
 # A process kept ready for the next page costs as much as the page. This list replaces playwright's own.
-NO_SPARES = "--disable-features=SpareRendererForSitePerProcess,HttpsUpgrades,PaintHolding,MediaRouter,Translate"
+NOT_SHOWN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "SpareRendererForSitePerProcess")
+NO_SPARES = ",".join(("--disable-features=HttpsUpgrades,PaintHolding,MediaRouter,Translate", *NOT_SHOWN))
 # axe-core then describes what it finds wrong, and one example of what is right
 VIOLATIONS = 'resultTypes: ["violations"]'
 ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"  # nothing leaves the machine

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ def test_of_twenty_that_start_at_once_exactly_one_holds_the_lock(home: Path) -> 
     assert sorted(outcomes) == ["held"] + ["refused"] * 19
     for process in processes:
         end(process)
+
+
+@pytest.mark.requirement("proc-one-gateway")
+def test_a_holder_that_has_not_written_its_process_id_yet_is_named_once_it_has(home: Path) -> None:
+    first, file = GatewayLock(str(home / "run")), home / "run" / "gateway.lock"
+    first.acquire()
+    file.write_text("")  # between taking the lock and writing, where a busy machine may stop it
+    writing = threading.Timer(0.05, file.write_text, ["4711"])
+    writing.start()
+    with pytest.raises(AlreadyRunningError) as caught:
+        GatewayLock(str(home / "run")).acquire()
+    writing.join()
+    assert caught.value.pid == 4711
+    first.release()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")

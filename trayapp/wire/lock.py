@@ -9,10 +9,14 @@ import errno
 import os
 import stat
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
+
+NAMED_S = 0.5  # from taking a lock until its process id is in the file, on a busy machine; on a full disk it never is
+LOOK_S = 0.01
 
 
 class FileLock:
@@ -23,7 +27,11 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self) -> int | None:
-        """Take the lock and return None, or return its holder's process id (0: unknown). Raises StorageError."""
+        """Take the lock and return None, or return its holder's process id (0: unknown). Raises StorageError.
+
+        A holder that has just taken it gets NAMED_S to write its process id.
+        """
+        named_by = time.monotonic() + NAMED_S
         private_folder(self._path.parent)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         while True:
@@ -36,7 +44,10 @@ class FileLock:
             if not _lock_now(descriptor):
                 holder = _holder(descriptor)
                 os.close(descriptor)
-                return holder
+                if holder or time.monotonic() >= named_by:
+                    return holder
+                time.sleep(LOOK_S)
+                continue
             if self._is_there(descriptor):
                 break
             os.close(descriptor)  # its holder has removed it: only the file that is there now is the lock
