@@ -86,9 +86,10 @@ HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamabl
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
 _COMMENT_BEHIND = re.compile(r"""(?:(?<=[\s,"'])//|(?<=\s)#)[^"']*$""")
-_KEY = re.compile(r"""[\s{,-]*["']?([\w.-]+)["']?\s*[:=]""")
+_KEY = re.compile(r"""[\s{,-]{0,80}+["']?([\w.-]{1,80}+)["']?\s{0,80}[:=]""")
 _PAIRS = frozenset(("env", "headers"))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+LONGEST_COMMENT = 200  # characters behind a value
 DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
 
@@ -141,7 +142,7 @@ def _optional_keys(text: str) -> set[str]:
         in_comment = False
         key = _KEY.match(line)
         covers = covers and key is not None
-        behind = _COMMENT_BEHIND.search(line)
+        behind = _COMMENT_BEHIND.search(line[-LONGEST_COMMENT:])
         if key and (covers or (behind and OPTIONAL.search(behind[0]))):
             found.add(key[1])
         covers = covers and (not line.rstrip().endswith(("{", "[", ":")) or (key is not None and key[1] in _PAIRS))

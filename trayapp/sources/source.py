@@ -34,15 +34,14 @@ _PLACEHOLDER = re.compile(
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
-    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4} | \.{3,} | \u2026 | x{3,} | \*{3,} | \u2022{3,} | [\w-]*x{6,}[\w-]*
+    | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4}
+    | (?=[\w+/=-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=.*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
     | change[ _-]?me | redacted | placeholder
-    | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40} | [A-Z]{2,8}x{4,}
+    | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
-    | (?:db|database|schema|user)[_-]name | true\|false | yes\|no | [\w-]*\*{3,}[\w-]*
+    | (?:db|database|schema|user)[_-]name | true\|false | yes\|no
     | -----BEGIN[ ][A-Z ]{3,40}-----(?=[\s\S]{0,4000}?(?:\.{3}|\u2026|your|<))[\s\S]{0,4000}
-    | [A-Za-z]{1,12}[-_](?:[\w-]{0,12})?(?:\.{3}|\u2026|x{3,}|\*{3,}) | (?:key|token)(?:\.{3}|\u2026|x{3,}|\*{3,})
-    | [A-Za-z0-9][\w+/=-]{1,80}(?:\.{3}|\u2026)[\w+/=-]{0,80}
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
     | (?-i:[A-Z_]*(?:PATH|LOCATION|DIR(?:ECTORY)?|FOLDER|URL|NAME|ID|KEY|TOKEN)_(?:OF|TO|FOR|FROM)_[A-Z0-9_]+)
