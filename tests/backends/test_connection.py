@@ -14,6 +14,7 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import Awaiting
 from trayapp.backends.connection import DOUBT_AGAIN_S
 from trayapp.backends.maintenance import HEALTH_TIMEOUT_S
+from trayapp.model.config import Settings
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -24,7 +25,6 @@ from trayapp.model.errors import (
     SignInWantedError,
 )
 from trayapp.model.lifecycle import State
-from trayapp.model.settings import Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 
 pytestmark = pytest.mark.anyio

@@ -27,9 +27,9 @@ from trayapp.backends.launch import (
     prepare_start,
     secrets_in,
 )
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, MissingVariableError
 from trayapp.model.redact import REDACTED, redacted
-from trayapp.model.servers import ServerConfig
 
 pytestmark = pytest.mark.anyio
 

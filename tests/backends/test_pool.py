@@ -11,9 +11,9 @@ from tests.backends.test_connection import call, forever, refuse, refused
 from tests.backends.world import bench, server
 from tests.fixtures.clock import settle
 from trayapp.backends.pool import AT_ONCE
+from trayapp.model.config import ServerConfig, ToolSwitch
 from trayapp.model.errors import ConnectFailedError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.wire.messages import INTERNAL_ERROR
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,9 @@ from tests.backends.test_connection import call, refused
 from tests.backends.world import Bench, bench, server
 from tests.fixtures.clock import settle
 from trayapp.backends.maintenance import PROBE_JITTER_S
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import REQUEST_TIMEOUT, RpcError
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fixtures.clock import FakeClock, settle
 from trayapp.backends.route import ROUTE_LOOK_S, ROUTE_WAIT_S, await_route, has_route, is_remote
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 
 
 @pytest.mark.parametrize(

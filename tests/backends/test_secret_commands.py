@@ -16,9 +16,9 @@ from trayapp.backends import secret_commands as module
 from trayapp.backends.launch import NO_SECRETS, StdioLaunch, prepare_start
 from trayapp.backends.secret_commands import SecretSources
 from trayapp.config.layers.project import TrustStore
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import CommandNotApprovedError, ConfigError
 from trayapp.model.redact import REDACTED, redacted
-from trayapp.model.servers import ServerConfig
 
 pytestmark = pytest.mark.anyio
 

@@ -20,11 +20,9 @@ from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.pool import Pool
+from trayapp.model.config import Config, ServerConfig, Settings, plan
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config, plan
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 

@@ -15,8 +15,8 @@ from trayapp.catalog.approval_store import Pin, definition_hash, pinned
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
+from trayapp.model.config import launch_hash
 from trayapp.model.offer import Item, Offer
-from trayapp.model.servers import launch_hash
 
 SERVERS = 70
 TOOLS = 527

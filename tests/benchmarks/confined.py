@@ -18,8 +18,7 @@ from tests.benchmarks import null_server
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.run import Measured
 from trayapp.confinement.start import NoMechanismError, choose_mechanism
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine, Confining
+from trayapp.model.config import Confine, Confining, ServerConfig
 
 MS = 1000.0  # in a second
 CALLS = 200  # of one server

@@ -20,10 +20,8 @@ from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
+from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import Settings
 
 OURS = "ours"
 EACH = 20  # tools of a server

@@ -24,8 +24,8 @@ from tests.benchmarks.workloads import ECHO, Workload, read_shelf, replayed, uni
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import inspect_text, inspect_tool
+from trayapp.model.config import Settings
 from trayapp.model.offer import Item, Offer
-from trayapp.model.settings import Settings
 from trayapp.wire.jsonio import loads
 
 WITHOUT, ROUNDS = "without inspection", 5

@@ -34,8 +34,8 @@ from trayapp.history.ended_call import Caller, EndedCall
 from trayapp.history.record import Row
 from trayapp.history.recorder import FILE_NAME, FLUSH_S, Recorder
 from trayapp.history.store import HistoryFile
+from trayapp.model.config import HistorySettings
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.settings import HistorySettings
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient
 

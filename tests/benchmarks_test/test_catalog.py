@@ -8,7 +8,7 @@ from tests.benchmarks.catalog import SERVERS, TOOLS, offers, shares, write_catal
 from trayapp.catalog.cache import freshness, load_all
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
-from trayapp.model.servers import launch_hash
+from trayapp.model.config import launch_hash
 
 
 def test_it_has_the_promised_size_and_no_server_without_tools() -> None:

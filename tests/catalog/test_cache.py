@@ -28,9 +28,9 @@ from trayapp.catalog.cache import (
     with_sound,
 )
 from trayapp.catalog.schema.tool import served_tool
+from trayapp.model.config import ServerConfig, launch_hash
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer
-from trayapp.model.servers import ServerConfig, launch_hash
 from trayapp.wire.jsonio import dumps, loads
 
 DAY_S = 86_400.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.catalog.strategies import tools as tool_names
 from trayapp.catalog.filters import passes, why_hidden
-from trayapp.model.servers import ServerConfig, ToolSwitch
+from trayapp.model.config import ServerConfig, ToolSwitch
 
 PATTERNS: list[tuple[str, str, str, str, bool]] = [
     ("filter-01", "get_screenshot", "figma", "get_screenshot", True),

@@ -10,8 +10,8 @@ from hypothesis import given
 from tests.catalog.strategies import catalogs, modes
 from trayapp.catalog.lookup import HiddenReason, Lookup, server_of, switched_off
 from trayapp.catalog.names import Key, expose_names, spelled
+from trayapp.model.config import PREFIX_MODES, PrefixMode
 from trayapp.model.errors import AmbiguousToolError, ToolNotFoundError
-from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
 SERVERS: list[tuple[str, str, list[str], PrefixMode, list[str]]] = [
     ("resolve-01", "searxng_searxng_web_search", ["searxng"], "server", ["searxng"]),

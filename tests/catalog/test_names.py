@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.catalog.strategies import catalogs, modes
 from trayapp.catalog.names import NAME_LENGTH, Key, call_spelling, expose_names
-from trayapp.model.settings import PrefixMode
+from trayapp.model.config import PrefixMode
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

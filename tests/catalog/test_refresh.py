@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from trayapp.catalog.filters import ToolsChange, merge_tools, tools_change
 from trayapp.catalog.variants import in_known_order
+from trayapp.model.config import ToolSwitch
 from trayapp.model.offer import Item, Offer
-from trayapp.model.servers import ToolSwitch
 
 ON, OFF = ToolSwitch(), ToolSwitch(enabled=False)
 ON_STALE, OFF_STALE = ToolSwitch(stale=True), ToolSwitch(enabled=False, stale=True)

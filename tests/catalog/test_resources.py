@@ -19,7 +19,7 @@ from trayapp.catalog.resources import (
     resource_tools,
     safe_prompt,
 )
-from trayapp.model.settings import PrefixMode
+from trayapp.model.config import PrefixMode
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.fixtures.odd import Odd
 from trayapp.config.read.parse import parse
+from trayapp.model.config import Confine
 from trayapp.model.errors import KeyringUnavailableError, StorageError
-from trayapp.model.settings import Confine
 from trayapp.service.command_line import PACKAGE
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET
 

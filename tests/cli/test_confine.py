@@ -15,7 +15,7 @@ from tests.cli.persons import Person
 from tests.confinement.test_hostile import needs
 from tests.e2e.confined_servers import BROWSERS, SERVERS
 from trayapp.confinement import landlock
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 from trayapp.samples import server as sample
 
 pytestmark = [

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.persons import Person
 from trayapp.cli.import_servers import numbers_of
 from trayapp.config.read.parse import parse
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"
 

@@ -25,8 +25,7 @@ from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import BY_NAME
 from trayapp.config.read.parse import parse
-from trayapp.model.plan import Config
-from trayapp.model.servers import SAMPLE
+from trayapp.model.config import SAMPLE, Config
 
 CURSOR, CLAUDE = BY_NAME["cursor"], BY_NAME["claude-code"]
 TOKEN = "ghp_abcdefghijklmnop1234567890abcd"

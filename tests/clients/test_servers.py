@@ -20,8 +20,7 @@ from trayapp.config.layers.overlay import lay_over, overlay, user_pairs
 from trayapp.config.layers.project import ProjectFile, TrustStore
 from trayapp.config.read.entry import EntryContext
 from trayapp.config.read.parse import parse
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import Config, ServerConfig
 
 pytestmark = pytest.mark.requirement("import-layers")
 

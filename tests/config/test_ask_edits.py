@@ -6,7 +6,7 @@ import pytest
 
 from trayapp.config.edits import set_tools_enabled
 from trayapp.config.read.parse import parse
-from trayapp.model.settings import AskMode
+from trayapp.model.config import AskMode
 
 FILE = """\
 settings:

@@ -24,9 +24,8 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.yaml.nodes import compose
 from trayapp.config.yaml.splices import EditRefusedError, outline
+from trayapp.model.config import Config, ToolSwitch
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError, UsageError
-from trayapp.model.plan import Config
-from trayapp.model.servers import ToolSwitch
 
 ON, OFF = ToolSwitch(), ToolSwitch(enabled=False)
 GONE = ToolSwitch(stale=True)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trayapp.config.interpolate import ExpandedText, expand, resolve
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConfigError, ExitCode, MissingVariableError
-from trayapp.model.servers import ServerConfig
 
 ENVIRON = {"FOO": "foo-val", "BAR": "b a r", "EMPTY": "", "TRICK": "${FOO}", "ProgramFiles(x86)": "C:\\P"}
 KEYS = {

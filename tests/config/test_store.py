@@ -21,9 +21,8 @@ from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.store import EDIT_S, ConfigStore, LoadedFile, sample_text, signature, with_sample
 from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.model.config import Settings, ToolSwitch
 from trayapp.model.errors import FileChangedError, StorageError
-from trayapp.model.servers import ToolSwitch
-from trayapp.model.settings import Settings
 from trayapp.service.command_line import SAMPLE_VERB
 from trayapp.tray.actions import VERB_S
 

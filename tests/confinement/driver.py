@@ -15,7 +15,7 @@ from typing import Any
 from trayapp.confinement.policy import Program, make_policy, make_scratch
 from trayapp.confinement.seccomp_requests import AttributeChanges, Requests
 from trayapp.confinement.spawn import spawn_confined
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 
 
 async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:

@@ -12,8 +12,8 @@ import pytest
 from tests.backends.world import real_connection
 from tests.confinement.test_hostile import ALONE, needs
 from trayapp.backends.confinements import Confinements
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ServerError
-from trayapp.model.servers import ServerConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
 

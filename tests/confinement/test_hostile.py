@@ -15,9 +15,8 @@ from tests.confinement.hostile import WAYS
 from tests.confinement.world import PROGRAM, World, made_world
 from tests.tools import missing
 from trayapp.confinement import bubblewrap, landlock
+from trayapp.model.config import Confine, ServerConfig
 from trayapp.model.errors import ServerError
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
 NO_LANDLOCK = landlock.abi() < landlock.LEAST_ABI

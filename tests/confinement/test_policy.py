@@ -18,7 +18,7 @@ from trayapp.confinement.policy import (
     own_folders,
     scratch_folder,
 )
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="paths of POSIX systems")
 

@@ -17,7 +17,7 @@ from tests.packages.npm_registry import NpmRegistry
 from tests.packages.pypi_registry import PypiRegistry
 from tests.servers import pypi
 from tests.tools import require
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 
 pytestmark = [
     pytest.mark.anyio,

@@ -15,8 +15,7 @@ from tests.confinement.world import made_world
 from trayapp.backends.confinements import Confinements
 from trayapp.confinement import landlock
 from trayapp.confinement.proxy import HostProxy
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine, ServerConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("confine-hosts")]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")

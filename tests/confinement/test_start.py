@@ -24,10 +24,8 @@ from tests.fixtures.odd import Odd, alive, until
 from tests.tools import missing, require
 from trayapp.backends.confinements import Confinements
 from trayapp.confinement import bubblewrap, landlock
+from trayapp.model.config import Config, Confine, ServerConfig, Settings, plan
 from trayapp.model.errors import ServerError
-from trayapp.model.plan import Config, plan
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine, Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
 ROOT = Path(__file__).resolve().parents[2]

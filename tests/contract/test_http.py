@@ -26,10 +26,9 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.http import transport
 from trayapp.backends.http.transport import signs_of_life
+from trayapp.model.config import ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 from trayapp.wire.messages import RpcError
 
 pytestmark = pytest.mark.anyio

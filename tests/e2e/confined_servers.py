@@ -18,8 +18,7 @@ from tests.confinement.test_hostile import needs
 from tests.conformance.suite import node
 from tests.e2e.test_more_servers import NOWHERE, OFFLINE, devtools, playwright
 from trayapp.confinement.policy import LEADING_OUT, TEMPORARY, cache_environment
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine, Confining
+from trayapp.model.config import Confine, Confining, ServerConfig
 from trayapp.wire.messages import RpcError
 
 Calls = tuple[tuple[str, dict[str, Any]], ...]

@@ -17,7 +17,7 @@ from tests.e2e.test_more_servers import page
 from tests.faults.world import wait_until
 from tests.panel.scene import free_port
 from tests.tools import missing
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 
 __all__ = ["page"]  # a fixture
 pytestmark = [pytest.mark.requirement("confine-real"), pytest.mark.timeout(120)]

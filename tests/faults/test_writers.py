@@ -26,7 +26,7 @@ from trayapp.config import edits
 from trayapp.config.layers.project import TRUST_NAME, TrustStore, read_project
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
-from trayapp.model.servers import ToolSwitch
+from trayapp.model.config import ToolSwitch
 
 TOOLS = 60
 HEAD = "# mine\nservers:\n  s:\n    command: x   # keep\n    tools:\n"

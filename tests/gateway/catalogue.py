@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.gateway.world import ALL, Client, House, Message, server
+from trayapp.model.config import ServerConfig, Settings
 from trayapp.model.offer import Item, Offer
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 
 CATALOGUE: dict[str, dict[str, str]] = {
     "github": {

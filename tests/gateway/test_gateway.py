@@ -16,9 +16,9 @@ from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve
 from trayapp import __version__
 from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.model.config import Settings
 from trayapp.model.errors import ConnectFailedError, Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.settings import Settings
 
 pytestmark = pytest.mark.anyio
 BAD: Any = {"name": "t", "x": {1, 2}}  # what no JSON can hold, and no cache

@@ -27,12 +27,10 @@ from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.scopes.projects import Look, no_projects
 from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.gateway.sessions.session import Session
+from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch, launch_hash
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
-from trayapp.model.settings import Settings
 from trayapp.wire.endpoint import Link, PendingConnections
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.jsonio import dumps, loads

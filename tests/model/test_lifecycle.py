@@ -6,6 +6,7 @@ from itertools import islice, product
 
 import pytest
 
+from trayapp.model.config import LIFECYCLES, STARTS_AT_ONCE, Lifecycle, ServerConfig, Settings
 from trayapp.model.lifecycle import (
     NEXT,
     RECONNECT_JITTER,
@@ -18,8 +19,6 @@ from trayapp.model.lifecycle import (
     next_state,
     reconnect_waits,
 )
-from trayapp.model.servers import LIFECYCLES, STARTS_AT_ONCE, Lifecycle, ServerConfig
-from trayapp.model.settings import Settings
 
 PAIRS = list(product(State, Event))
 # A written-out copy of the specification: a change of the table has to be made twice, on purpose.

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trayapp.model.config import Config, Plan, ServerConfig, Settings, ToolSwitch, plan
 from trayapp.model.errors import Problem
-from trayapp.model.plan import Config, Plan, plan
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import Settings
 
 A, B, C = (ServerConfig(name, command=name) for name in "abc")
 

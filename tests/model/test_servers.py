@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.model.servers import (
+from trayapp.model.config import (
     LAUNCH_FIELDS,
     LIFECYCLES,
     STARTS_AT_ONCE,

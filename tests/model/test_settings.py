@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
+from trayapp.model.config import EXPOSE_MODES, PREFIX_MODES, HistorySettings, HttpSettings, Profile, Settings
 
 DEFAULTS = {
     "expose": "auto", "defer_above": 15, "tool_prefix": "server", "idle_timeout": 10, "health_interval": 30,

@@ -25,7 +25,7 @@ from tests.fixtures.odd import until
 from tests.packaged.running import Packaged, packaged
 from tests.tools import require
 from trayapp import __version__
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 from trayapp.service.version import SHORT
 from trayapp.wire.control import SNAPSHOT
 

@@ -647,7 +647,7 @@ def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
 
 def test_an_unreadable_setting_confines_every_server(world: CheckContext) -> None:
     from trayapp.config.read.parse import parse
-    from trayapp.model.settings import Confine
+    from trayapp.model.config import Confine
 
     config = parse("settings: {confine: {reed: [/x]}}\nservers: {a: {command: x}}\n", "f")
     assert config.settings.confine == Confine()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from trayapp.cli.update import look
+from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.settings import Settings
 from trayapp.service.version import Release, is_newer, newest, releases_address
 
 

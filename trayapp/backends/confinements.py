@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings, confine_of
+from trayapp.model.config import ServerConfig, Settings, confine_of
 
 if TYPE_CHECKING:
     from trayapp.confinement.record import Refusal, RefusalRecord

@@ -21,8 +21,8 @@ from trayapp.backends.http.refusal import SSE_AFTER, refused
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepare_start
 from trayapp.backends.stdio.orphans import NoTracker, ProcessTracker
 from trayapp.backends.stdio.processes import open_stdio
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, ServerError
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 

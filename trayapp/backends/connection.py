@@ -19,6 +19,7 @@ from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
 from trayapp.backends.route import is_remote
 from trayapp.backends.subscription import UPDATED, Listening
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import (
     ConnectFailedError,
     ConnectionLostError,
@@ -31,7 +32,6 @@ from trayapp.model.errors import (
 )
 from trayapp.model.lifecycle import Event, State, backoff_left_s, next_state
 from trayapp.model.offer import Offer
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 
 log = logging.getLogger(__name__)

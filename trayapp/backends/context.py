@@ -14,9 +14,9 @@ from trayapp.backends.confinements import Confinements
 from trayapp.backends.handshake import Peer
 from trayapp.backends.http.refusal import HttpRefusal
 from trayapp.backends.launch import HttpLaunch, Keyring, Launch, no_locks
+from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
-from trayapp.model.settings import Settings
 from trayapp.wire.messages import Call, Channel, Params, RpcError
 
 if TYPE_CHECKING:

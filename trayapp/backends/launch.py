@@ -32,10 +32,10 @@ from trayapp.config.paths import HOME_VARIABLE, find_paths
 from trayapp.config.programs import clean_environment as clean_environment
 from trayapp.config.programs import found_elsewhere
 from trayapp.config.programs import own_environment as own_environment
+from trayapp.model.config import Auth, ServerConfig, auth_of
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.redact import KNOWN, REDACTED, redacted
 from trayapp.model.secret_patterns import is_random
-from trayapp.model.servers import Auth, ServerConfig, auth_of
 
 if TYPE_CHECKING:
     from trayapp.confinement.record import RefusalRecord

@@ -18,10 +18,10 @@ from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import UNAUTHORIZED, refused
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.subscription import ACKNOWLEDGED, Subscription
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import idle_limit_s, is_idle
 from trayapp.model.offer import UNREAD, Offer
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Params, RpcError
 
 log = logging.getLogger(__name__)

@@ -16,11 +16,9 @@ import anyio.abc
 
 from trayapp.backends.connection import GATEWAY_STOPPED, Connection, Observer
 from trayapp.backends.context import BackendContext
+from trayapp.model.config import STARTS_AT_ONCE, Config, Confine, Plan
 from trayapp.model.errors import ServerBackoffError, ServerError, ServerNotFoundError, SignInWantedError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State, reconnect_waits
-from trayapp.model.plan import Config, Plan
-from trayapp.model.servers import STARTS_AT_ONCE
-from trayapp.model.settings import Confine
 
 if TYPE_CHECKING:
     from trayapp.backends.trial import ConfineTrial, PackageUpdates

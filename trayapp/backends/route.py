@@ -11,7 +11,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from trayapp.backends.clock import Clock
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 
 ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; a longer outage counts as a failure
 ROUTE_LOOK_S = 0.5

@@ -15,10 +15,9 @@ from trayapp.backends.connect import connect
 from trayapp.backends.context import BackendContext
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.stdio.shellenv import Environment
+from trayapp.model.config import Confine, ServerConfig
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.offer import Offer
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine
 from trayapp.model.status import ConfinementStatus
 from trayapp.packages.lock_file import LockedPackage, PackageRequest
 from trayapp.packages.locks import Locks, read_package, runs_package

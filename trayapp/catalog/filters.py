@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from trayapp.catalog.names import call_spelling, spelled
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import PREFIX_MODES
+from trayapp.model.config import PREFIX_MODES, ServerConfig, ToolSwitch
 
 
 def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> str | None:

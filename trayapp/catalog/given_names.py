@@ -12,8 +12,8 @@ from typing import Any
 from trayapp.catalog.cache import read_file
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames
 from trayapp.config.files import replace_file
+from trayapp.model.config import PrefixMode
 from trayapp.model.errors import StorageError
-from trayapp.model.settings import PrefixMode
 from trayapp.wire.jsonio import dumps, loads
 
 log = logging.getLogger(__name__)

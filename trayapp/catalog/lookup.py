@@ -24,8 +24,8 @@ from trayapp.catalog.names import (
     spelled,
 )
 from trayapp.catalog.suggest import nearest
+from trayapp.model.config import PREFIX_MODES, PrefixMode
 from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredError, ToolNotFoundError
-from trayapp.model.settings import PREFIX_MODES, PrefixMode
 
 
 class HiddenReason(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from trayapp.model.settings import PREFIX_MODES, PrefixMode
+from trayapp.model.config import PREFIX_MODES, PrefixMode
 
 Key = tuple[str, str]  # server, and the original name (or URI) on that server
 Wish = tuple[str, bool]  # the wanted name, and whether it is the original spelling, with nothing replaced

@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from urllib.parse import quote, unquote
 
 from trayapp.catalog.names import Exposed, Key, Wish, call_spelling, expose, server_prefix
+from trayapp.model.config import PrefixMode
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.settings import PrefixMode
 
 SCHEME = "multi-mcp://"  # prefix of our own resources, and of those whose URI several servers have
 

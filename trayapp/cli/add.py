@@ -33,8 +33,8 @@ from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import name_of_url, unsafe_url
+from trayapp.model.config import Config
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
-from trayapp.model.plan import Config
 from trayapp.model.text import count, one_line
 from trayapp.service.command_line import PACKAGE
 from trayapp.service.secrets import secret_names

@@ -32,9 +32,8 @@ from trayapp.config.interpolate import secret_commands
 from trayapp.config.layers.overlay import Overlay, preview
 from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_file_in, read_project
 from trayapp.config.problems import UnparsableError
+from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import MultiMcpError, UsageError, problem_json
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
 from trayapp.model.text import clean, count, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 

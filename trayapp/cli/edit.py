@@ -22,8 +22,8 @@ from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore, sample_text
+from trayapp.model.config import Config
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
-from trayapp.model.plan import Config
 from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import edit_in_terminal, open_file
 from trayapp.wire.control import LIST, RELOAD, ControlError

@@ -11,8 +11,8 @@ from trayapp.cli.edit import own_config, own_store
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say, waiting
 from trayapp.config.paths import find_paths
+from trayapp.model.config import Settings
 from trayapp.model.errors import StorageError, UsageError
-from trayapp.model.settings import Settings
 from trayapp.model.text import ago, count, one_line
 from trayapp.service.registry import RegistryAnswer, ServerRegistry
 

@@ -50,10 +50,9 @@ from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
 from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import ExitCode, MultiMcpError, Problem, UsageError, problem_json
-from trayapp.model.plan import Config
 from trayapp.model.redact import redacted
-from trayapp.model.servers import ServerConfig
 from trayapp.model.text import count, one_line
 from trayapp.service.secrets import delete_secret, secret_names
 

@@ -15,8 +15,8 @@ from trayapp import __version__
 from trayapp.cli.edit import own_config, own_store
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import agreed, note, print_json, require_person, say, say_hints, waiting
+from trayapp.model.config import Settings
 from trayapp.model.errors import ExitCode, StorageError, UsageError
-from trayapp.model.settings import Settings
 from trayapp.model.text import clean, one_line
 from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 

@@ -21,7 +21,7 @@ from trayapp.config.programs import is_browser
 from trayapp.config.read.command import is_relative, path_exists, relative_paths, split_command
 from trayapp.config.read.entry import read_one
 from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
-from trayapp.model.settings import TRY
+from trayapp.model.config import TRY
 
 ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
 _ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server

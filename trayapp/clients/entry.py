@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.table import NAME, Client, Entry
-from trayapp.model.settings import HttpSettings
+from trayapp.model.config import HttpSettings
 from trayapp.service.command_line import SHIM as SHIM_PROGRAM
 from trayapp.service.command_line import TRAY, WHOLE
 

@@ -22,9 +22,8 @@ from trayapp.clients.table import BY_NAME, Client
 from trayapp.config.edits import LONGEST_KEY, add_server
 from trayapp.config.files import wait_until_quiet, write_atomic
 from trayapp.config.read.entry import read_one
+from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, launch_settings
 from trayapp.model.errors import FileChangedError, MultiMcpError
-from trayapp.model.plan import Config
-from trayapp.model.servers import SAMPLE, ServerConfig, launch_hash, launch_settings
 
 HOME = "~"
 LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended

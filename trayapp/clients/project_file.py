@@ -19,8 +19,8 @@ from trayapp.config.problems import UnparsableError, shown
 from trayapp.config.read.fields import is_servers_key
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import without_comments
+from trayapp.model.config import Config
 from trayapp.model.errors import ServerNotFoundError, UsageError
-from trayapp.model.plan import Config
 
 OWN_FILE = PROJECT_FILES[0]
 DEFAULT_HOLDER = "mcpServers"

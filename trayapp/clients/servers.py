@@ -22,8 +22,8 @@ from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
 from trayapp.config.files import signature
 from trayapp.config.problems import UnparsableError, nearest
 from trayapp.config.read.fields import is_servers_key
+from trayapp.model.config import Imported
 from trayapp.model.errors import Problem, StorageError
-from trayapp.model.plan import Imported
 
 # Files beside the user's file in which a client disables servers:
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and

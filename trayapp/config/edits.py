@@ -19,8 +19,8 @@ from trayapp.config.yaml.nodes import Mapping as MappingNode
 from trayapp.config.yaml.nodes import Node, Pair, Scalar, follow, is_null, pairs
 from trayapp.config.yaml.rendering import scalar
 from trayapp.config.yaml.splices import Editor, EditRefusedError, Layout, Slot
+from trayapp.model.config import ToolSwitch
 from trayapp.model.errors import ServerNotFoundError, UsageError
-from trayapp.model.servers import ToolSwitch
 
 FILE = "servers.yaml"
 LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024

@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from trayapp.config.urls import url_fault
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import COMMAND, KEYRING, ConfigError, MissingVariableError
-from trayapp.model.servers import ServerConfig
 
 Lookup = Callable[[str], str | None]  # a name -> its value, or None
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from trayapp.config.files import QUIET_S, Signature, locked, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.read.text import MAX_BYTES, decode
+from trayapp.model.config import Config, ToolSwitch
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
-from trayapp.model.plan import Config
-from trayapp.model.servers import ToolSwitch
 
 __all__ = ["ConfigStore", "LoadedFile", "signature"]
 

@@ -27,7 +27,7 @@ from urllib.parse import quote
 from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths
 from trayapp.config.programs import script_of
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 from trayapp.wire.rundir import run_dir, socket_folder
 
 LINUX_SYSTEM = (

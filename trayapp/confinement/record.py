@@ -15,7 +15,7 @@ from typing import Literal
 
 from trayapp.confinement.policy import Policy, is_inside
 from trayapp.confinement.seccomp_requests import Trace
-from trayapp.model.settings import Confine
+from trayapp.model.config import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands

@@ -55,11 +55,10 @@ from trayapp.gateway.sessions.session import Session, SessionDependencies, tell_
 from trayapp.gateway.sessions.subscriptions import Subscriptions
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
+from trayapp.model.config import Config, ToolSwitch
 from trayapp.model.errors import ConnectionLostError, Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ToolSwitch
 from trayapp.wire.messages import Call, Params
 
 if TYPE_CHECKING:

@@ -41,9 +41,9 @@ from trayapp.gateway.process.tasks import fenced, kept_up
 from trayapp.gateway.process.upgrade import await_turn, is_amid
 from trayapp.gateway.scopes.projects import look_with
 from trayapp.gateway.sessions.frame_peer import FramePeer
+from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.logs import SERVER_LOGS
-from trayapp.model.plan import Config
 from trayapp.service.logging import level_of
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen, raise_descriptor_limit
 from trayapp.wire.frames import FrameDispatcher

@@ -17,7 +17,7 @@ from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listings import Listings, ListingWriter
 from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.history.recorder import Recorder
-from trayapp.model.settings import Settings
+from trayapp.model.config import Settings
 
 if TYPE_CHECKING:
     from trayapp.model.status import GatewayState

@@ -15,8 +15,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from trayapp.model.config import HistorySettings
 from trayapp.model.errors import Problem, StorageError
-from trayapp.model.settings import HistorySettings
 
 if TYPE_CHECKING:
     from trayapp.history.ended_call import Caller, EndedCall

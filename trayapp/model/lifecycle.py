@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from trayapp.model.config import ServerConfig, Settings
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 
 
 class State(StrEnum):

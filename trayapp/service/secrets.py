@@ -13,8 +13,8 @@ from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
+from trayapp.model.config import Settings
 from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
-from trayapp.model.settings import Settings
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET, ControlClient
 from trayapp.wire.rundir import run_dir
 

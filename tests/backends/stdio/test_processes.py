@@ -20,9 +20,9 @@ from tests.fixtures.odd import Odd, alive, until
 from tests.patience import stretched
 from tests.tools import require
 from trayapp.backends.stdio.processes import TAIL_LINE_CHARS, ServerProcess, StderrTail
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 pytestmark = [

@@ -33,7 +33,7 @@ from trayapp.backends.stdio.shellenv import (
     shell_command,
     should_ask,
 )
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 from trayapp.service.gateway_launch import await_gone
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 from trayapp.config.layers.overlay import Overlay, overlay
 from trayapp.config.layers.project import ProjectFile, TrustStore
 from trayapp.config.read.parse import parse
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 
 PROJECT = Path("/src/shop")
 USER = """

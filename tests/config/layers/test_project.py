@@ -12,8 +12,8 @@ from trayapp.config.layers.overlay import preview
 from trayapp.config.layers.project import ProjectFile, TrustStore, find_project, read_project, untrusted_problem
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
+from trayapp.model.config import Config
 from trayapp.model.errors import StorageError
-from trayapp.model.plan import Config
 
 
 def put(folder: Path, name: str = ".multi-mcp.yaml", text: str = "servers: {}\n") -> Path:

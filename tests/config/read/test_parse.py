@@ -16,10 +16,8 @@ from trayapp.config.read.text import MAX_BYTES
 from trayapp.config.yaml import nodes as compose_module
 from trayapp.config.yaml.nodes import MAX_DEPTH, MAX_NODES, compose
 from trayapp.config.yaml.splices import outline
+from trayapp.model.config import Config, HistorySettings, HttpSettings, Profile, ServerConfig, Settings, ToolSwitch
 from trayapp.model.errors import ConfigError, Problem
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import HistorySettings, HttpSettings, Profile, Settings
 
 
 def read(text: str, *existing: str, windows: bool = False) -> Config:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trayapp.config.read.parse import parse
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, auth_of
+from trayapp.model.config import Config, ServerConfig, auth_of
 
 
 def read(entry: str, settings: str = "{}") -> Config:

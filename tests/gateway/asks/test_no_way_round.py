@@ -21,8 +21,7 @@ from tests.patience import stretched
 from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.catalog.approval_store import definition_hash
 from trayapp.gateway.asks.asks import AskOverError, Asks, OpenAsk
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
+from trayapp.model.config import ServerConfig, Settings
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 

@@ -13,7 +13,7 @@ from tests.fixtures.clock import settle
 from tests.gateway.asks.test_gate import answered, opened, somebody_there
 from tests.gateway.calls.test_server_requests import asking, enveloped, tool_call
 from tests.gateway.world import Client, House, house, server
-from trayapp.model.settings import Settings
+from trayapp.model.config import Settings
 from trayapp.wire import control
 from trayapp.wire.capabilities import EVERYTHING
 

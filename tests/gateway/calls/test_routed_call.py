@@ -15,9 +15,8 @@ from tests.gateway.calls.test_server_requests import enveloped
 from tests.gateway.world import Client, House, echo_of, house, offer, serve, server
 from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.gateway.exposure.exposure import INDEX_URI
+from trayapp.model.config import Profile, ServerConfig, Settings
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import CONNECTION_CLOSED, REQUEST_TIMEOUT, RpcError
 from trayapp.wire.revisions import LOG_LEVEL
 

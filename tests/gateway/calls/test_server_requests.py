@@ -17,9 +17,7 @@ from trayapp.gateway.calls.server_requests import HELD_S, STATE_PREFIX, STOPS_WI
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.connection_keys import CALLS_MOST, PARKED_MOST
 from trayapp.gateway.scopes.sharing import PARKED_S, PROVE_S, QUIET_S, TRUSTED, WORKS_S
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import Profile, Settings
+from trayapp.model.config import Config, Profile, ServerConfig, Settings, ToolSwitch
 from trayapp.wire.capabilities import EVERYTHING
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
 

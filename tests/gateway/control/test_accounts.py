@@ -31,11 +31,9 @@ from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.sessions.frame_peer import FramePeer
+from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

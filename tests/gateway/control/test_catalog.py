@@ -16,10 +16,8 @@ from tests.gateway.world import House, house, serve, server
 from trayapp.config.layers.overlay import Overlay
 from trayapp.gateway.control.catalog import PROJECT_WAIT_S
 from trayapp.gateway.scopes.projects import ProjectFinding
+from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, Problem
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS
 

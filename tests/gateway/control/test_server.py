@@ -16,10 +16,9 @@ from tests.patience import stretched
 from trayapp.backends.pool import AT_ONCE
 from trayapp.gateway.control.server import BEAT_SHORTEST_S
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.model.config import Settings, ToolSwitch
 from trayapp.model.errors import ExitCode, Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ToolSwitch
-from trayapp.model.settings import Settings
 from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, RpcError
 

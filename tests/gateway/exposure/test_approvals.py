@@ -22,9 +22,8 @@ from trayapp.catalog.cache import CacheEntry, file_name, save
 from trayapp.gateway.exposure import approvals
 from trayapp.gateway.exposure.approvals import LOGGED_MOST, Approvals
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
+from trayapp.model.config import Settings, ToolSwitch, launch_hash
 from trayapp.model.offer import Offer
-from trayapp.model.servers import ToolSwitch, launch_hash
-from trayapp.model.settings import Settings
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio

@@ -22,11 +22,9 @@ from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.inspection.subjects import is_apart
+from trayapp.model.config import Config, PrefixMode, ServerConfig, Settings, ToolSwitch
 from trayapp.model.errors import ToolNotFoundError
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import PrefixMode, Settings
 from trayapp.model.status import ToolCounts
 
 KINDS = {"tools": "tools", "prompts": "prompts", "resources": "resources", "templates": "resourceTemplates"}

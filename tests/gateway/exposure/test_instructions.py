@@ -17,10 +17,8 @@ from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import LONGEST, instructions
 from trayapp.gateway.exposure.options import Choice
+from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

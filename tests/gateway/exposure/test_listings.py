@@ -20,12 +20,10 @@ from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.exposure import listings
 from trayapp.gateway.exposure.listings import RECHECK_S, Listings, ListingWriter
 from trayapp.gateway.exposure.served_tools import ServedOffer
+from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch, launch_hash
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Offer, ServerTraits
-from trayapp.model.plan import Config
 from trayapp.model.redact import KNOWN
-from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
-from trayapp.model.settings import Settings
 from trayapp.wire.capabilities import ClientKind
 
 pytestmark = pytest.mark.anyio

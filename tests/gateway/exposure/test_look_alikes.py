@@ -15,8 +15,8 @@ from tests.gateway.world import Client, House, house, server
 from tests.inspection.labeled import tags, tool
 from trayapp.catalog.given_names import FILE_NAME
 from trayapp.catalog.names import Key, SeenNames, expose_names
+from trayapp.model.config import PREFIX_MODES, PrefixMode, Settings
 from trayapp.model.offer import Item, Offer
-from trayapp.model.settings import PREFIX_MODES, PrefixMode, Settings
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,7 @@ from tests.gateway.catalogue import CATALOGUE, mcp, names_in, refused, said, sto
 from tests.gateway.world import House, house, offer, serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.exposure.options import Choice, SessionOptions, choose, session_options
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import Profile, Settings
+from trayapp.model.config import Config, Profile, ServerConfig, Settings, ToolSwitch
 
 pytestmark = pytest.mark.anyio
 

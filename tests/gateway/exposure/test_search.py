@@ -15,9 +15,8 @@ from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.search import ToolSearch
+from trayapp.model.config import Config, Settings
 from trayapp.model.offer import Offer
-from trayapp.model.plan import Config
-from trayapp.model.settings import Settings
 
 pytestmark = pytest.mark.anyio
 LARGE = {name: offer(*(f"{name}_tool_{number}" for number in range(8 * STEP))) for name in ("one", "two")}

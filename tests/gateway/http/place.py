@@ -18,7 +18,7 @@ from tests.gateway.world import House, house
 from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, HttpPort
-from trayapp.model.settings import HttpSettings
+from trayapp.model.config import HttpSettings
 
 TOKEN = "the-token-of-the-tests-0123456789"
 OWNER = "the-token-of-the-endpoint-file-0123456789"

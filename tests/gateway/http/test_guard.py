@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.http.place import OWNER, TOKEN, place
 from trayapp.gateway.http.guard import is_own_host, is_own_origin, is_own_referer
-from trayapp.model.settings import HttpSettings
+from trayapp.model.config import HttpSettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-guard")]
 

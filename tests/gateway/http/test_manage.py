@@ -10,9 +10,8 @@ from tests.gateway.http.place import OWNER, place
 from tests.gateway.world import server
 from trayapp.config.urls import is_forbidden_place
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.model.config import Config, Settings
 from trayapp.model.errors import Problem
-from trayapp.model.plan import Config
-from trayapp.model.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

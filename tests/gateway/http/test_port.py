@@ -17,7 +17,7 @@ import pytest
 
 from tests.gateway.http.place import TOKEN, Place, place, until
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, bind
-from trayapp.model.settings import HttpSettings
+from trayapp.model.config import HttpSettings
 
 pytestmark = pytest.mark.anyio
 as_root = pytest.mark.skipif(

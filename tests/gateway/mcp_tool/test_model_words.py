@@ -14,9 +14,8 @@ from tests.gateway.world import Client, House, house, offer, server
 from tests.inspection.labeled import tags, tool
 from trayapp.catalog.tokens import tokens
 from trayapp.gateway.mcp_tool.texts import READS_LIKE_AN_ORDER
+from trayapp.model.config import ServerConfig, Settings, ToolSwitch
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, SignInWantedError
-from trayapp.model.servers import ServerConfig, ToolSwitch
-from trayapp.model.settings import Settings
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio

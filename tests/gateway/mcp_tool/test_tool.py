@@ -16,10 +16,9 @@ from tests.gateway.catalogue import CATALOGUE, ONLY_SEARCH, mcp, names_in, refus
 from tests.gateway.world import Client, house, offer, serve, server
 from trayapp.catalog.tokens import tokens
 from trayapp.gateway.exposure.list_results import DEFINITION
+from trayapp.model.config import Settings, ToolSwitch
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ToolSwitch
-from trayapp.model.settings import Settings
 from trayapp.wire.messages import RpcError
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,7 @@ from tests.gateway.process.test_servers_file import Taken
 from trayapp.clients.places import Machine
 from trayapp.clients.servers import ClientLayers
 from trayapp.gateway.process.servers_file import ServersFile
-from trayapp.model.plan import Imported
-from trayapp.model.servers import ToolSwitch
+from trayapp.model.config import Imported, ToolSwitch
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("import-layers")]
 IMPORTING = "settings: {imports: [cursor]}\nservers:\n  a: {command: x}\n"

@@ -11,9 +11,8 @@ import anyio
 import pytest
 
 from trayapp.gateway.process.servers_file import Layers, Outcome, ServersFile
+from trayapp.model.config import Config, Imported, ToolSwitch
 from trayapp.model.errors import MultiMcpError, Problem, StorageError
-from trayapp.model.plan import Config, Imported
-from trayapp.model.servers import ToolSwitch
 
 pytestmark = pytest.mark.anyio
 ONE = "servers:\n  a: {command: x}\n"

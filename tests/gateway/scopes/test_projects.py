@@ -18,7 +18,7 @@ from trayapp.config.layers.project import TrustStore, read_project
 from trayapp.config.read.parse import parse
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.projects import LOOK_EVERY_S, ProjectFinding, look_with
-from trayapp.model.plan import Config
+from trayapp.model.config import Config
 from trayapp.model.status import ServerStatus
 
 pytestmark = pytest.mark.anyio

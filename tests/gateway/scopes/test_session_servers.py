@@ -13,7 +13,7 @@ from tests.gateway.world import house, server
 from trayapp.backends.launch import StdioLaunch
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.scopes.connection_keys import folder_of
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("scope-session")]
 

@@ -12,8 +12,8 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import House, house, offer, serve, server
 from trayapp.gateway.scopes.view import FIRST_LIST_GRACE_S
+from trayapp.model.config import ServerConfig, ToolSwitch
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig, ToolSwitch
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS
 
 pytestmark = pytest.mark.anyio

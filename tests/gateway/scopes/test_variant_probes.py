@@ -14,9 +14,8 @@ from tests.gateway.calls.test_server_requests import older
 from tests.gateway.world import House, house, offer, server
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.scopes.variant_probes import LIST_WAITS_S, REACHED_S
+from trayapp.model.config import ServerConfig, Settings, launch_hash
 from trayapp.model.offer import ServerTraits
-from trayapp.model.servers import ServerConfig, launch_hash
-from trayapp.model.settings import Settings
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-wait-for-no-address")]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.gateway.world import Client, House, Message, house, serve, server
 from trayapp.gateway.sessions.session import LISTS
-from trayapp.model.settings import Settings
+from trayapp.model.config import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-steady")]
 

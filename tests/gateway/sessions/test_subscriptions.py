@@ -13,8 +13,8 @@ from tests.fixtures.fake_transport import refused
 from tests.gateway.calls.test_server_requests import META, ask_itself, enveloped, older, tool_call
 from tests.gateway.world import Client, House, echo_of, house, serve, server
 from trayapp.backends.subscription import AGAIN_S, OVERLAP_S, OVERLAPS_MOST
+from trayapp.model.config import Profile, Settings
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State
-from trayapp.model.settings import Profile, Settings
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 pytestmark = pytest.mark.anyio

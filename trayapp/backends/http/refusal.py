@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from trayapp.model.config import Auth
 from trayapp.model.errors import (
     ConnectFailedError,
     KeyringLockedError,
@@ -15,7 +16,6 @@ from trayapp.model.errors import (
     ServerError,
     SignInWantedError,
 )
-from trayapp.model.servers import Auth
 
 # The error data of a request that the server did not execute: it had forgotten our session, or could not be reached.
 # The request may be sent again on a new session. Unguessable, so that no server's own error is mistaken for it.

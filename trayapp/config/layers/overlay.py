@@ -22,9 +22,8 @@ from trayapp.config.read.fields import field_of, is_servers_key, snake
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.urls import has_variable
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, is_null, node_of, pairs, text_node
+from trayapp.model.config import Config, Imported, ServerConfig, launch_settings
 from trayapp.model.errors import Problem
-from trayapp.model.plan import Config, Imported
-from trayapp.model.servers import ServerConfig, launch_settings
 
 OWN = "servers.yaml"
 Entry = Plain[str, Any]

@@ -17,8 +17,8 @@ from trayapp.config.read.command import Exists, is_relative, path_exists, relati
 from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, is_extension, read_confine, read_keys, timed
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
+from trayapp.model.config import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
 from trayapp.model.errors import Problem
-from trayapp.model.servers import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
 
 MAX_PORT = 65_535
 MAX_NAME_CHARACTERS = 128

@@ -25,7 +25,7 @@ from trayapp.config.yaml.nodes import (
     pairs,
     plain_kind,
 )
-from trayapp.model.settings import TRY, AskMode, Confine, Confining
+from trayapp.model.config import TRY, AskMode, Confine, Confining
 
 SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 

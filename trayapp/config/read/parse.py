@@ -42,8 +42,16 @@ from trayapp.config.yaml.nodes import (
     pairs,
     text_node,
 )
-from trayapp.model.plan import Config
-from trayapp.model.settings import EXPOSE_MODES, PREFIX_MODES, Confine, HistorySettings, HttpSettings, Profile, Settings
+from trayapp.model.config import (
+    EXPOSE_MODES,
+    PREFIX_MODES,
+    Config,
+    Confine,
+    HistorySettings,
+    HttpSettings,
+    Profile,
+    Settings,
+)
 
 __all__ = ["UnparsableError", "parse", "top_level"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from trayapp.catalog.tool_class import STRICTNESS, Basis, ToolClass, ToolClassification, classify
+from trayapp.model.config import AskMode, ServerConfig, Settings
 from trayapp.model.offer import Item
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import AskMode, Settings
 
 READS = ToolClassification("read", "name")  # the class of reading a resource
 

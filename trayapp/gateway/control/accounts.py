@@ -16,9 +16,9 @@ from trayapp.gateway.calls.errors import error_json
 from trayapp.gateway.client import text_of
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
+from trayapp.model.config import auth_of
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, ServerDisabledError, UsageError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import auth_of
 from trayapp.wire import control
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]

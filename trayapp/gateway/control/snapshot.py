@@ -9,7 +9,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
 

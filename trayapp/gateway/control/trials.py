@@ -12,10 +12,9 @@ from trayapp.catalog.changes import difference
 from trayapp.gateway.calls.errors import error_json
 from trayapp.gateway.client import text_of
 from trayapp.gateway.gateway import Gateway
+from trayapp.model.config import Confine, ServerConfig, confine_of
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.offer import Item
-from trayapp.model.servers import ServerConfig
-from trayapp.model.settings import Confine, confine_of
 from trayapp.wire import control
 
 if TYPE_CHECKING:

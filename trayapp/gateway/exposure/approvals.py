@@ -30,9 +30,9 @@ from trayapp.inspection.subjects import (
     subjects_of,
     tools_of,
 )
+from trayapp.model.config import Settings
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.offer import Item, Offer
-from trayapp.model.settings import Settings
 
 log = logging.getLogger(__name__)
 

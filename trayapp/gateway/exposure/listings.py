@@ -31,10 +31,9 @@ from trayapp.catalog.variants import (
     with_known,
     with_variant,
 )
+from trayapp.model.config import Config, ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import NO_TRAITS, Offer, ServerTraits
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig, ToolSwitch, launch_hash
 from trayapp.wire.capabilities import APPS, EVERYTHING, NO_KIND, ClientKind, kind_of, listed_by
 from trayapp.wire.revisions import MODERN_VERSIONS
 

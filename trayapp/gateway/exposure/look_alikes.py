@@ -11,7 +11,7 @@ from trayapp.catalog.lookup import fold
 from trayapp.catalog.names import call_spelling, clean, server_prefix
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
-from trayapp.model.settings import PREFIX_MODES
+from trayapp.model.config import PREFIX_MODES
 
 SIBLING_TOOLS = 3  # tool names that two servers of one program share: this many, and at least half of them
 

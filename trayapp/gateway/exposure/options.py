@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from trayapp.catalog.suggest import nearest
+from trayapp.model.config import EXPOSE_MODES, Config, Expose, Profile
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.plan import Config
-from trayapp.model.settings import EXPOSE_MODES, Expose, Profile
 
 OPTIONS = ("expose", "servers", "profile")
 HELLO_MEMBERS = frozenset({"cwd", "pid", "token", "kind"})

@@ -31,8 +31,8 @@ from trayapp.gateway.services import Spawn
 from trayapp.inspection.finding import is_held
 from trayapp.inspection.inspect import find_concealed
 from trayapp.inspection.text import texts_of
+from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError, ServerError
-from trayapp.model.settings import Settings
 from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_PARAMS, Reply, Request, RequestId, RpcError

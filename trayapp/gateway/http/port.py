@@ -23,8 +23,8 @@ import anyio
 import anyio.to_thread
 
 from trayapp.gateway.process.permissions import close_to_others
+from trayapp.model.config import HttpSettings
 from trayapp.model.errors import MultiMcpError, Problem
-from trayapp.model.settings import HttpSettings
 from trayapp.wire import control
 from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.lock import FileLock, hold

@@ -15,10 +15,10 @@ from trayapp.catalog.search.index import SURE, Hit
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.exposure.exposure import Exposure, first_line, first_paragraph, shortened
 from trayapp.gateway.mcp_tool.results import page
+from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State, backoff_left_s
 from trayapp.model.offer import Item, Offer
-from trayapp.model.settings import Settings
 from trayapp.wire.jsonio import dumps
 
 

@@ -16,9 +16,8 @@ from trayapp.config.files import FolderWatch, is_open_for_writing, watch_folders
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore, sample_text, with_sample
+from trayapp.model.config import Config, Imported, ToolSwitch
 from trayapp.model.errors import MultiMcpError, Problem
-from trayapp.model.plan import Config, Imported
-from trayapp.model.servers import ToolSwitch
 
 log = logging.getLogger(__name__)
 

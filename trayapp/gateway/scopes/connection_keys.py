@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, ref
 
 from trayapp.config.read.command import is_relative
 from trayapp.gateway.client import ClientInfo
-from trayapp.model.servers import ServerConfig
+from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
 # By whether it is at an address, where a connection costs no process: a server's connections for single requests in

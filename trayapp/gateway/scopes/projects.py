@@ -19,8 +19,8 @@ import anyio.to_thread
 from trayapp.backends.clock import Clock
 from trayapp.config.files import signature
 from trayapp.config.layers.project import TrustStore, find_project, read_project, untrusted_problem
+from trayapp.model.config import Config
 from trayapp.model.errors import Problem, StorageError
-from trayapp.model.plan import Config
 
 if TYPE_CHECKING:
     from trayapp.config.layers.overlay import Overlay

@@ -18,10 +18,9 @@ from trayapp.gateway.scopes.projects import Projects, ProjectSession
 from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services, first_of
+from trayapp.model.config import Config, ServerConfig, plan
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
-from trayapp.model.plan import Config, plan
-from trayapp.model.servers import ServerConfig
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from trayapp.backends.launch import HttpLaunch
 from trayapp.config.interpolate import expand, keyring_names
 from trayapp.config.urls import url_fault
 from trayapp.gateway.services import Services
+from trayapp.model.config import ServerConfig, auth_of
 from trayapp.model.errors import KeyringLockedError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import ServerConfig, auth_of
 
 if TYPE_CHECKING:
     from trayapp.model.status import SignInStatus

@@ -19,10 +19,9 @@ from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.services import Services, first_of
+from trayapp.model.config import Config, ServerConfig
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
 from trayapp.wire.capabilities import ClientKind
 
 # On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trayapp.config.paths import Paths
+from trayapp.model.config import Config
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.plan import Config
 
 log = logging.getLogger(__name__)
 

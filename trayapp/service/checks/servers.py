@@ -17,9 +17,8 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.programs import WHY, found_elsewhere, is_browser
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore, with_sample
+from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
-from trayapp.model.plan import Config
-from trayapp.model.servers import ServerConfig
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 

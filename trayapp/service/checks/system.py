@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trayapp.model.config import confine_of
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
-from trayapp.model.settings import confine_of
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names

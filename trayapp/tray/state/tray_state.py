@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from trayapp.model.child import ChildState
+from trayapp.model.config import SAMPLE
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
-from trayapp.model.servers import SAMPLE
 from trayapp.model.status import AskStatus, KeyringState, ServerStatus, Snapshot
 
 
