@@ -16,7 +16,14 @@ from typing import Any
 
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
-from trayapp.sources.documents import HTTP, read_document, refuse_developers_script, refuse_http, without_cmd
+from trayapp.sources.documents import (
+    HTTP,
+    VALUED_BEFORE,
+    read_document,
+    refuse_developers_script,
+    refuse_http,
+    without_cmd,
+)
 from trayapp.sources.source import (
     BRIDGES,
     LONGEST_LINE,
@@ -54,9 +61,6 @@ _RUNS = {
     "hatch": {"run"}, "rye": {"run"}, "pixi": {"run", "exec"}, "nix": {"run"}, "mise": {"x", "exec"},
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"},
 }  # fmt: skip
-_VALUED_BEFORE = frozenset((  # options of package managers with a value
-    "--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace", "--directory", "--project", "-f", "--file",
-))  # fmt: skip
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
@@ -71,6 +75,7 @@ _CHECKS = re.compile(  # beside a line that adds
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
+_AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
@@ -169,11 +174,11 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     joined = _NEXT_LINE.sub(" ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
-    lines = [part for line in lines for part in _settings_first(line)]
+    lines = [part for line in lines for one in _statements(line) for part in _settings_first(one)]
     lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
     if len(lines) > ALL_LINES_MOST:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
-    starting = [line for line in lines if not _CHECKS.fullmatch(line)]
+    starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(_LEFT_OUT.search, line.split())))]
     lines = starting if any(map(is_command_line, starting)) else lines
     settings, lines = _settings_apart(lines)
     packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
@@ -225,6 +230,11 @@ def _without_output(lines: Sequence[str]) -> list[str]:
         for at, line in enumerate(lines)
         if at <= first or _PROMPT.match(line) or is_command_line(line)
     ]
+
+
+def _statements(line: str) -> list[str]:
+    """Return the commands of a line with `&&` between them; those in quotes are words."""
+    return [part.strip() for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0")]
 
 
 def _settings_first(line: str) -> list[str]:
@@ -487,7 +497,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     verb = [
         word
         for before, word in pairwise(words)
-        if word[:1] != "-" and before not in _VALUED_BEFORE and word != "compose"
+        if word[:1] != "-" and before not in VALUED_BEFORE and word != "compose"
     ]
     if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
         hint = (
@@ -661,7 +671,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         )
     env |= dict.fromkeys(filter(str.isidentifier, given.every(*_ENV)), "")  # the shell's own value
     entry: Entry
-    if name.startswith("<") and url.startswith("<"):
+    if name.startswith("<") and _PLACE.fullmatch(url or " ".join(rest)):
         raise UnclearSourceError(f"This line is a pattern: it contains {name}", "Paste the line with every word")
     if url:
         kind_of = given.named(*_TRANSPORT)

@@ -66,8 +66,9 @@ _DEVELOPERS_SCRIPT = re.compile(
     r"|ci|audit|ls|pack|prepare|publish|release|deploy|auth|login|setup|init|configure|migrate|seed|uninstall|remove"
     r"|update|upgrade|link|unlink|cache|view|info)(?:[:-]\S*)?"
 )
-_BEFORE_SCRIPT = frozenset(("--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace"))  # each with a value
-_BEHIND_CMD = frozenset(("cmd",))
+VALUED_BEFORE = frozenset((  # options of package managers with a value
+    "--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace", "--directory", "--project", "-f", "--file",
+))  # fmt: skip
 _WINDOWS_OWN = frozenset((
     "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROGRAMFILES", "PROGRAMDATA", "APPDATA",
     "LOCALAPPDATA", "USERPROFILE", "HOMEDRIVE", "HOMEPATH",
@@ -216,7 +217,7 @@ def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
 
 def refuse_developers_script(words: Sequence[str]) -> None:
     """Raise UnclearSourceError for a package's script that builds or checks: `npm run build`, `yarn lint`."""
-    plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in _BEFORE_SCRIPT)
+    plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in VALUED_BEFORE)
     script = next((word for word in plain if word not in ("run", "run-script")), "")
     if program_of(words[0]) in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
@@ -234,7 +235,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
         entry = {key: value for key, value in entry.items() if key != "env"} | ({"env": kept} if kept else {})
     args = entry.get("args") or []
     args = str(args[0]).split() if len(args) == 1 else args
-    if program_of(str(entry.get("command", ""))) in _BEHIND_CMD and len(args) > 1 and str(args[0]).lower() == "/c":
+    if program_of(str(entry.get("command", ""))) == "cmd" and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
         if operator := _OPERATOR.search(" ".join(map(str, words))):
             raise UnclearSourceError(f"Its command needs a shell (it has {operator[1]})", "Paste one plain command")
