@@ -58,6 +58,7 @@ async def test_switches_reach_servers_yaml_the_gateway_and_a_client(chromium: Br
         assert made.gateway.server("odd")["state"] == "disabled"
         await page.get_by_role("switch", name="odd is switched on").click()
         await expect(page.get_by_text("ready, idle")).to_be_visible()
+        await expect(page.get_by_role("status")).to_contain_text("Switched on: odd")  # the news may come before it
         await page.get_by_role("button", name="Reconnect odd").click()
         await expect(page.get_by_role("status")).to_contain_text("Reconnected odd")
         assert made.gateway.server("odd")["state"] == "connected"
