@@ -61,6 +61,8 @@ _PAGES = re.compile(
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:pre|code)(?: [^<>]*)?>")
+_ENTITY = re.compile("&(?:quot|amp|lt|gt|#34|#39|#x27);")
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:\n[ \t]*#[^\n]*)+").fullmatch
@@ -83,7 +85,8 @@ _BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
 # A setting as people list it for a dialog: `- **Command:** `npx``.
 _LABEL = re.compile(
     r"\s*(?:[-*\u2022|]|\d+[.)])?\s*\**(?:(?:mcp|server|remote|connection|custom) )*"
-    r"(name|command|arg(?:ument)?s|url|endpoint|address|type|transport(?: type)?|headers?|auth(?:entication|orization)?"
+    r"(name|command|arg(?:ument)?s|url|endpoint|address|type|transport(?: type)?|headers?"
+    r"|env(?:ironment)?(?: variables?)?|auth(?:entication|orization)?"
     r"|description|field|-+)\**\s*[:=\uff1a|]\s*\**\s*`?([^`\n|]*)`?[.,]?[\s|]*",
     re.IGNORECASE,
 )
@@ -96,11 +99,11 @@ _INTRODUCED = re.compile(
 _SCOPED = re.compile(r"@[\w.~-]+/[\w.~-]+(?:@[\w.+~^-]+)?")  # npm's form only
 # Pages about a package, recognized by their path, and pages for people: not addresses of servers
 _PACKAGE_PAGE = re.compile(
-    r"https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
+    r"https?://(?:www\.)?(?:npmjs\.com/package|pypi\.org/project)/.+|https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
 )
 _PAGE = re.compile(
     r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|pulsemcp\.com|mcpservers\.org)"
-    r"|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
+    r"|hub\.docker\.com|registry\.modelcontextprotocol\.io|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
 )
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
@@ -128,6 +131,7 @@ def recognize(
     """
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
+    text = _without_markup(text)
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
         raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
     try:
@@ -142,6 +146,12 @@ def recognize(
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
+
+
+def _without_markup(text: str) -> str:
+    """Return the text of a copied piece of HTML: without its tags around code, and with what its entities stand for."""
+    text = _TAGS.sub("\n", text) if "</code>" in text or "</pre>" in text else text
+    return html.unescape(text) if _ENTITY.search(text) else text
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -285,7 +295,9 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
             entry = {"url": given["url"], "headers": headers}
             found = read_document(json.dumps(entry), "a list of settings", home, windows=windows)
         else:
-            found = read_command_line(f"{given['com']} {given.get('arg', '')}".strip(), home, windows=windows)
+            env = re.sub(r",\s*(?=\w+=)", " ", given.get("env", ""))
+            line = f"{env} {given['com']} {given.get('arg', '')}".strip()
+            found = read_command_line(line, home, windows=windows)
         return [replace(one, name=given.get("nam") or one.name, kind="a list of settings") for one in found]
     inner = next(filter(None, rest.groups())) if (rest := _INTRODUCED.fullmatch(text)) else text
     if inner != text and ((" " in inner and is_command_line(inner)) or re.fullmatch(r"https?://\S+", inner)):
@@ -335,6 +347,7 @@ def _labelled(text: str) -> dict[str, str] | None:
     read = [_LABEL.fullmatch(line) for line in lines]
     given = {found[1].lower()[:3]: _WHOLE_QUOTED.sub(r"\2", found[2].strip()) for found in read if found is not None}
     given = {{"end": "url", "add": "url"}.get(key, key): value for key, value in given.items()}
+    given |= {"url": re.sub(r"\s+\(.*\)$", "", given["url"])} if "url" in given else {}
     if None in read or "" in given.values() or not ("url" in given or ("com" in given and len(given) > 1)):
         return None
     if "=" in text.partition("http")[0] and "com" not in given and not {"nam", "typ", "tra"} & given.keys():
