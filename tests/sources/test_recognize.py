@@ -258,6 +258,13 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("MCP endpoint: https://mcp.acme.test/mcp (OAuth)", "acme", {"url": "https://mcp.acme.test/mcp"}, []),
     ("Server name: a\nCommand: uvx\nArguments: a-mcp --x\nEnvironment variables: A_KEY=your-key, B=1", "a",
      {"command": "uvx", "args": ["a-mcp", "--x"], "env": {"A_KEY": "your-key", "B": "1"}}, ["env.A_KEY"]),
+    ('{"a": {"command": "a", "env": {"A_KEY": "from https://a.test", "B_TOKEN": "`gh auth token`", "F": "FIXME",'
+     ' "C_KEY": "API KEY HERE", "D_PASSWORD": "correct horse 7", "E_KEY": "/my keys/x", "G_TOKEN": "Bearer zq8Rr7",'
+     ' "H": "a b"}}}', "a", {"command": "a", "env": {
+         "A_KEY": "from https://a.test", "B_TOKEN": "`gh auth token`", "C_KEY": "API KEY HERE", "F": "FIXME",
+         "D_PASSWORD": "correct horse 7", "E_KEY": "/my keys/x", "G_TOKEN": "Bearer zq8Rr7", "H": "a b"}},
+     ["env.A_KEY", "env.B_TOKEN", "env.C_KEY", "env.F"]),
+    ('{"a": {"url": "https://a.test/:team/mcp/[id]"}}', "a", {"url": "https://a.test/:team/mcp/[id]"}, ["url", "url"]),
     ("claude mcp add a -- npx a && claude mcp list", "a", {"command": "npx", "args": ["a"]}, []),
     ("# Syntax\nclaude mcp add <name> -- <command> [args...]\n# Example\nclaude mcp add a -- npx a", "a",
      {"command": "npx", "args": ["a"]}, []),

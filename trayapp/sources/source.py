@@ -36,9 +36,10 @@ _PLACEHOLDER = re.compile(
         |database|db|token|secret|key|project|account)
     | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4}
     | (?=[\w+/=-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=.*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
-    | change[ _-]?me | redacted | placeholder
+    | change[ _-]?(?:me|it|this) | redacted | placeholder | replace | fix[ _-]?me | tbd
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
-    | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]? | [\w-]*[_-]here
+    | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
+    | (?!(?:bearer|basic|token)\ )[\w\ -]{0,60}[ _-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
     | (?:db|database|schema|user)[_-]name | true\|false | yes\|no
     | -----BEGIN[ ][A-Z ]{3,40}-----(?=[\s\S]{0,4000}?(?:\.{3}|\u2026|your|<))[\s\S]{0,4000}
@@ -56,7 +57,8 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|\u2022{3,}|(?:(?<=^)|(?<==)|(?<=Bearer ))\$\([^()]{1,80}\)$"
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{3,20}\]"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
+    r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
@@ -457,6 +459,10 @@ def _names_itself(name: str, text: str) -> bool:
         _NOUN.fullmatch(text) or _NOUN_ELSEWHERE.search(text) or ("://" not in text and _SAMPLE.search(text))
     ):
         return True
+    if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.match(
+        r"(?!bearer |basic |token |bot )[^~/.{$-]\S* .", text, re.I
+    ):
+        return True  # `get it from acme.com`: no such secret has blanks, as a password may
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
         return True
     if re.search("(?:^|_)ID$", upper) and re.fullmatch("12345?6?7?", text):
