@@ -14,8 +14,8 @@ import pytest
 
 from tests.model.test_redact import FORMS, SECRET
 from trayapp.history import store
-from trayapp.history.ended_call import Caller, EndedCall
-from trayapp.history.record import TEXT_MOST, Row, RowMaker
+from trayapp.history.ended_call import Caller, EndedCall, ends_of
+from trayapp.history.record import ERROR_MOST, TEXT_MOST, Row, RowMaker
 from trayapp.history.store import WAL_BYTES, Filter, HistoryFile
 from trayapp.model.errors import StorageError
 from trayapp.wire.jsonio import dumps
@@ -260,5 +260,22 @@ def test_what_came_of_a_call() -> None:
     failed = made(dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}))
     assert (failed.outcome, failed.error) == ("failed", "no")
     large = frame(content=[{"type": "text", "text": "x" * 100_000}], isError=True)
-    cut = maker.row(ended({}, large[: 16 * 1024])._replace(size=len(large)), Caller("c"), NOW, "")
+    cut = maker.row(ended({}, ends_of(large))._replace(size=len(large)), Caller("c"), NOW, "")
     assert (cut.received, len(cut.result)) == (len(large), TEXT_MOST)
+    assert (cut.outcome, cut.error) == ("error", "x" * ERROR_MOST)
+
+
+@pytest.mark.requirement("history-kept")
+def test_a_large_error_is_no_success() -> None:
+    maker = RowMaker(with_texts=True)
+    words = 'it "broke"\n' + "word " * 100_000
+    large = dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": words}})
+    failed = maker.row(ended({}, ends_of(large)), Caller("c"), NOW, "")
+    assert failed.outcome == "failed"
+    assert failed.error.startswith('it "broke" word word')
+    assert failed.result.startswith('{"code":-1')
+    told = frame(content=[{"type": "text", "text": '{"error": "none", "isError": true} ' * 1_000}], isError=False)
+    assert maker.row(ended({}, ends_of(told)), Caller("c"), NOW, "").outcome == "ok"
+    secret = FORMS[0].format(SECRET)
+    leaked = frame(content=[{"type": "text", "text": secret + "x" * 100_000 + " " + secret}], isError=True)
+    assert not any(SECRET[:12] in str(value) for value in maker.row(ended({}, ends_of(leaked)), Caller("c"), NOW, ""))

@@ -18,12 +18,14 @@ from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 from trayapp.panel.pages import SCREEN
 
+LONG = "x" * 200  # a name that nothing divides
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
 PAGES = (
     "",
     "server/odd",
     "server/odd?tool=odd_echo",
+    "server/dead",
     "tools",
     "tools?q=echo",
     "activity",
@@ -154,7 +156,17 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
         await page.keyboard.press("Space")
         await expect(switch).not_to_be_checked()
         await expect(switch).to_be_focused()  # news do not take the focus away
+        await expect(page.get_by_role("status")).to_contain_text("Switched off: odd")
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("status")).to_be_empty()
+        await expect(switch).to_be_focused()
         assert made.gateway.server("odd")["state"] == "disabled"
+        await page.goto(f"{made.root}/panel/server/odd")
+        await page.get_by_role("button", name="Switch on").focus()
+        for label, state in (("Switch off", "ready, idle"), ("Switch on", "disabled")):
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text(state, exact=True)).to_be_visible()
+            await expect(page.get_by_role("button", name=label)).to_be_focused()
         await page.goto(f"{made.root}/panel/activity")
         await page.keyboard.press("/")
         await expect(page.get_by_label("Words")).to_be_focused()
@@ -162,7 +174,8 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
 
 @pytest.mark.requirement("panel-accessible")
 async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(chromium: Browser, home: Path) -> None:
-    async with scene(home, Odd(home, "odd")) as made:
+    async with scene(home, Odd(home, "odd"), Odd(home, "dead", ("--die", "initialize"))) as made:
+        await made.gateway.state("dead", "failed")
         await made.gateway.ask("call", tool="odd_echo", args={})
         page = await made.open(chromium, color_scheme="light")
         for path in (*PAGES, "enter?code=used"):  # the last one is the sign-in page
@@ -210,7 +223,8 @@ async def test_the_error_and_the_question_of_a_hostile_server_are_text(chromium:
 async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(chromium: Browser, home: Path) -> None:
     async with scene(home) as made:
         shelf = home / "shelf.json"
-        words = {"description": EVIL + "x" * 1_000_000, "inputSchema": {"type": "object", "properties": {EVIL: {}}}}
+        schema = {"type": "object", "properties": {EVIL: {}, LONG: {}}}
+        words = {"description": EVIL + "x" * 1_000_000, "inputSchema": schema}
         tools = [{"name": name, **words} for name in ("plain", EVIL)]
         shelf.write_text(json.dumps({"tools": tools}))
         http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}

@@ -80,6 +80,15 @@ async def test_a_page_of_a_gateway_that_was_stopped_and_started_says_how_to_open
 
 
 @pytest.mark.requirement("panel-live")
+async def test_the_page_of_a_server_that_is_removed_says_so(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
+        page = await made.open(chromium, "server/odd")
+        made.gateway.write({}, http={"enabled": True, "port": int(made.root.rpartition(":")[2])})
+        await expect(page.get_by_role("heading", name="No server is named odd")).to_be_visible()
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-live")
 async def test_every_page_counts_the_calls_that_wait_for_an_answer(chromium: Browser, home: Path) -> None:
     async with scene(home) as made, made.gateway.client() as client:
         await serve(made.gateway, home / "shelf.json", "Drops one table", ask="all")
@@ -174,7 +183,7 @@ async def test_overview_names_what_failed_and_tries_it_again(chromium: Browser, 
         await says(page, "no token")
         await expect(page.locator("#said .note")).to_be_in_viewport()
         token.touch()
-        await wants.get_by_role("button", name="Try bad again").click()
+        await wants.get_by_role("button", name="Try again: bad").click()
         await says(page, "Reconnected bad")
         await page.get_by_role("button", name="Close this message").press("Enter")
         await expect(page.locator("#said")).to_be_empty()

@@ -20,7 +20,18 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.panel import pages
 from trayapp.panel.app import Panel, name_of
 from trayapp.panel.host import PanelAccess, PanelHost
-from trayapp.panel.pages import FILES, SCREEN, Page, entry_of, matching_rows, overview, render, server
+from trayapp.panel.pages import (
+    FILES,
+    SCREEN,
+    Page,
+    approvals,
+    duration,
+    entry_of,
+    matching_rows,
+    overview,
+    render,
+    server,
+)
 from trayapp.wire import control
 
 pytestmark = pytest.mark.anyio
@@ -103,6 +114,22 @@ async def test_why_a_server_failed_is_said_without_the_code_of_the_system(tmp_pa
     text = render(page="", **shown)
     assert "no program npy</p>" in text
     assert "ENOENT" not in text
+
+
+@pytest.mark.parametrize(("tool", "switch"), [("drop", "on"), ("drop", "off"), ("(prompt) drop", None)])
+async def test_only_a_tool_that_is_on_can_be_disabled_on_approvals(
+    tmp_path: Path, tool: str, switch: str | None
+) -> None:
+    row = {"server": "shop", "tool": tool, "hash": "ab", "difference": ["+ <b>"], "findings": [], "held": True}
+    known = [{"server": "shop", "name": tool, "switch": switch}] if switch else []
+    answers = {control.APPROVALS: {"rows": [row]}, control.ASKS: {"asks": []}, control.LIST: known}
+    text = render(page="approvals", **await approvals(Page(host(tmp_path, answers), "", {})))
+    assert ("Approve " + tool in text, "Disable " + tool in text) == (True, switch == "on")
+    assert ("It is switched off" in text) is (switch == "off")
+
+
+def test_a_quick_call_did_not_take_0_ms() -> None:
+    assert [duration(ms) for ms in (0.3, 1.2, 999.4, 1500)] == ["0.3 ms", "1 ms", "999 ms", "1.5 s"]
 
 
 def test_tools_that_have_the_words_in_their_names_come_first() -> None:

@@ -57,6 +57,7 @@ async def test_a_new_page_has_a_screen_of_rows_then_all_and_one_who_comes_back_i
         await page.goto(f"{made.root}/panel/tools?all=yes")
         await expect(page.locator("tbody tr")).to_have_count(MANY)
         await page.locator("tbody tr").last.scroll_into_view_if_needed()
+        await page.evaluate("new Promise(requestAnimationFrame)")  # the page hears of it with the next frame
         place = await page.evaluate("scrollY")
         assert place > await page.evaluate("innerHeight")
         await page.goto(f"{made.root}/panel/health")

@@ -9,13 +9,14 @@ Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
 HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not held until the row is made
+TAIL_BYTES = 256  # of a larger answer: most servers write `isError` after the content
 
 
 class EndedCall(NamedTuple):
     """Facts of a call that ended, cheap to make. `ended` and `began` are in seconds of time.perf_counter.
 
-    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, or its head, or a parsed
-    answer; None if there is none. `size`: bytes of the whole frame.
+    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, or the ends of a large
+    one, or a parsed answer; None if there is none. `size`: bytes of the whole frame.
     """
 
     ended: float
@@ -37,6 +38,11 @@ class Caller(NamedTuple):
     client: str
     session: str = ""
     project: str = ""
+
+
+def ends_of(frame: bytes) -> bytes:
+    """Return what is held of a large answer until its row is made."""
+    return frame[:HEAD_BYTES] + frame[-TAIL_BYTES:]
 
 
 def refused_call(began: float, caller: Any, server: str, params: Any, error: Exception) -> EndedCall:

@@ -5,6 +5,7 @@ Never here: files, threads, facts of a call (ended_call).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
 IS_ERROR = b'"isError":true'
+# Of an answer that was cut, and so cannot be parsed. In a text, the quotes of a name would be escaped.
+_MEMBER = re.compile(rb'"(result|error)"\s*:\s*')
+_WORDS = re.compile(rf'"(?:message|text)"\s*:\s*"((?:[^"\\]|\\.){{0,{ERROR_MOST * LONGEST_ESCAPE}}})')
 
 
 class Row(NamedTuple):
@@ -147,8 +151,11 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
     """Return the result's JSON text, or the beginning of it, and the message of an error answer."""
     if answer is None:
-        head = raw if isinstance(raw, bytes) else b""
-        return head[max(0, head.find(b'"result":') + 9) :].decode("utf-8", "replace"), ""
+        head = raw[:HEAD_BYTES] if isinstance(raw, bytes) else b""
+        member = _MEMBER.search(head)
+        text = head[member.end() if member is not None else 0 :].decode("utf-8", "replace")
+        words = _WORDS.search(text) if _outcome(None, raw) != "ok" else None
+        return text, _unescaped(words[1]) if words is not None else ""
     if isinstance(error := answer.get("error"), dict):
         return _json(error), str(error.get("message", ""))
     return _json(answer.get("result", {})), ""
@@ -160,8 +167,11 @@ def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) 
             return "failed"
         result = answer.get("result")
         return "error" if isinstance(result, dict) and result.get("isError") is True else "ok"
-    seen = isinstance(raw, bytes) and b'"isError"' in raw and IS_ERROR in raw.replace(b" ", b"")
-    return "error" if seen else "ok"
+    if not isinstance(raw, bytes):
+        return "ok"
+    if (member := _MEMBER.search(raw)) is not None and member[1] == b"error":
+        return "failed"
+    return "error" if b'"isError"' in raw and IS_ERROR in raw.replace(b" ", b"") else "ok"
 
 
 def _first_words(answer: dict[str, Any] | None) -> str:

@@ -30,6 +30,7 @@ from trayapp.panel.pages import (
     STYLE,
     Context,
     Page,
+    PageNotFoundError,
     compile_templates,
     render,
     source_of,
@@ -86,7 +87,8 @@ class Panel:
         try:
             await self._route(scope, receive, reply)
         except (MultiMcpError, RpcError) as error:
-            await reply.html(render("error.html", said=error_result(error)), 400)
+            status = 404 if isinstance(error, PageNotFoundError) else 400
+            await reply.html(render("error.html", said=error_result(error)), status)
         except OSError as error:
             await reply.html(
                 render("error.html", said=ActionResult(f"Cannot read a file: {error.strerror}", wrong=True)), 500
@@ -141,8 +143,7 @@ class Panel:
         name, _, rest = path.partition("/")
         page = MORE_PAGES.get(name) or PAGES.get(name)
         if page is None:
-            await reply.html(render("error.html", said=ActionResult("This page does not exist", wrong=True)), 404)
-            return
+            raise PageNotFoundError("This page does not exist")
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
         head = "" if is_news else render("head.html", token=self._host.access.token(cookie))
         if head and not rest and name in ALWAYS_THERE:

@@ -12,8 +12,7 @@ import anyio.to_thread
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from trayapp.model.errors import MultiMcpError
-from trayapp.panel.pages import Context, Page
+from trayapp.panel.pages import Context, Page, PageNotFoundError
 from trayapp.service.guide import page as text_of
 from trayapp.service.guide import topics
 
@@ -25,7 +24,7 @@ async def guide_page(page: Page) -> Context:
     known = await anyio.to_thread.run_sync(topics)
     topic = page.rest or next(iter(known), "")
     if topic not in known:
-        raise MultiMcpError(f"The guide has no page {topic[:200]}", "See: multi-mcp help")
+        raise PageNotFoundError(f"The guide has no page {topic[:200]}", "See: multi-mcp help")
     text = await anyio.to_thread.run_sync(text_of, topic)
     tokens = readable(READER.parse(text))
     return {

@@ -79,6 +79,10 @@ class Page:
     is_news: bool = False
 
 
+class PageNotFoundError(MultiMcpError):
+    """A page about something that does not exist, or no longer does."""
+
+
 def shown(value: Any, most: int = TEXT_MOST) -> str:
     """Return untrusted text without control sequences, cut to `most` characters."""
     text = clean(str(value if value is not None else ""))
@@ -103,8 +107,10 @@ def pretty(text: str) -> str:
 
 
 def duration(ms: float) -> str:
-    """Format a duration: `3 ms`, `1.2 s`."""
-    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+    """Format a duration: `0.3 ms`, `3 ms`, `1.2 s`."""
+    if ms < 1000:
+        return f"{ms:.0f} ms" if ms >= 1 else f"{ms:.1f} ms"
+    return f"{ms / 1000:.1f} s"
 
 
 def size(number: int) -> str:
@@ -262,7 +268,7 @@ async def server(page: Page) -> Context:
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
     if status is None:
-        raise MultiMcpError(f"No server is named {name[:200]}", "It may have been removed")
+        raise PageNotFoundError(f"No server is named {name[:200]}", "It may have been removed")
     # A server that only a project defines runs as NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
     rows = await page.host.ask(control.LIST, {**asked, "classes": True})
@@ -419,9 +425,9 @@ async def approvals(page: Page) -> Context:
     """Show changed or suspicious tools, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
-    off = {(one["server"], one["name"]) for one in tools if one.get("switch") != "on"}
+    switches = {(one["server"], one["name"]): one.get("switch") for one in tools}
     for row in rows:
-        row["off"] = (row["server"], row["tool"]) in off
+        row["switch"] = switches.get((row["server"], row["tool"]))  # None: no tool, so it has no switch
     return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}
 
 

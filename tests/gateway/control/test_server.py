@@ -16,7 +16,7 @@ from tests.patience import stretched
 from trayapp.backends.pool import AT_ONCE
 from trayapp.gateway.control.server import BEAT_SHORTEST_S
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.model.config import Settings, ToolSwitch
+from trayapp.model.config import Confine, Settings, ToolSwitch
 from trayapp.model.errors import ExitCode, Problem
 from trayapp.model.lifecycle import State
 from trayapp.wire import control
@@ -49,6 +49,13 @@ async def test_a_snapshot_is_the_object_of_status(tmp_path: Path) -> None:
         assert snapshot.keys() == {"version", "revision", "gateway", "servers", "problems"}
         later = await asked(made, control.SNAPSHOT)
         assert later["revision"] >= snapshot["revision"]
+
+
+async def test_a_server_that_will_be_confined_is_not_said_to_be_unconfined(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.apply(server("jailed", confine=Confine()), server("free"))
+        servers = {one["name"]: one.get("confinement") for one in (await asked(made, control.SNAPSHOT))["servers"]}
+        assert servers == {"jailed": {"way": "", "why_open": "", "refused": []}, "free": None}
 
 
 @pytest.mark.requirement("cli-json-shapes")

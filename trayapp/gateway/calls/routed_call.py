@@ -16,7 +16,7 @@ from trayapp.gateway.asks.asks import NotAllowedError, tool_removed_error
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.calls.consent import GATED, AskingSession, CallConsent
 from trayapp.gateway.calls.errors import to_client, tool_error
-from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome
+from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome, ends_of
 from trayapp.model.errors import LEAVE_IT, ConnectionLostError, MultiMcpError
 from trayapp.wire.jsonio import JsonError, dumps
 from trayapp.wire.messages import (
@@ -352,7 +352,7 @@ class RoutedCall:
             answer: bytes | dict[str, Any] | None = None
             size = len(reply.frame) if reply is not None else 0
             if reply is not None:  # a large answer is not held until its row is made
-                answer = (reply.frame if size < HEAD_BYTES else reply.frame[:HEAD_BYTES]) if size else reply.message
+                answer = (reply.frame if size < HEAD_BYTES else ends_of(reply.frame)) if size else reply.message
             server = self.connection.server.name
             self.session.history.note(
                 EndedCall(

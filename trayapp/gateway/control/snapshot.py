@@ -9,8 +9,8 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
-from trayapp.model.config import ServerConfig
-from trayapp.model.status import CallsToday, GatewayStatus, ServerStatus, SessionStatus, Snapshot
+from trayapp.model.config import ServerConfig, confine_of
+from trayapp.model.status import CallsToday, ConfinementStatus, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
 
 def snapshot_of(gateway: Gateway) -> Snapshot:
@@ -80,8 +80,14 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         findings=tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None,
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=unlisted or None,
-        confinement=gateway.services.confinements.status(server.name),
+        confinement=gateway.services.confinements.status(server.name) or _planned_confinement(gateway, server),
     )
+
+
+def _planned_confinement(gateway: Gateway, server: ServerConfig) -> ConfinementStatus | None:
+    """Return the confinement of a server that has not started since its entry confines it; None if it is not to be."""
+    is_planned = server.command is not None and confine_of(server.confine, gateway.services.settings().confine)
+    return ConfinementStatus("") if is_planned else None
 
 
 def _seconds_since(now: float, moment: float | None) -> float | None:

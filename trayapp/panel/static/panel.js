@@ -19,6 +19,8 @@ const start = () => {
     if (!(old instanceof Element)) return true;
     if (old instanceof HTMLDetailsElement && fresh instanceof Element) fresh.toggleAttribute("open", old.open);
     if (old instanceof HTMLElement && old.scrollTop && old.matches("pre")) return old.textContent !== fresh.textContent;
+    // Idiomorph does not update the content of the focused element, such as the label of the button just pressed.
+    if (old instanceof HTMLButtonElement && old === document.activeElement) old.textContent = fresh.textContent;
     return !old.matches("form[data-keep], [data-own]");
   };
   for (const name of ["click", "submit"]) document.removeEventListener(name, keep);
@@ -87,7 +89,8 @@ document.addEventListener("htmx:afterRequest", (event) => {
 // Errors are pages, too: show them where the answer would be.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, requestConfig } = event.detail;
-  if (xhr.status === 401) { location.reload(); return; }
+  const isPage = requestConfig.elt.id === "main";
+  if (xhr.status === 401 || (xhr.status === 404 && isPage)) { location.reload(); return; } // such as a removed server
   if (requestConfig.verb === "post") event.detail.shouldSwap = true;
 });
 document.addEventListener("htmx:afterSwap", (event) => {
@@ -125,6 +128,11 @@ document.addEventListener("htmx:sseOpen", () => {
   say(false);
 });
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    const close = document.querySelector("#said [data-close]");
+    if (close) close.click();
+    return;
+  }
   const typing = event.target instanceof Element && event.target.closest("input, textarea, select");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     const search = document.querySelector('input[type="search"]');
