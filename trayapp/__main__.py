@@ -41,10 +41,10 @@ def dispatch(argv: list[str]) -> int:
     from trayapp.service.login_session import find_login_session
 
     find_login_session(os.environ)
-    if argv == ["start", "--linger"]:  # a gateway started by a shim: it never needs click
-        from trayapp.cli.run_gateway import lingering_gateway
+    if argv in (["start"], ["start", "--linger"]):  # turns into the gateway, which never needs click
+        from trayapp.cli.run_gateway import run_start
 
-        return lingering_gateway()
+        return run_start("--linger" in argv)
     from trayapp.cli.app import run
 
     return run(argv)

@@ -47,8 +47,10 @@ class Setup:
 
     @property
     def idle_s(self) -> float:
-        """How long to watch what should do nothing."""
-        return 5.0 if self.quick else 20.0
+        """How long to watch what should do nothing. The gateway's regular checks, each 5, 10 or 15 s, coincide every
+        30 s: a shorter time would have more of them than usual, or fewer.
+        """
+        return 5.0 if self.quick else 30.0
 
 
 @dataclass(frozen=True, slots=True)

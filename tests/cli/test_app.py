@@ -62,6 +62,16 @@ def test_the_version_is_told_without_click(home: Path) -> None:
     assert not modules_after(home, "--version") & {"click", "trayapp.cli"}
 
 
+def test_a_gateway_in_the_foreground_never_loads_click(home: Path) -> None:
+    program = (
+        "import sys; from trayapp.cli import run_gateway; from trayapp.__main__ import dispatch\n"
+        "run_gateway.run_here = lambda linger, on_ready: on_ready() or 0\n"
+        "print(dispatch(['start']), 'trayapp.gateway.main' in sys.modules, 'click' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment(home), capture_output=True, text=True)
+    assert (done.stdout, done.stderr[:14]) == ("0 False False\n", "Gateway ready ")
+
+
 @pytest.mark.parametrize(
     ("verb", "module"),
     [(["status"], "status"), (["call", "tool", "--no-start"], "call"), (["list", "--no-start"], "tools")],

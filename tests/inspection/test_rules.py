@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import re
 
 import pytest
 
 from tests.inspection import labeled_more
 from tests.inspection.labeled import HONEST, POISONED
-from trayapp.inspection import hints
-from trayapp.inspection.inspect import inspect_text
+from trayapp.inspection import hints, screening
+from trayapp.inspection.inspect import free_memory, inspect_text
 from trayapp.inspection.rules import RULES, Rule
 
 NAMES = [rule.code for rule in RULES]
@@ -97,6 +98,13 @@ def test_the_search_for_hints_is_built_again_after_its_memory_was_freed() -> Non
     before = hopeful("<|im_start|>system")
     hints.release()
     assert hopeful("<|im_start|>system") == before
+
+
+def test_no_compiled_search_is_kept_after_the_memory_was_freed() -> None:
+    kind = type(screening._searches()[0].__self__)  # type: ignore[attr-defined]
+    free_memory()
+    gc.collect()
+    assert [one for one in gc.get_objects() if type(one) is kind] == []
 
 
 def test_a_text_that_is_no_unicode_is_searched_as_well() -> None:

@@ -1,4 +1,4 @@
-"""Turning this process into the gateway. A start that a client waits for does not load click.
+"""Turning this process into the gateway. It does not load click.
 
 This is the only module outside the gateway that imports the gateway, and only when it runs here.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -24,25 +25,36 @@ from trayapp.wire.rundir import run_dir
 if TYPE_CHECKING:
     from trayapp.clients.servers import ClientLayers
 
-LINGERING = ["start", "--linger"]  # as started by service/command_line: a client waits, and nobody reads the output
 
+def run_start(linger: bool) -> int:
+    """Run `multi-mcp start` in this process and return its exit code.
 
-def lingering_gateway() -> int:
-    """Run `multi-mcp start --linger` and return its exit code."""
+    `linger`: a client waits for it, and nobody reads the output; it ends some minutes after the last client.
+    """
     try:
         run = run_dir(os.environ)
-        refuse_while_paused(run)
-        refuse_during_tray_start(run)
-        return run_here(True, lambda: None)
+        if linger:
+            refuse_while_paused(run)
+            refuse_during_tray_start(run)
+        return run_here(linger, (lambda: None) if linger else announce)
     except (MultiMcpError, OSError) as error:
-        from trayapp.cli.output import guarded  # imports click, 20 ms: only for the few starts that fail
+        from trayapp.cli.output import guarded  # imports click, 20 ms and 1 MB: only for the few starts that fail
 
         failure = error  # `error` ends with this block
 
         def fail(argv: list[str]) -> NoReturn:
             raise failure
 
-        return guarded(fail, LINGERING)
+        return guarded(fail, [])
+
+
+def announce() -> None:
+    """Say on stderr that the gateway is ready, and to a person at a terminal what to do next."""
+    print(f"Gateway ready (process {os.getpid()})", file=sys.stderr, flush=True)
+    if sys.stderr is not None and sys.stderr.isatty():
+        from trayapp.cli.hints import say_next_step
+
+        threading.Thread(target=say_next_step, name="next step", daemon=True).start()
 
 
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import runpy
-import threading
 
 import click
 
 from trayapp.cli.hints import say_next_step
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import note, print_json, say, waiting
-from trayapp.cli.run_gateway import run_here
+from trayapp.cli.run_gateway import run_start
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError, StorageError
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone, await_ready, start_detached
-from trayapp.service.pause import refuse_while_paused
 from trayapp.wire.control import SNAPSHOT, STOP, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
@@ -35,15 +33,8 @@ def start_verb(detach: bool, linger: bool) -> int:
     It runs here until Ctrl-C, or with --detach in the background until it is
     stopped. Each user has one gateway.
     """
-    if linger:  # started for a client, not by the user
-        refuse_while_paused(run_dir(os.environ))
-
-    def on_ready() -> None:
-        note(f"Gateway ready (process {os.getpid()})")
-        threading.Thread(target=say_next_step, name="next step", daemon=True).start()
-
     if not detach:
-        return run_here(linger, on_ready)
+        return run_start(linger)
     note(f"Gateway ready (process {run_detached(linger)})")
     say_next_step()
     return 0

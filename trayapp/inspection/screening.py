@@ -43,7 +43,11 @@ def may_conceal(*items: Item) -> bool:
 
 def release() -> None:
     """Free the memory of the searches. The next one builds them again, in 2 ms."""
-    _searches.cache_clear()
+    if _searches.cache_info().currsize:
+        import re2
+
+        _searches.cache_clear()
+        re2.purge()  # its cache would keep the last 128 patterns
 
 
 @functools.cache

@@ -51,8 +51,8 @@ def test_a_start_while_another_gateway_runs_ends_before_it_loads_the_gateway(hom
     lock = GatewayLock(run_dir(env))
     lock.acquire()
     program = (
-        "import sys; from trayapp.cli.run_gateway import lingering_gateway; "
-        "print(lingering_gateway(), 'trayapp.gateway.main' in sys.modules)"
+        "import sys; from trayapp.cli.run_gateway import run_start; "
+        "print(run_start(True), 'trayapp.gateway.main' in sys.modules)"
     )
     try:
         done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)

@@ -31,8 +31,8 @@ sys.path.insert(0, sys.argv.pop(1))
 from trayapp.gateway.process import upgrade as succession
 from trayapp.service import version as installed
 succession.LOOK_S, succession.QUIET_S, installed.SETTLED_S = 0.05, 0.0, 0.0
-from trayapp.cli.run_gateway import lingering_gateway
-lingering_gateway()
+from trayapp.cli.run_gateway import run_start
+run_start(True)
 """
 
 
