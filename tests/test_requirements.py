@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def ids_in(mark: ast.Call) -> list[str]:
     return ids
 
 
+@cache
 def ids_by_file() -> dict[str, set[str]]:
     """test file -> ids named in it."""
     return {

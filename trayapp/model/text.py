@@ -65,6 +65,8 @@ def first_line(text: str) -> str:
 
 def width(text: str) -> int:
     """Return the number of terminal columns of a cleaned text."""
+    if text.isascii():  # each takes one column
+        return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
