@@ -84,7 +84,7 @@ LIBRARIES: dict[str, set[str]] = {
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
-    "PIL": {"tray.icons", "tray.artwork", "tray.linux.xembed"},
+    "PIL": {"tray.icons", "tray.linux.xembed"},
     "jeepney": {"tray.linux.bus", "tray.linux.sni", "tray.linux.notifications", "backends", "auth"},
     "AppKit": {"tray.darwin"},
     "Foundation": {"tray.darwin"},
@@ -339,9 +339,9 @@ def test_every_listed_lazy_import_is_used(program: list[Import]) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("model.plan", "import orjson"),
-        ("model.plan", "from trayapp.config import paths"),
-        ("model.plan", "from ..config import paths"),
+        ("model.config", "import orjson"),
+        ("model.config", "from trayapp.config import paths"),
+        ("model.config", "from ..config import paths"),
         ("wire.frames", "from mcp.shared import dispatcher"),
         ("backends.pool", "def f():\n    from trayapp.gateway import main"),
         ("cli.status", "def f():\n    from trayapp.gateway import main"),

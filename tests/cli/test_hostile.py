@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from tests.cli.running import FakeGateway, run_cli
 from trayapp.catalog.cache import file_name
-from trayapp.gateway.process.server_logs import StderrFiles
 from trayapp.model.errors import Problem, ServerError
 from trayapp.model.lifecycle import State
 from trayapp.model.logs import log_name
 from trayapp.model.status import GatewayStatus, ServerStatus, SessionStatus, Snapshot
 from trayapp.model.text import CONTROLS
-from trayapp.service.logging import RedactingFormatter
+from trayapp.service.logging import RedactingFormatter, StderrFiles
 
 HOSTILE = "a\x1b[2J\x1b]0;owned\x07\x9b31m\u202eb\U000e0041%s{0.__class__}$(id)`id`;../../x\r\nFAKE\x08\x00"
 FORBIDDEN = "\x1b\x07\x9b\u202e\U000e0041\x08\x00\r"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trayapp.clients.context import ClientsContext
 from trayapp.clients.family import Family
-from trayapp.clients.places import Machine
+from trayapp.clients.files import Machine
 from trayapp.clients.table import Client
 
 PLATFORMS = ("linux", "darwin", "win32")

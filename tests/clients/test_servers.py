@@ -12,8 +12,8 @@ import pytest
 from tests.clients.machines import COMMAND, PLATFORMS, file_of, machine_in, world_in
 from trayapp.clients.connect import connect, disconnect
 from trayapp.clients.entry import is_ours
+from trayapp.clients.files import Machine
 from trayapp.clients.imports import move_out
-from trayapp.clients.places import Machine
 from trayapp.clients.servers import ClientLayers, FoundServers, found_servers, read_servers, user_files
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 from trayapp.config.layers.overlay import lay_over, overlay, user_pairs

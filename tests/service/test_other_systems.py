@@ -55,7 +55,7 @@ MAC: list[tuple[str, str, Any]] = [
     ("service.desktop_programs", "OTHERS[sys.platform][0]", ["pbcopy"]),
     ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
-    ("backends.stdio.npx_cache", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
+    ("backends.stdio.npx", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
     ("wire.memory", "give_back_freed_memory()", None),
 ]
 WINDOWS: list[tuple[str, str, Any]] = [
@@ -68,7 +68,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     (
-        "backends.stdio.npx_cache",
+        "backends.stdio.npx",
         "str(npx_folder({}, {'LOCALAPPDATA': '/l'}, pathlib.Path('/h')))",
         "/l/npm-cache/_npx",
     ),

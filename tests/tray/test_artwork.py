@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
-from trayapp.tray.artwork import PANEL_SIZES, argb32, at_size, pixmaps
+from trayapp.tray.icons import PANEL_SIZES, argb32, at_size, pixmaps
 
 
 def plain(size: int, color: tuple[int, int, int, int] = (1, 2, 3, 255)) -> Image.Image:

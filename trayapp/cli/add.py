@@ -23,8 +23,8 @@ from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Answers, add_source, preview_source, read_form
 from trayapp.clients import project_file
 from trayapp.clients.conversion import with_own_browser
+from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.imports import writing_fault
-from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.paths import find_paths

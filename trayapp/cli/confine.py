@@ -11,7 +11,7 @@ import click
 from trayapp.cli.edit import own_store, tell_gateway
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import at_terminal, print_json, require_person, say, waiting
-from trayapp.clients.places import shown_path
+from trayapp.clients.files import shown_path
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import CONFINE

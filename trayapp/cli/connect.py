@@ -27,9 +27,8 @@ from trayapp.clients.connect import (
     plan_disconnect,
 )
 from trayapp.clients.context import ClientsContext, own_context, recorded_connection
-from trayapp.clients.files import backup_of
+from trayapp.clients.files import backup_of, shown_path
 from trayapp.clients.imports import RestoredFile, put_back, recorded_moves
-from trayapp.clients.places import shown_path
 from trayapp.clients.table import BY_NAME, NAME
 from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError

@@ -19,7 +19,7 @@ UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
 
 def current_project() -> Path | None:
     """Return the folder of the project that contains the current folder; None without one. Blocks."""
-    from trayapp.clients.places import Machine
+    from trayapp.clients.files import Machine
     from trayapp.config.layers.project import find_project  # imported late: most verbs do not need it
 
     try:
@@ -31,7 +31,7 @@ def current_project() -> Path | None:
 
 def quoted_folder(folder: Path) -> str:
     """Return a folder as a word of a command line."""
-    from trayapp.clients.places import Machine, shown_path
+    from trayapp.clients.files import Machine, shown_path
 
     whole = str(folder)
     return shown_path(folder, Machine().home) if shlex.quote(whole) == whole else shlex.quote(whole)

@@ -26,6 +26,7 @@ from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context
 from trayapp.clients.conversion import KEPT
 from trayapp.clients.entry import words_of
+from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.imports import (
     ImportedServer,
     ImportOffer,
@@ -42,7 +43,6 @@ from trayapp.clients.imports import (
     recorded_moves,
 )
 from trayapp.clients.imports import duplicates as duplicate_offers
-from trayapp.clients.places import Machine, shown_path
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import FoundServers, read_servers
 from trayapp.clients.table import CLIENTS

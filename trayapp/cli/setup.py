@@ -18,9 +18,8 @@ from trayapp.cli.output import Table, is_terminal, note, print_table, say, say_h
 from trayapp.cli.status import failure
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
-from trayapp.clients.files import backup_of
+from trayapp.clients.files import backup_of, shown_path
 from trayapp.clients.imports import recorded_moves
-from trayapp.clients.places import shown_path
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import ExitCode, NoGatewayError, UsageError
 from trayapp.model.text import count, one_line

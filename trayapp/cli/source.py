@@ -21,7 +21,7 @@ from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import agreed, at_terminal, escape_unprintable, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
-from trayapp.clients.places import Machine, shown_path
+from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders

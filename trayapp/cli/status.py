@@ -107,7 +107,7 @@ def changes(lines: Iterator[str]) -> Iterator[str]:
 
 
 def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
-    """Draw each snapshot over the one before. `below`: a line for as long as no client is connected."""
+    """Draw each snapshot over the one before. `below`: a line shown while no client is connected."""
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text

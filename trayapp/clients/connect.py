@@ -25,8 +25,7 @@ from trayapp.clients.context import (
     recorded_connection,
 )
 from trayapp.clients.family import Keys, lookup
-from trayapp.clients.files import ClientFile, locate
-from trayapp.clients.places import Machine
+from trayapp.clients.files import ClientFile, Machine, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 from trayapp.config.problems import UnparsableError, nearest
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trayapp.clients.places import Machine
+from trayapp.clients.files import Machine
 from trayapp.clients.table import NAME
 from trayapp.config.files import locked, read_bytes, wait_until_quiet, write_atomic
 from trayapp.config.paths import find_paths

@@ -16,8 +16,7 @@ from trayapp.clients import files, jsonc
 from trayapp.clients.conversion import Context, Entry, convert, inputs_of, with_shared_rules
 from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
-from trayapp.clients.files import locate
-from trayapp.clients.places import Machine
+from trayapp.clients.files import Machine, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
 from trayapp.config.files import signature
 from trayapp.config.problems import UnparsableError, nearest

@@ -35,16 +35,14 @@ from trayapp.config.paths import Paths, find_paths
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort
 from trayapp.gateway.process.permissions import close_to_others
-from trayapp.gateway.process.server_logs import StderrFiles, start_logging
 from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
 from trayapp.gateway.process.tasks import fenced, kept_up
-from trayapp.gateway.process.upgrade import await_turn, is_amid
 from trayapp.gateway.scopes.projects import look_with
 from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.logs import SERVER_LOGS
-from trayapp.service.logging import level_of
+from trayapp.service.logging import StderrFiles, level_of, start_logging
 from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen, raise_descriptor_limit
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -55,6 +53,8 @@ if TYPE_CHECKING:
     from trayapp.gateway.control.server import Control
     from trayapp.panel.host import PanelHost
 
+from trayapp.gateway.services import Services
+from trayapp.model.lifecycle import State
 
 log = logging.getLogger(__name__)
 
@@ -442,3 +442,33 @@ async def collect_garbage() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+UPGRADE_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
+UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and their state for clients is gone anyway
+
+
+async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
+    """Return once the program has been replaced and nothing is in progress.
+
+    `is_asked`: returns True while a tray or a command is connected. With a tray, the tray hands over.
+    """
+    began = services.clock.now()
+    while not is_followed() or is_asked() or not is_quiet(services, began):
+        await services.clock.beat(UPGRADE_CHECK_S)
+
+
+def is_quiet(services: Services, since: float) -> bool:
+    """Return True if nothing is in progress or was for UPGRADE_QUIET_S. `since`: when the gateway began."""
+    used = max((connection.last_used or since for connection in services.pool), default=since)
+    return services.clock.now() - used >= UPGRADE_QUIET_S and not is_amid(services)
+
+
+def is_amid(services: Services) -> bool:
+    """Return True if a call or a server's start is in progress."""
+    return any(
+        (
+            *(connection.is_busy or connection.state is State.CONNECTING for connection in services.pool),
+            *(session.open_calls for session in services.sessions),
+        )
+    )

@@ -106,7 +106,7 @@ class Hidden(NamedTuple):
 
 
 def has_suspects(text: bytes) -> bool:
-    """Return True if a text in UTF-8 has a character that hides, or that is not printed."""
+    """Return True if a text in UTF-8 has a character that may be invisible or unprintable."""
     rest, edges = text.translate(None, _PLAIN).decode("utf-8", "replace"), _suspect_edges()
     return any(bisect(edges, letter) % 2 for letter in set(rest)) or _EMOJI * 2 in rest
 

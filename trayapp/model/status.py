@@ -139,7 +139,7 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a pending call, fit to be shown to people (gateway/asks/preview)."""
+    """One argument of a pending call, fit to be shown to people (gateway/asks/asks)."""
 
     name: str
     value: str

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trayapp.backends.stdio.runners import runner_name
 from trayapp.config.files import locked as lock_of
+from trayapp.config.programs import runner_name
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest

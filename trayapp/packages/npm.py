@@ -17,8 +17,7 @@ from typing import Any
 import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
-from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, read_request
-from trayapp.backends.stdio.npx_cache import copy_in
+from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, read_request
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
 from trayapp.packages.tools import NO_NODE, ToolError, Tools
 
@@ -31,7 +30,7 @@ _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
 @dataclass(frozen=True, slots=True)
 class NpmRequest:
-    """A use of npx, or of npm exec."""
+    """A command line of npx or npm exec, as read."""
 
     asked: NpxRequest
 

@@ -1,15 +1,18 @@
-"""The logs of gateway and tray: a rotated file for each, of bounded size, without secrets."""
+"""The logs of gateway, tray and servers (their stderr): rotated files of bounded size, without secrets."""
 
 from __future__ import annotations
 
 import logging
 import logging.handlers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from trayapp.config.files import make_folder
-from trayapp.model.logs import GATEWAY_LOG
-from trayapp.model.redact import redacted
+from trayapp.model.logs import GATEWAY_LOG, log_name
+from trayapp.model.redact import LineRedactor, redacted
+from trayapp.model.text import StderrDecoder
 
 LOG_BYTES = 2 * 1024 * 1024  # for one file; one older file is kept beside it
 LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
@@ -55,3 +58,88 @@ def start_logging(folder: Path, level: int = logging.INFO, name: str = GATEWAY_L
     root.addHandler(handler)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+class StderrFiles:
+    """Files `logs/servers/NAME.log`, one for each server, with whole lines from all of its processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writes = 0  # listeners to all files
+        self._folder = folder
+        self._files: dict[str, RotatedFile] = {}
+        self._sinks: dict[str, StderrSink] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever lines were written. Return a function that removes it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _wrote(self) -> None:
+        self.writes += 1
+        for listener in list(self._listeners):
+            listener()
+
+    def sink(self, server: str, *, further: bool = False) -> StderrSink:
+        """Return the sink for the stderr of a server, from the start to the end of one process.
+
+        `further`: other processes of the server may run beside that one.
+        """
+        file = self._files.setdefault(server, RotatedFile(self._folder / log_name(server)))
+        if further:
+            return StderrSink(file, self._wrote)
+        sink = self._sinks.setdefault(server, StderrSink(file, self._wrote))
+        sink(b"")  # ends an unfinished line of the process before
+        return sink
+
+
+class StderrSink:
+    """Sink that appends whole lines, without secrets. b"" ends the last line. Output that cannot be written is dropped:
+    a server must not fail because of its log. `wrote` is called after each write.
+    """
+
+    def __init__(self, file: RotatedFile, wrote: Callable[[], None] = lambda: None) -> None:
+        self._file = file
+        self._wrote = wrote
+        self._lines = LineRedactor()
+        self._decoder = StderrDecoder()
+
+    def __call__(self, data: bytes) -> None:
+        text = self._lines.feed(self._decoder.decode(data, final=not data))
+        if not data:
+            text, self._decoder = text + self._lines.end(), StderrDecoder()
+        with suppress(OSError):
+            if text:
+                self._file.write(text.encode())
+                self._wrote()
+            if not data:
+                self._file.close()
+
+
+class RotatedFile:
+    """File of bounded size, and one older file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def write(self, data: bytes) -> None:
+        """Append. Raises OSError."""
+        if self._file is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = self._path.open("ab")
+        file = self._file
+        file.write(data)
+        file.flush()
+        if file.tell() > LOG_BYTES:
+            self.close()
+            try:
+                self._path.replace(self._path.with_suffix(".log.1"))
+            except OSError:  # a reader has it open (Windows), or its name is taken: losing it beats growing forever
+                self._path.write_bytes(b"")
+
+    def close(self) -> None:
+        """Close; the next write opens it again. Raises OSError."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()

@@ -19,8 +19,7 @@ import pytest
 from devtools.places import NPM_SERVERS
 from tests.servers import REMEDY
 from tests.tools import require, require_file
-from trayapp.backends.stdio.npx import TAG_FOR_S, TAGS_FILE, resolve_npx
-from trayapp.backends.stdio.npx_cache import entry_name
+from trayapp.backends.stdio.npx import TAG_FOR_S, TAGS_FILE, entry_name, resolve_npx
 
 NOON = 1_800_000_000.0  # some Unix time
 NODE = "#!/usr/bin/env node\n"

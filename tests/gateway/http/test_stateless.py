@@ -12,7 +12,7 @@ from tests.e2e.http_client import STREAMS
 from tests.gateway.http.place import Place, place
 from tests.gateway.world import serve, server
 from trayapp.gateway.http.asgi import Headers
-from trayapp.gateway.http.stateless import compare_arguments
+from trayapp.gateway.http.streamable import compare_arguments
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INVALID_PARAMS,

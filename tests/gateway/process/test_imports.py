@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from tests.gateway.process.test_servers_file import Taken
-from trayapp.clients.places import Machine
+from trayapp.clients.files import Machine
 from trayapp.clients.servers import ClientLayers
 from trayapp.gateway.process.servers_file import ServersFile
 from trayapp.model.config import Imported, ToolSwitch

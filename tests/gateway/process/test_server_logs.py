@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trayapp.gateway.process.server_logs import (
+from trayapp.model.redact import KNOWN
+from trayapp.service.logging import (
     LOG_BYTES,
     RedactingFormatter,
     RotatedFile,
@@ -17,7 +18,6 @@ from trayapp.gateway.process.server_logs import (
     StderrSink,
     start_logging,
 )
-from trayapp.model.redact import KNOWN
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 

@@ -213,17 +213,12 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
                     await wire.flush()
                     await channel.flush()
                 if wire.session:
-                    await _end_session(client, launch.url, wire.session)
+                    with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
+                        await client.delete(launch.url, headers={SESSION: wire.session})
     except BaseExceptionGroup as group:
         raise _as_server_error(launch, first_cause(group), refusal) from None
     except (httpx2.HTTPError, ValueError) as error:
         raise _as_server_error(launch, error, refusal) from None
-
-
-async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
-    """End the session at the server with a DELETE."""
-    with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
-        await client.delete(url, headers={SESSION: session})
 
 
 def _as_server_error(launch: HttpLaunch, error: BaseException, refusal: HttpRefusal) -> BaseException:

@@ -21,11 +21,11 @@ class ConnectionPurpose(Protocol):
 
     @property
     def newer(self) -> bool | None:
-        """Return its era, None for any era."""
+        """Return whether the connection is of the newer era. None: of either one."""
 
     @property
     def session(self) -> Any:
-        """Return the session that it serves alone, None if there is none or it has ended."""
+        """Return the only session of the connection. None: it serves several, or that session has ended."""
 
     @property
     def alone(self) -> bool:

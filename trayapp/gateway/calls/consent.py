@@ -14,13 +14,14 @@ from trayapp.gateway.asks.asks import (
     Ending,
     NotAllowedError,
     OpenAsk,
+    Shown,
     denied_error,
     no_user_error,
+    shown_arguments,
     too_many_asks_error,
     tool_removed_error,
     unanswered_error,
 )
-from trayapp.gateway.asks.preview import Shown, shown_arguments
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token

@@ -10,10 +10,9 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from trayapp.catalog.filters import passes
-from trayapp.catalog.links import has_ui
 from trayapp.catalog.lookup import HiddenReason, Lookup, server_of
 from trayapp.catalog.names import Key, expose_names, server_prefix
-from trayapp.catalog.resources import SCHEME
+from trayapp.catalog.resources import SCHEME, has_ui
 from trayapp.catalog.suggest import nearest
 from trayapp.gateway.exposure.catalog import UNTAKEABLE, WAITS, Catalog
 from trayapp.gateway.exposure.options import Choice

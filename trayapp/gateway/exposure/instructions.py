@@ -23,7 +23,7 @@ _SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")
 _ORDERING = re.compile(
     r"(?:please |always )?use (?:this|the) (?:mcp )?(?:server|tools?) (?:to|for|when)\s+", re.IGNORECASE
 )
-# Forms from the longest to the shortest: (with each server's own words, words of its tools)
+# From the longest form to the shortest: (each server's own text is included, number of words from its tools)
 FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (False, 2), (False, 1), (False, 0))
 
 

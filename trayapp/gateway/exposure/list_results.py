@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from trayapp.catalog.entries import served_entry, served_resource
-from trayapp.catalog.links import linked_definition, linked_skill
 from trayapp.catalog.names import Key
+from trayapp.catalog.resources import linked_definition, linked_skill
+from trayapp.catalog.schema.tool import served_entry, served_resource
 from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line

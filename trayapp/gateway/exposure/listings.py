@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep, with_sound
 from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
-from trayapp.catalog.links import has_ui
+from trayapp.catalog.resources import has_ui
 from trayapp.catalog.variants import (
     ITEM_KEYS,
     Variant,

@@ -68,7 +68,7 @@ class OtherTools:
 
 
 class _ServerLooks(NamedTuple):
-    """One server, as its names look.
+    """The names of one server and its tools, in the form in which look-alikes are equal.
 
     `called`: the comparable form of `mcp__SERVER__`. `starts`: the prefixes of its tools' names in each mode.
     """
@@ -77,10 +77,10 @@ class _ServerLooks(NamedTuple):
     called: str
     starts: frozenset[str]
     names: frozenset[str]
-    tools: dict[str, list[str]]  # by look
+    tools: dict[str, list[str]]  # comparable form -> the tools that have it
 
     def alike(self, look: str) -> Iterator[LookAlike]:
-        """Yield the tools whose names look like that."""
+        """Yield the tools whose names have that comparable form."""
         return (LookAlike(self.name, self.names, tool) for tool in self.tools.get(look, ()))
 
 

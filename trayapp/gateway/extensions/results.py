@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.catalog.links import linked_result
-from trayapp.catalog.resources import SCHEME, prefixed, split_prefixed
+from trayapp.catalog.resources import SCHEME, linked_result, prefixed, split_prefixed
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces

@@ -104,7 +104,7 @@ def is_of_panel(path: str) -> bool:
 
 
 def unauthorized(message: str, path: str) -> dict[str, Any]:
-    """Return the body of a 401, in the form whose words a client shows.
+    """Return the body of a 401 in a form whose message clients show.
 
     - From the MCP endpoint that is a JSON-RPC error without an id (MCP 2025-11-25, transports).
     - Clients that know OAuth then look for a sign-in and register, whatever the first answer was. From those paths

@@ -24,8 +24,7 @@ from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard, is_of_panel
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
 from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
-from trayapp.gateway.http.stateless import StatelessHttp
-from trayapp.gateway.http.streamable import StreamableHttp
+from trayapp.gateway.http.streamable import StatelessHttp, StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
 from trayapp.gateway.process.tasks import fenced
 from trayapp.model.errors import MultiMcpError

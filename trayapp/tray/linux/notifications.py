@@ -15,7 +15,7 @@ from typing import Any
 from jeepney import HeaderFields, Message
 
 from trayapp.model.text import drawn
-from trayapp.tray.artwork import Artwork, at_size
+from trayapp.tray.icons import Artwork, at_size
 from trayapp.tray.linux.bus import Body, SessionBus, method_call
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from jeepney import Message
 
-from trayapp.tray.artwork import Artwork, Pixmap, pixmaps
+from trayapp.tray.icons import Artwork, Pixmap, pixmaps
 from trayapp.tray.linux.bus import Answer, Method, SessionBus, method_call, values
 from trayapp.tray.linux.dbusmenu import MenuService
 

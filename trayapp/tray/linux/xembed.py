@@ -23,7 +23,7 @@ import Xlib.X
 from PIL import Image
 from pystray import _xorg
 
-from trayapp.tray.artwork import Artwork, at_size
+from trayapp.tray.icons import Artwork, at_size
 
 log = logging.getLogger(__name__)
 EVENTS = Xlib.X.ExposureMask | Xlib.X.StructureNotifyMask | Xlib.X.ButtonPressMask
