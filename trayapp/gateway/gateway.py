@@ -74,7 +74,7 @@ CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """Returns the sink for the stderr of a process. `further`: other processes of the same server may run beside it."""
+    """Return the sink for the stderr of a process. `further`: other processes of the same server may run beside it."""
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 

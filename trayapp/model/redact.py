@@ -131,7 +131,9 @@ def _forms(value: str) -> tuple[str, ...]:
     for encode in (b64encode, urlsafe_b64encode):
         for before in (0, 1, 2):  # bytes before the value in its group of three, as in `user:data`
             text = encode(bytes(before) + data).decode()
-            encoded.append(text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6])  # the letters that it determines
+            encoded.append(
+                text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+            )  # the letters that depend only on the value
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # PHP's form
     escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs

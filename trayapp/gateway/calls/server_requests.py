@@ -173,8 +173,9 @@ class ServerRequests:
         return sorted(calls, key=_eligibility), session
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
-        """Hold a question while calls of several sessions are in progress, and return the sessions it may belong to;
-        None: any, also if it is still held at its time limit. Raises RpcError if its call was sent again elsewhere.
+        """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to.
+
+        None: any session; also at the time limit. Raises RpcError if its call was sent again elsewhere.
 
         A call that waits for the question's answer does not end. So once only one session is left, the question is that
         session's. If all calls may be executed twice, nothing waits: they are sent again, each on its session's own

@@ -2,8 +2,8 @@
 
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
 does not name a task: a session may use several processes of one server, and a process may end, also with the gateway.
-A handle therefore also holds a checksum of the time at which the task was created, and a number if that is the same,
-after the server's name: multi-mcp://NAME%00CHECKSUM/ID.
+A handle therefore contains the server's name, a checksum of the task's time of creation, and a number if two of these
+are equal: multi-mcp://NAME%00CHECKSUM/ID.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
 HEAD_BYTES = 64 * 1024  # received without an end of the head; `guard` has the bounds of a complete one
-LAST_ANSWERS_S = 1.0  # at the end, for requests in progress
-LAST_WORDS_S = 0.2  # then, to answer requests that are still open
+LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
+LAST_WORDS_S = 0.2  # then, to refuse requests that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
 
 

@@ -189,7 +189,7 @@ class View:
 
 
 class AskedServers(Protocol):
-    """Returns unknown servers of a view that are being asked and may still answer. `own`: only those that run for this
+    """Return unknown servers of a view that are being asked and may still answer. `own`: only those that run for this
     view alone.
     """
 

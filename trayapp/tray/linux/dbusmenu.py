@@ -253,7 +253,7 @@ class MenuNode:
 
 
 class EntryNumbers:
-    """Gives each key a number, always the same one; no two keys share a number."""
+    """The ids of menu entries: a number for each key, unique and always the same."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()

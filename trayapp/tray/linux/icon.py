@@ -29,8 +29,8 @@ class SearchStep(NamedTuple):
     """The next step of the search.
 
     - `way`: the kind of host to use; None: none yet.
-    - `nobody`: True if it is time to tell the user, should nothing show the icon.
-    - `wait_s`: the seconds until the next question if nothing happens before; None: no limit.
+    - `nobody`: True if the user should be told now that nothing shows the icon, if that is so.
+    - `wait_s`: the seconds until the next step if nothing happens before; None: no limit.
     """
 
     way: Kind | None
