@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.suite import PASSED, Key, Run, run_client
+from tests.conformance.suite import PASSED, WHOLE_RUN_S, Key, Run, run_client
 from tests.e2e.cell import MODERN
 from tests.e2e.gateway import gateway_in
 
@@ -17,6 +17,9 @@ DRIVER = [sys.executable, "-m", "tests.conformance.driver"]
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's sign-in services know that address
 
 FROM_COLD = ["http-standard-headers", "http-custom-headers", "http-invalid-tool-headers", "request-metadata"]
+
+
+pytestmark = pytest.mark.timeout(WHOLE_RUN_S)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,6 @@ def test_every_client_scenario_that_a_revision_requires_passes(required: Callabl
 
 
 @pytest.mark.requirement("conformance-client")
-@pytest.mark.timeout(180)  # five starts of the suite
 def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
     required: Callable[[str], Run], home: Path, tmp_path: Path
 ) -> None:
