@@ -143,8 +143,7 @@ def _confine_launch(
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
-    """Return the program to start, or the address to connect to, for `server`, as written, after every check that needs
-    no start.
+    """Return the program that `server` starts, or its address, once every check passed that needs no start.
 
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
     is started or sent.
@@ -157,7 +156,9 @@ def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: S
     """Return the same as `prepare`, with the program's name as written, not yet searched for."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
-    headers = _headers(ready, environ)
+    headers = dict(ready.headers)
+    if ready.bearer_token_env:
+        headers.setdefault("Authorization", f"Bearer {environ.get(ready.bearer_token_env, '')}")
     KNOWN.note((*secrets.values.values(), *secrets_in(ready, headers), *secret_variables(server, environ)))
     if ready.url is not None:
         client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes, ready.account)
@@ -247,14 +248,6 @@ def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str |
 
 def _is_path(command: str) -> bool:
     return os.sep in command or bool(os.altsep and os.altsep in command)
-
-
-def _headers(server: ServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    headers = dict(server.headers)
-    if server.bearer_token_env:
-        token = environ.get(server.bearer_token_env, "")
-        headers.setdefault("Authorization", f"Bearer {token}")
-    return headers
 
 
 # -- secrets in an entry -----------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def _has(folder: Path, *names: str) -> bool:
 
 
 def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> bool:
-    """Return True if npm resolved the tag within the last day. If not, npm is about to: record the time."""
+    """Return True if npm resolved the tag within the last day. If not, record the time: npm resolves it now."""
     if cache_dir is None:
         return False
     path = cache_dir / TAGS_FILE
