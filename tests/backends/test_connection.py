@@ -464,6 +464,23 @@ async def test_a_failed_list_is_an_error_for_who_asked_and_is_told_as_failed() -
         assert [(offer.tools, offer.failed) for _, offer in made.ear.offers] == [((), {"tools": "broken today"})]
 
 
+async def test_lists_that_a_sign_out_cuts_short_are_not_told() -> None:
+    """They would count as lists that are read without a sign-in: the server would not say that it wants one."""
+    async with bench() as made:
+
+        async def half(params: dict[str, Any]) -> dict[str, Any]:
+            if "cursor" not in params:
+                return {"tools": [{"name": "x"}], "nextCursor": "more"}
+            made.net["a"].refusal.unauthorized = True
+            raise RpcError(INTERNAL_ERROR, "a wants a sign-in (HTTP 401)")
+
+        made.net["a"].replies["tools/list"] = half
+        made.apply(server("a"))
+        with pytest.raises(ServerError):
+            await made.pool.find("a").fetch()
+        assert made.ear.offers == []
+
+
 async def test_all_who_wait_for_a_list_that_fails_are_told_so_by_one_request() -> None:
     async with bench() as made:
         asked, answer = anyio.Event(), anyio.Event()

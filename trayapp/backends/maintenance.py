@@ -252,14 +252,20 @@ class Maintenance:
         return current.outcome()
 
     async def _read(self, current: _Round) -> None:
+        live = self._live
+
+        def lacks_sign_in(offer: Offer) -> bool:
+            return live.transport.refusal.unauthorized and "tools" in offer.failed
+
         async def tell(offer: Offer) -> None:
+            if lacks_sign_in(offer):
+                return  # the user has signed out: what other lists hold would count as read without a sign-in
             await self._context.inspect_offer(self._connection.key, offer)
             self._connection.tell_offer(offer)
             current.offer = offer
             if offer.failed.get("tools") != UNREAD:
                 current.usable.set()
 
-        live = self._live
         try:
             with current.scope:
                 if live.peer.modern:  # lists that are read before the acknowledgment are read again after it
@@ -269,7 +275,7 @@ class Maintenance:
                 offer = await fetch_offer(live.channel, live.peer, live.sent_capabilities, tell)
                 refused = live.transport.refusal.unauthorized
                 is_over = self._connection.live is not live or live.transport.gone.is_set() or refused
-                if offer.failed and is_over and (current.offer or not offer.has_items):
+                if offer.failed and is_over and (current.offer or not offer.has_items or lacks_sign_in(offer)):
                     current.error = RpcError(CONNECTION_CLOSED, next(iter(offer.failed.values())))
                 else:
                     await tell(offer)
