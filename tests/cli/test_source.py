@@ -106,6 +106,31 @@ def test_what_is_left_open_is_asked_for(person: Person) -> None:
 
 
 @pytest.mark.requirement("source-asked")
+def test_a_value_is_never_dropped(person: Person) -> None:
+    text = '{"a": {"command": "a-mcp", "env": {"MODE": "fast", "REGION": "<region>"}}}'
+    words = ("add", text, "--yes", "--json", "--set", "REGION=eu")
+    done = person.says(*words, "--set", "MODUS=slow")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: a takes no MODUS")
+    assert "It takes: REGION, MODE" in done.stderr
+    assert not (person.home / "servers.yaml").exists()
+    done = person.says(*words, "--set", "MODE=slow")
+    assert json.loads(done.stdout)["entry"]["env"] == {"MODE": "slow", "REGION": "eu"}
+    done = person.says("add", "npm:a-mcp", "--yes", "--set", "MODE=slow")
+    assert (done.returncode, "it takes no values" in done.stderr) == (2, True)
+
+
+@pytest.mark.requirement("source-asked")
+def test_an_optional_argument_is_shown_only_as_something_to_give(person: Person) -> None:
+    word = {"type": "named", "name": "--level", "valueHint": "level"}
+    package = {"registryType": "npm", "identifier": "a-mcp", "packageArguments": [word]}
+    text = json.dumps({"name": "io.x/a", "packages": [package]})
+    shown = person.says("add", text, "--dry-run").stdout
+    assert ("npx -y a-mcp\n" in shown, "needs the value level (optional)" in shown) == (True, True)
+    done = person.says("add", text, "--yes", "--json", "--set", "level=2")
+    assert json.loads(done.stdout)["entry"]["args"] == ["-y", "a-mcp", "--level", "2"]
+
+
+@pytest.mark.requirement("source-asked")
 def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> None:
     text = "npx x-mcp /path/to/notes ./data"
     done = person.says("add", text, "--yes", "--set=/path/to/notes=notes")

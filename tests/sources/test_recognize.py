@@ -19,7 +19,7 @@ from tests.patience import stretched
 from tests.sources.links import link_to
 from trayapp.sources.recognize import is_registry_name, recognize
 from trayapp.sources.server_json import short_name
-from trayapp.sources.source import UnclearSourceError, Variable, own_part, placeholder_in, with_value
+from trayapp.sources.source import UnclearSourceError, Variable, own_part, placeholder_in, placeholders_in, with_value
 
 HOME = Path("/home/me")
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
@@ -216,6 +216,16 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("az login\ncodex mcp add a -- npx a-mcp", "az login", "codex mcp add a -- npx a-mcp"),
         ("npm install -g a-mcp\na-mcp --stdio", "These are 2 lines", "the one command"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
+        (
+            'import x from "y";\n\nconst server = new Server(new URL("https://mcp.acme.test/mcp"));',
+            "This is a program (JavaScript or TypeScript), not a configuration",
+            "paste its address: https://mcp.acme.test/mcp",
+        ),
+        (
+            "from mcp import Params\n\nparams = Params(\n    command='npx',\n    args=['-y', 'a-mcp'],\n)",
+            "This is a program (Python), not a configuration",
+            "Paste only the server's part",
+        ),
     ],
 )  # fmt: skip
 def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> None:
@@ -749,6 +759,110 @@ def test_an_optional_argument_of_server_json_is_left_out_with_its_option() -> No
     assert with_value(one.entry, one.wants[0], "t")["args"][4] == "A_TOKEN=t"
 
 
+@pytest.mark.requirement("source-recognized", "source-secrets")
+def test_what_server_json_calls_optional_is_offered_and_may_be_left_out() -> None:
+    env = [
+        {"name": "A_ADDRESS", "description": "Needed to connect"},
+        {"name": "A_COOKIE"},
+        {"name": "A_MODE", "default": "fast"},
+        {"name": "A_HEADER_*"},
+    ]
+    words = [
+        {"type": "named", "name": "--level", "valueHint": "level"},
+        {"type": "named", "name": "--quiet"},
+        {"type": "positional", "valueHint": "folder"},
+        {"type": "named", "name": "--all", "format": "boolean", "value": "true"},
+        {"type": "positional", "valueHint": "other"},
+    ]
+    package = {"registryType": "npm", "identifier": "a", "environmentVariables": env, "packageArguments": words}
+    remote = {"type": "streamable-http", "url": "https://a.test/mcp", "headers": [{"name": "X-API-Key"}]}
+    started, reached = recognize(json.dumps({"name": "io.x/a", "packages": [package], "remotes": [remote]}), HOME)
+    assert [(want.name, want.secret, want.required) for want in (*started.wants, *reached.wants)] == [
+        ("level", False, False), ("folder", False, False), ("A_ADDRESS", False, False), ("A_COOKIE", True, False),
+        ("X-API-Key", True, False),
+    ]  # fmt: skip
+    entry = started.entry
+    for want in reversed(started.wants):
+        entry = with_value(entry, want, "")
+    assert entry == {"command": "npx", "args": ["-y", "a", "--all"], "env": {"A_MODE": "fast"}}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_newer_transport_of_a_server_json_comes_first() -> None:
+    remotes = [{"type": kind, "url": f"https://a.test/{kind}"} for kind in ("sse", "streamable-http")]
+    found = recognize(json.dumps({"name": "io.x/a", "remotes": remotes}), HOME)
+    assert [one.entry.get("type") for one in found] == [None, "sse"]
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_variable_that_codex_passes_on_is_asked_for_and_may_be_left_out() -> None:
+    text = """[mcp_servers.a]
+command = "npx"
+args = ["-y", "a-mcp"]
+env_vars = ["A_KEY", { name = "A_MODE", source = "local" }, "A_SET"]
+env = { A_SET = "x" }"""
+    (one,) = recognize(text, HOME)
+    assert [(want.keys, want.secret, want.required) for want in one.wants] == [
+        (("env", "A_KEY"), True, False), (("env", "A_MODE"), False, False),
+    ]  # fmt: skip
+    assert one.entry["env"] == {"A_KEY": "", "A_MODE": "", "A_SET": "x"}
+
+
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("https://<A_URL>/mcp/A_TOKEN>/sse", ["<A_URL>", "A_TOKEN>"]),
+        ("https://a.test/<TENANT/mcp", ["<TENANT"]),
+        ("{{API_KEY}", ["{{API_KEY}"]),
+        ("<your-token", ["<your-token"]),
+        ("Bearer YOUR_KEY]", ["YOUR_KEY]"]),
+        ("${API_KEY}", []),
+        ('{"A_B": {"c": 1}}', []),
+        ("a->b", []),
+        ("MAX_SIZE > 5", []),
+    ],
+)
+def test_a_placeholder_that_lost_a_bracket_is_one(text: str, marks: list[str]) -> None:
+    assert placeholders_in(text) == marks
+
+
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("name", "value", "asked"),
+    [
+        ("DB_PASSWORD", "access_key", True),
+        ("DB_USER", "access_id", True),
+        ("API_TOKEN", "api_key", True),
+        ("DB_SERVER", "HOST OR IP", True),
+        ("DB_NAME", "DATABASENAME", True),
+        ("ACCOUNT", "Account ID", True),
+        ("USE_AUTH", "FALSE|TRUE", True),
+        ("USE_AUTH", "true or false", True),
+        ("LOG_LEVEL", "debug|info|warn", True),
+        ("DB_HOST", "default localhost", True),
+        ("A", "Get it from https://a.test", True),
+        ("DB_USER", "postgres", False),
+        ("DB_HOST", "localhost", False),
+        ("DB_PORT", "3306", False),
+        ("DB_NAME", "ORDERS", False),
+        ("MODE", "default", False),
+        ("MODE", "read|write", False),
+        ("DB_PASSWORD", "hunter2-and-more", False),
+        ("ENABLED", "true", False),
+    ],
+)
+def test_a_value_that_says_what_belongs_in_place_of_it_is_asked_for(name: str, value: str, asked: bool) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": "a", "env": {name: value}}}), HOME)
+    assert [want.placeholder for want in one.wants] == ([value] if asked else [])
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_value_that_only_names_its_default_may_be_left_out() -> None:
+    (one,) = recognize('{"a": {"command": "a", "env": {"DB_PASSWORD": "default empty"}}}', HOME)
+    assert [(want.secret, want.required) for want in one.wants] == [(True, False)]
+
+
 @pytest.mark.requirement("source-recognized", "source-refused")
 def test_server_json_names_the_registry_of_its_package() -> None:
     def args_of(kind: str, name: str, base: str) -> list[str]:
@@ -963,6 +1077,8 @@ def test_what_its_owner_reads_later_is_no_secret_and_what_is_unknown_is_one() ->
     names = {"A_HOST": False, "ODOO_DB": False, "A_EMAIL": False, "A_URL": True, "A_PASSWORD": True, "A_SETTING": True}
     names |= {"VM_INSTANCE_TYPE": False, "IMAP_USE_SSL": False, "A_ENGINE": False, "A_USER_ID": False, "A_ID": True}
     names |= {"ACCESS_KEY_ID": True, "USE_TOKEN": True}
+    names |= {"A_BASE_URL": False, "A_WORKSPACE_SLUG": False, "A_ACCOUNT_ID": False, "A_API_PREFIX": False}
+    names |= {"DATABASE_URL": True, "SESSION_ID": True, "CLIENT_SECRET": True, "A_ONLY": False}
     (one,) = recognize(json.dumps({"a": {"command": "a", "env": dict.fromkeys(names, "<yours>")}}), HOME)
     assert {want.name: want.secret for want in one.wants} == names
     inputs: list[dict[str, Any]] = [{"id": "ado_org"}, {"id": "ado_key"}, {"id": "ado_team", "password": True}]

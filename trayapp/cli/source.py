@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,9 +37,10 @@ from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
 from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import bundles_in, read_server_json, short_name
-from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, own_part, with_value
+from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, may_be_secret, own_part, with_value
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
+_PLACES = ("env", "headers")
 NAMED = 6  # tools of one class
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
@@ -109,6 +110,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
         found = [_chosen(found, answers)]
     elif answers.way is not None:
         raise UsageError("There is one way to run it", "Leave out --way")
+    _refuse_unknown(answers.values, [one.source for one in found])
     if answers.called and len(found) > 1:
         raise UsageError(f"This names {count(len(found), 'server')}", "Leave out --as, or paste one of them")
     if len(found) > 1:
@@ -116,6 +118,32 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
         (note if answers.as_json else say)(one_line(f"This names {len(found)} servers, one after the other: {names}"))
     for proposal in found:
         _add_one(proposal, answers, add)
+
+
+def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> None:
+    """Raise UsageError for a value of a name that no source has: it would be lost."""
+    known = list(dict.fromkeys(name for source in sources for name in [one.name for one in asked_of(source)]))
+    own = {name for source in sources for place in _PLACES for name in source.entry.get(place) or {}}
+    unknown = next((name for name in values if name not in own and name not in known), None)
+    if unknown is not None:
+        names = ", ".join(one.name for one in sources)
+        takes = ", ".join([*known, *sorted(own - {*known})])
+        raise UsageError(
+            one_line(f"{names} takes no {unknown}"),
+            one_line(f"It takes: {takes}" if takes else "Leave out --set: it takes no values"),
+        )
+
+
+def _with_given(source: Source, values: Mapping[str, str]) -> Source:
+    """Return a source that also asks for those of its variables and headers that have a value, if one is given."""
+    asked = {one.name for one in source.wants}
+    more = [
+        Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)
+        for place in _PLACES
+        for name in source.entry.get(place) or {}
+        if name in values and name not in asked
+    ]
+    return replace(source, wants=(*more, *source.wants)) if more else source
 
 
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
@@ -232,6 +260,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
         raise UsageError(fault, "Name it: --as NAME")
     tell = note if answers.as_json else say
     _show(name, proposal, tell)
+    source = _with_given(source, answers.values)
     entry = source.entry
     here = answers.pick is None and not {"url", "cwd", "scope"} & entry.keys()  # the panel has no folder
     if here and relative_paths(str(entry.get("command")), [str(word) for word in entry.get("args") or []]):
@@ -263,17 +292,20 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
 
 def _decides(source: Source) -> tuple[str, ...]:
     """Return every fact that decides what would run. Raises UnclearSourceError for an unusable server."""
-    name = source.name
+    name, entry = source.name, source.entry
+    for one in reversed(source.wants):  # as it would run without what may be left out
+        if not (one.required or one.shared or one.default) and (one.keys[0] == "args" or not one.placeholder):
+            entry = with_value(entry, one, "")
     if fault := name_fault(name):
         raise UnclearSourceError(fault, "Give it another name, then add it again")
-    if str(source.entry.get("command", "")).startswith("-"):
+    if str(entry.get("command", "")).startswith("-"):
         raise UnclearSourceError(f"{name} has an option in place of a program", "Paste the whole command")
-    url = source.entry.get("url")
+    url = entry.get("url")
     asked = any(one.keys == ("url",) for one in source.wants)
     if isinstance(url, str) and not asked and (fault := unsafe_url(url)):
         raise UnclearSourceError(f"The url of {name} {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
     # the author's placeholder need not have the form of an address
-    server, problems = read_one(name, source.entry | ({"url": _ANY_ADDRESS} if asked else {}))
+    server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:
         raise UnclearSourceError(f"{name} cannot be used: {problems[0].message}", "Correct it, then add it again")
     return tuple(line.replace(_ANY_ADDRESS, escape_unprintable(str(url))) for line in decisive_lines(server))

@@ -113,6 +113,7 @@ def read_document(
     inner = document.get("mcp")
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
     optional = _optional_keys(text)
+    optional |= {name for _, raw, _ in found for name in _passed_on(raw)}
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
         one = _source(name, raw, client, kind, inputs, home, windows)
@@ -123,6 +124,13 @@ def read_document(
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())
+
+
+def _passed_on(raw: Any) -> list[str]:
+    """Return the variables that Codex hands on to a server from its own environment: names, or `{name, source}`."""
+    listed = raw.get("env_vars") if isinstance(raw, Mapping) else None
+    named = [one.get("name") if isinstance(one, Mapping) else one for one in listed] if isinstance(listed, list) else []
+    return [name for name in named if isinstance(name, str) and name]
 
 
 def _required(want: Variable, optional: set[str]) -> Variable:
@@ -154,6 +162,8 @@ def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
     raw = _flat(raw)
+    if passed := _passed_on(raw):
+        raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         line = raw["command"]
         is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # the author's `<path of the program>/program`

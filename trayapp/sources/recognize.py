@@ -26,6 +26,7 @@ from trayapp.clients import jsonc
 from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
 from trayapp.config.urls import unsafe_url
+from trayapp.model.redact import redacted
 from trayapp.sources.command_lines import (
     holds_command,
     holds_only_commands,
@@ -80,6 +81,16 @@ _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotatio
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
+# The first words of a program.
+_PROGRAM = re.compile(
+    r"""(?mx) \s*(?:
+      (?P<script>import\s[\w{}*, $]+\sfrom\s["'] | import\s["'] | export\s(?:default|const|async|function|class)\b
+        | (?:const|let|var)\s[\w{}\[\], $]+(?::\s*[\w<>\[\]., ]+)?\s*=\s
+        | module\.exports\b | (?:async\s)?function\s\w+\( | (?:return\s)?await\s[\w.]+\()
+    | (?P<python>from\s[\w.]+\simport\s | import\s[\w.]+(?:\sas\s\w+)?\s*$ | (?:async\s)?def\s\w+\( | async\swith\s
+        | \w+\s=\s(?:await\s)?[A-Z]\w+\()
+    )"""
+)
 _PACKAGE = re.compile(r"(npm|pypi|oci|docker):([\w@][\w@./:+~^=-]*)")
 _BUNDLE = re.compile(r"[^\n{}]{1,1000}\.(?:mcpb|dxt)", re.IGNORECASE)
 # A setting as people list it for a dialog: `- **Command:** `npx``.
@@ -137,15 +148,34 @@ def recognize(
     try:
         found = _recognized(text, home, windows=windows)
     except UnclearSourceError as error:
-        found = _in_parts(text, home, windows=windows)
+        try:
+            found = _in_parts(text, home, windows=windows)
+        except UnclearSourceError as inner:
+            raise _program_error(text) or inner from None
         if not found:
-            raise error from None
+            raise _program_error(text) or error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
     found = [with_home(one, home) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
+
+
+def _program_error(text: str) -> UnclearSourceError | None:
+    """Return an error that says that a text is a program, with what to paste instead; None for another text."""
+    fenced = _FENCE.match(text)
+    if (found := _PROGRAM.match(_without_comments(fenced[1] if fenced else text))) is None:
+        return None
+    kind = "Python" if found.lastgroup == "python" else "JavaScript or TypeScript"
+    urls = {one.rstrip(".,;:") for one in _URL.findall(text)}
+    address = [one for one in urls if _ENDPOINT.search(one) and redacted(one) == one]
+    hint = (
+        f"To add that server, paste its address: {address[0]}"
+        if len(address) == 1
+        else "Paste only the server's part: its command with its arguments, or its address"
+    )
+    return UnclearSourceError(f"This is a program ({kind}), not a configuration", hint)
 
 
 def _without_markup(text: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trayapp.config.urls import unsafe_url
+from trayapp.model.redact import redacted
 from trayapp.sources.source import (
     Entry,
     Keys,
@@ -55,7 +56,8 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     name = short_name(full)
     description = _text(one, "description")
     packages, remotes = _listed(one, "packages"), _listed(one, "remotes")
-    ways = [_package(part) for part in packages] + [_remote(part) for part in remotes]
+    ways = [_package(part) for part in packages]
+    ways += sorted(map(_remote, remotes), key=_is_older)
     tools = _tools(one) or _tools(document)
     found = [
         Source(name, entry, f"{kind} ({how})", tuple(wants), (), description, tools=tools)
@@ -71,6 +73,10 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
             f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
         )
     return found
+
+
+def _is_older(way: Way | None) -> bool:
+    return way is not None and way[0].get("type") == "sse"
 
 
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -119,7 +125,7 @@ class _Filled:
                 keys,
                 placeholder,
                 _text(definition, "description"),
-                secret=_is(definition, *_SECRET),
+                secret=_is(definition, *_SECRET) or redacted(f"{name}=plain-value") != f"{name}=plain-value",
                 # a value in the middle of a text cannot be left out
                 required=_is(definition, *_REQUIRED) or (keys[0] in ("args", "url") and not self.optional),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
@@ -171,7 +177,7 @@ def _package(part: Input) -> Way | None:
     if hint in _HINTS:
         runner = hint
     own = _arguments(_listed(part, "runtimeArguments", "runtime_arguments"))
-    behind = _arguments(_listed(part, "packageArguments", "package_arguments"))
+    behind = _arguments(_listed(part, "packageArguments", "package_arguments"), offers_places=True)
     env = _listed(part, "environmentVariables", "environment_variables")
     package = identifier + (f"@{version}" if version and version != "latest" else "")
     if runner in ("docker", "podman"):
@@ -231,14 +237,11 @@ def _remote(part: Input) -> Way | None:
     return entry, "remote", wants
 
 
-def _filled(one: Input, name: str, empty: str = "") -> _Filled | None:
-    """Return an input's text, or None for an optional one without a value. `empty`: stands for a missing required
-    value.
-    """
+def _filled(one: Input, name: str, empty: str = "") -> _Filled:
+    """Return an input's text. `empty`: stands for a missing value."""
     text = _text(one, "value", "default")
-    required = _is(one, *_REQUIRED)
     if not text:
-        return _Filled(empty, ((empty, name, one),)) if required or _is(one, *_SECRET) else None
+        return _Filled(empty, ((empty, name, one),))
     inner = one.get("variables")
     if isinstance(inner, Mapping):
         return _filled_in(text, inner)
@@ -262,8 +265,10 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
     return _Filled(text, tuple(asks))
 
 
-def _arguments(listed: Sequence[Input]) -> list[_Filled]:
-    """Return the words of runtimeArguments or packageArguments, without optional ones that have no value."""
+def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[_Filled]:
+    """Return the words of runtimeArguments or packageArguments. An optional one without a value stays, for the user to
+    give one, if it is an option that takes one or, with `offers_places`, stands behind no option.
+    """
     words: list[_Filled] = []
     for one in listed:
         name = _text(one, "name")
@@ -274,13 +279,21 @@ def _arguments(listed: Sequence[Input]) -> list[_Filled]:
         if named and one.get("format") == "boolean" and _text(one, "value", "default") in ("", "true"):
             words += [_Filled(name)] if _is(one, *_REQUIRED) or _text(one, "value", "default") else []
             continue
-        if not _text(one, "value", "default") and not _is(one, *_REQUIRED):
+        optional = not _is(one, *_REQUIRED)
+        is_empty = not _text(one, "value", "default")
+        is_place = offers_places and not (named or (words and words[-1].text.startswith("-")))
+        if optional and is_empty and not (is_place or (named and _takes_value(one))):
             continue
-        word = _filled(one, hint, f"<{hint}>")
-        if word is not None:
-            word = replace(word, optional=bool(named) and not _is(one, *_REQUIRED))
-            words += [_Filled(name), word] if named else [word]
+        word = replace(_filled(one, hint, f"<{hint}>"), optional=optional and bool(named or is_empty))
+        words += [_Filled(name), word] if named else [word]
     return words
+
+
+def _takes_value(one: Input) -> bool:
+    """Return True if an option is surely no mere switch, whose authors seldom say so."""
+    return bool(_text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")) or one.get("format") in (
+        "string", "number", "filepath",
+    )  # fmt: skip
 
 
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
@@ -288,9 +301,9 @@ def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Var
     values: dict[str, str] = {}
     for one in inputs:
         name = _text(one, "name")
-        filled = _filled(one, name) if name else None
-        if filled is None:
-            continue
+        if not name or not (re.fullmatch(r"[A-Za-z_][\w.-]*", name) or _is(one, *_REQUIRED) or _text(one, "value")):
+            continue  # `HEADER_*` stands for several names
+        filled = _filled(one, name)
         values[name] = filled.text
         wants += filled.variables((key, name))
     if values:

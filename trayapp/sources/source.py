@@ -41,7 +41,9 @@ _PLACEHOLDER = re.compile(
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
     | (?!(?:bearer|basic|token)\ )[\w\ -]{0,60}[ _-]here
     | (?:[a-z]+[_-])?value\d? | arg\d
-    | (?:db|database|schema|user)[_-]name | true\|false | yes\|no
+    | (?:db|database|schema|user)[_-]name | [a-z]+(?:\|[a-z]+){2,}
+    | true(?:\||/|[ ]or[ ])false | false(?:\||/|[ ]or[ ])true | (?:yes|on)(?:\||/|[ ]or[ ])(?:no|off)
+    | (?-i:[A-Z]{2,}(?:[ ][A-Z]{2,})*[ ]OR(?:[ ][A-Z]{2,})+) | (?-i:default)(?:s[ ]to|:|[ ]is)?[ ][^ ]{1,60}
     | -----BEGIN[ ][A-Z ]{3,40}-----(?=[\s\S]{0,4000}?(?:\.{3}|\u2026|your|<))[\s\S]{0,4000}
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
@@ -49,6 +51,8 @@ _PLACEHOLDER = re.compile(
     | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200}
     | .{0,200}[ ](?:\(|//|\#)[ ]?optional\b.{0,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
+    | (?:get|obtain(?:ed)?|cop(?:y|ied)|generated?|found|find|taken?)[ ](?:\w+[ ]){0,4}(?:from|at|in|on)[ ].{1,80}
+    | (?:from|in)[ ](?:the|your)[ ].{1,60}
     | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
     """
 )
@@ -63,6 +67,16 @@ _INSIDE = re.compile(
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
+# One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
+_DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
+_DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
+_DAMAGED = {
+    (opening, closing): re.compile(
+        rf"(?<![\w${{\[<-])[{re.escape(opening)}]{{1,2}}(?:{_DAMAGED_NAME}|{_DAMAGED_WORD})[{re.escape(closing)}]?(?![\w{re.escape(closing)}-])"
+        rf"|(?<![\w$.{{\[<-]){_DAMAGED_NAME}[{re.escape(closing)}]{{1,2}}"
+    )
+    for opening, closing in ("<>", "{}", "[]")
+}
 _YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z][A-Z0-9-]*)(?![A-Za-z0-9_-])")
 OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
@@ -70,10 +84,11 @@ _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of 
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
 # Words that say what belongs in place of them; `admin` or `Done` may be meant as they are.
 _UNKNOWN = re.compile(
-    r"(?i)(?:[a-z]+[-_])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain|endpoint"
-    r"|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
+    r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
+    r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
     r"|instance|company|customer)"
 )
+_NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")  # two nouns in one word
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
 _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
 # The user, password and host that authors write into addresses of databases.
@@ -360,7 +375,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
                 continue
             # a variable passed on to a container may be left out, and one whose author says so
             needed = bool(mark) or name not in passed
-            needed = needed and (keys[0] not in ("env", "headers") or OPTIONAL.search(mark) is None)
+            may_lack = OPTIONAL.search(mark) is not None or mark.startswith("default")
+            needed = needed and not (keys[0] in ("env", "headers") and may_lack)
             told = mark in ("", name or mark) or (mark == text and keys[0] in ("env", "headers", "url"))
             why = "" if told else f"in place of {mark}"
             hides = secret(mark) and (mark == text or not _NO_SECRET.search(mark.strip("<>{}[]$%")))
@@ -440,12 +456,14 @@ def with_paths_of_others(
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
 
 
-# Names of values that their owner reads and mends in servers.yaml. URL and ID are none: they may hold a secret.
+# Names of values that their owner reads and mends in servers.yaml. A plain URL or ID is none: it may hold a secret.
 _NO_SECRET = re.compile(
-    r"(?i)(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
+    r"(?i)(?:^|[_-])(?:base|api|server|instance|tenant|site|host|app|web|service|router|gateway)[_-]?(?:ur[li]|endpoint)$"
+    r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
     r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
-    r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled)s?(?:[_-]?id)?$"
+    r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled|slug|prefix|suffix|server|only"
+    r"|account|base|client|app(?:lication)?|company|customer|table|collection|page|store)s?(?:[_-]?id)?$"
     r"|(?:^|[_-])(?:use|enable|disable|allow|is|has|show|skip|verify|include|exclude|max|min|default)[_-]"
 )
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
@@ -470,7 +488,14 @@ def _names_itself(name: str, text: str) -> bool:
     if re.search("USER(?:NAME)?$", upper) and re.fullmatch(_SOMEBODY, text, re.IGNORECASE):
         return True
     words = _WORDS.fullmatch(text)
-    same = text.upper().replace("-", "_")
+    hidden = re.search("(?:TOKEN|KEY|SECRET|PASS|PASSWORD|PASSWD|PWD)$", upper) is not None
+    if words and (
+        (hidden and _NOUN.fullmatch(words[1].upper())) or (upper.endswith("USER") and words[1].lower() == "id")
+    ):
+        return True  # `PASSWORD: access_key`
+    if text.isupper() and _NOUNS.fullmatch(text) and text.endswith(upper.rpartition("_")[2]):
+        return True  # `DB_NAME: DATABASENAME`
+    same = re.sub("[- ]", "_", text.upper())
     if "_" in same and _UNKNOWN.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
         return True  # `GOOGLE_PROJECT: PROJECT_NAME`
     return (words is not None and upper.endswith(words[1].upper())) or (
@@ -478,11 +503,15 @@ def _names_itself(name: str, text: str) -> bool:
     )
 
 
+_PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|org|io|dev|app|cloud|local)")
+
+
 def may_be_secret(name: str, mark: str) -> bool:
     """Return False for an example of a path, of an address without credentials, or of what is known to be no secret."""
-    if _NO_SECRET.search(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
+    said = re.search("(?i)ur[li]$", name) and _NO_SECRET.search(mark.strip("<>{}[]$%"))  # A_URL: YOUR_INSTANCE_URL
+    if (said or _NO_SECRET.search(name)) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
-    return not (_PLACEHOLDER_PATH.fullmatch(mark) or re.fullmatch(r"https?://[^@\s?]*", mark))
+    return not (_PLACEHOLDER_PATH.fullmatch(mark) or _PLAIN_ADDRESS.fullmatch(mark))
 
 
 def _is_secret(option: str, word: str, mark: str) -> bool:
@@ -529,6 +558,9 @@ def placeholder_in(text: str) -> str | None:
         return re.split(r"(?<=..):(?=/)", text)[0]  # the part that a container sees (`HOST:CONTAINER`) stays
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
+    for (opening, closing), one_sided in _DAMAGED.items():
+        if text.count(opening) != text.count(closing) and (damaged := one_sided.search(text)) is not None:
+            return damaged[0]
     for part in re.split(r"(?<=[=:/?&])|\s+", text):
         part = part.strip("\"'/?&:")
         if re.fullmatch(r"<[^<>]{1,80}>|\{\{[^{}]{1,80}\}\}", part):
