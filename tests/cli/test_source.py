@@ -131,6 +131,16 @@ def test_an_optional_argument_is_shown_only_as_something_to_give(person: Person)
 
 
 @pytest.mark.requirement("source-asked")
+@pytest.mark.skipif(sys.platform != "linux", reason="a pseudo terminal")
+def test_an_optional_choice_may_be_left_empty(person: Person) -> None:
+    env = [{"name": "MODE", "choices": ["fast", "slow"]}]
+    package = {"registryType": "npm", "identifier": "a-mcp", "environmentVariables": env}
+    shown = person.answers("add", json.dumps({"name": "io.x/a", "packages": [package]}), typed="y\nquick\n\n")
+    assert ("MODE (optional, fast, slow)" in shown, "MODE is one of: fast, slow" in shown) == (True, True)
+    assert "MODE" not in person.servers.read_text()
+
+
+@pytest.mark.requirement("source-asked")
 def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> None:
     text = "npx x-mcp /path/to/notes ./data"
     done = person.says("add", text, "--yes", "--set=/path/to/notes=notes")

@@ -12,6 +12,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -226,6 +227,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
             "This is a program (Python), not a configuration",
             "Paste only the server's part",
         ),
+        ("docker mcp server enable acme", "sets Docker's own MCP servers up", "docker mcp gateway run"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> None:
@@ -788,6 +790,30 @@ def test_what_server_json_calls_optional_is_offered_and_may_be_left_out() -> Non
 
 
 @pytest.mark.requirement("source-recognized")
+def test_the_home_folder_of_a_shell_is_written_out_in_arguments() -> None:
+    args = ["run", "-i", "-v", "$HOME/.a:/root/.a", "a/a"]
+    (one,) = recognize(json.dumps({"a": {"command": "docker", "args": args}}), HOME)
+    assert one.entry["args"][3] == "/home/me/.a:/root/.a"
+
+
+@pytest.mark.requirement("source-recognized")
+def test_install_links_of_further_clients_are_read() -> None:
+    entry = {"command": "npx", "args": ["-y", "a-mcp"]}
+
+    def encoded(document: Any) -> str:
+        return base64.b64encode(json.dumps(document).encode()).decode()
+
+    for link in (
+        f"trae-cn://trae.ai-ide/mcp-import?type=stdio&name=a&config={encoded(entry)}",
+        f"cherrystudio://mcp/install?servers={encoded({'mcpServers': {'a': entry}})}",
+        f"raycast://mcp/install?{quote(json.dumps({'name': 'a', **entry}))}",
+    ):
+        assert [(one.name, one.entry) for one in recognize(link, HOME)] == [("a", entry)]
+    with pytest.raises(UnclearSourceError, match="page for people"):
+        recognize("https://claude.ai/settings/connectors?url=https://mcp.a.test/mcp", HOME)
+
+
+@pytest.mark.requirement("source-recognized")
 def test_the_newer_transport_of_a_server_json_comes_first() -> None:
     remotes = [{"type": kind, "url": f"https://a.test/{kind}"} for kind in ("sse", "streamable-http")]
     found = recognize(json.dumps({"name": "io.x/a", "remotes": remotes}), HOME)
@@ -842,6 +868,8 @@ def test_a_placeholder_that_lost_a_bracket_is_one(text: str, marks: list[str]) -
         ("LOG_LEVEL", "debug|info|warn", True),
         ("DB_HOST", "default localhost", True),
         ("A", "Get it from https://a.test", True),
+        ("ORG", "ORG", True),
+        ("ORG", "org", False),
         ("DB_USER", "postgres", False),
         ("DB_HOST", "localhost", False),
         ("DB_PORT", "3306", False),

@@ -397,9 +397,11 @@ def _asked(variable: Variable) -> str:
     """Ask for a value until it is well-formed. Without a terminal, return its default."""
     if not is_terminal(sys.stdin):
         return variable.checked(variable.default)
-    kind = click.Choice(variable.choices) if variable.choices else None
+    kind = click.Choice(variable.choices) if variable.choices and variable.required else None
     default = variable.default or ("" if not variable.required else None)
-    label = one_line(("In place of " if variable.name == variable.placeholder else "") + variable.name)
+    lead = "In place of " if variable.name == variable.placeholder else ""
+    notes = () if variable.required else ("optional", *variable.choices)  # a choice cannot be left empty
+    label = one_line(f"{lead}{variable.name}" + (f" ({', '.join(notes)})" if notes else ""))
     while True:
         answer: str = click.prompt(
             label, default=default, hide_input=variable.secret, type=kind,

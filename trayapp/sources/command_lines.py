@@ -508,6 +508,10 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[0]} {verb[0]} starts no server", hint)
     if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
         raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
+    if program == "docker" and verb[:1] == ["mcp"] and verb[1:3] != ["gateway", "run"]:
+        raise UnclearSourceError(
+            "This line sets Docker's own MCP servers up", "Add its gateway: docker mcp gateway run"
+        )
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:

@@ -54,7 +54,10 @@ from trayapp.sources.source import (
 )  # fmt: skip
 
 PARTS_MOST = 20  # snippets that are looked for in a text for people
-SCHEMES = ("cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "multi-mcp")
+SCHEMES = (
+    "cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "trae", "trae-cn", "raycast",
+    "cherrystudio", "multi-mcp",
+)  # fmt: skip
 _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add)\?"
@@ -113,7 +116,7 @@ _PACKAGE_PAGE = re.compile(
     r"https?://(?:www\.)?(?:npmjs\.com/package|pypi\.org/project)/.+|https?://[^/?#]+/(?:package/(?:@[\w.~-]+/)?|project/)(?!(?:mcp|sse)(?:[/?#]|$))[\w.~-]+/?(?:[?#].*)?"
 )
 _PAGE = re.compile(
-    r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|pulsemcp\.com|mcpservers\.org)"
+    r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|claude\.ai|chatgpt\.com|pulsemcp\.com|mcpservers\.org)"
     r"|hub\.docker\.com|registry\.modelcontextprotocol\.io|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
     r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
 )
@@ -449,6 +452,8 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = read_document(_decoded(query["config"][0]), kind, home, windows=windows, inputs=_inputs(query))
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
+    elif "servers" in query:  # of Cherry Studio
+        found = read_document(_decoded(query["servers"][0]), kind, home, windows=windows)
     elif "command" in query:  # an entry whose keys are parameters of the link
         keys = {key: _json_or_text(query[key][0]) for key in ("command", "args", "env") if key in query}
         found = read_document(json.dumps(keys), kind, home, windows=windows, inputs=_inputs(query))

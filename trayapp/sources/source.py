@@ -237,7 +237,10 @@ def with_passed(entry: Entry) -> Entry:
 
 
 def with_home(source: Source, home: Path) -> Source:
-    """Return a source with the home folder in place of `~` in its arguments, as a shell would do. Placeholders stay."""
+    """Return a source with the home folder in place of `~` and `$HOME` in its arguments, as a shell would do.
+
+    Placeholders stay.
+    """
     taken = {one.keys for one in source.wants}
     args = [
         _TILDE.sub(lambda found: str(home), word) if isinstance(word, str) and ("args", at) not in taken else word
@@ -246,7 +249,7 @@ def with_home(source: Source, home: Path) -> Source:
     return replace(source, entry={**source.entry, "args": args}) if args else source
 
 
-_TILDE = re.compile(r"(?<![^=,])~(?=[/\\])")
+_TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
 _STARTS = ("command", "args", "url")
 
 
@@ -499,7 +502,8 @@ def _names_itself(name: str, text: str) -> bool:
     if "_" in same and _UNKNOWN.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
         return True  # `GOOGLE_PROJECT: PROJECT_NAME`
     return (words is not None and upper.endswith(words[1].upper())) or (
-        len(text) > 3 and (upper == same or (upper.endswith(same) and _UNKNOWN.fullmatch(text) is not None))
+        len(text) > (1 if text.isupper() else 3)
+        and (upper == same or (upper.endswith(same) and _UNKNOWN.fullmatch(text) is not None))
     )
 
 
