@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import anyio
@@ -537,6 +539,17 @@ async def test_a_server_that_ended_by_itself_is_asked_for_its_lists_at_its_next_
         assert await call(made)
         await settle()
         assert made.net["a"].methods().count("tools/list") == 6
+
+
+async def test_a_closed_connection_keeps_nothing_of_what_served_it() -> None:
+    async with bench() as made:
+        made.apply(server("a"))
+        assert await call(made)
+        connection = made.pool.find("a")
+        duties = weakref.ref(connection._maintenance)
+        await connection.close()
+        gc.collect()
+        assert duties() is None
 
 
 async def test_all_pages_are_read() -> None:

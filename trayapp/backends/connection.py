@@ -104,7 +104,7 @@ class Connection:
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # set when the running task ends
-        self._maintenance: Maintenance | None = None  # of the current or last connection
+        self._maintenance: Maintenance | None = None  # of the current connection
         self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
@@ -381,6 +381,7 @@ class Connection:
         """Set the state after the connection has ended, then release all who wait."""
         self.live = None
         self._attempt = None
+        self._maintenance = None  # it holds all that served the connection: idle servers would take memory
         self.dropped.set()
         if not attempt.done.is_set():
             why = f": {self.retired}" if self.retired else ""
