@@ -18,6 +18,7 @@ from trayapp.gateway.services import Services
 from trayapp.inspection.inspect import free_memory
 from trayapp.model.offer import Offer
 from trayapp.wire.capabilities import kind_of
+from trayapp.wire.memory import give_back_freed_memory
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A thread that works beside the event loop holds the interpreter for that long at a time (sys.setswitchinterval). So
@@ -85,15 +86,15 @@ class ListIntake:
         try:
             await self._services.pool.settled()
             await self._services.clock.sleep(AFTER_LISTS_S)
-            if await self.read_words_now():
-                while await self.read_words_now():
-                    pass  # other lists have arrived in the meantime
-                free_memory()
+            while await self.read_words_now():
+                pass  # other lists have arrived in the meantime
         finally:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Search all unsearched definitions for orders, in a thread; return True if there were any."""
+        """Search all unsearched definitions for orders, in a thread, and free what that took. Return True if there were
+        any.
+        """
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
             offer = self._services.listings.get(server)
@@ -105,6 +106,8 @@ class ListIntake:
             approvals.take_orders(server, found)
             read = read or bool(found)
         if read:
+            free_memory()
+            give_back_freed_memory()  # 2 MB that lie between what stays
             self._services.changes.changed()
         return read
 
