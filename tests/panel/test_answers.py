@@ -305,3 +305,27 @@ async def test_what_is_pressed_before_the_page_is_ready_is_done_once_it_is(chrom
         await says(fresh, "Switched off: odd")
         assert fresh.url == f"{made.root}/panel/"
         await expect(switch).not_to_be_checked()
+
+
+@pytest.mark.requirement("panel-actions")
+async def test_a_filter_that_is_set_before_the_page_is_ready_holds_once_it_is(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "one"), Odd(home, "two")) as made, made.gateway.client() as client:
+        await client.call("one_echo", text="plum")
+        await client.call("two_tool_error")
+        page = await made.open(chromium)
+        let = anyio.Event()
+
+        async def hold(route: Any) -> None:
+            await let.wait()
+            await route.continue_()
+
+        await page.context.route("**/htmx.min.js*", hold)
+        for label, value in (("Server", "one"), ("Failures only", None)):
+            fresh = await page.context.new_page()
+            let = anyio.Event()
+            await fresh.goto(f"{made.root}/panel/activity", wait_until="commit")
+            await expect(fresh.locator("tbody tr")).to_have_count(2)
+            field = fresh.get_by_label(label)
+            await (field.check() if value is None else field.select_option(value))
+            let.set()
+            await expect(fresh.locator("tbody tr")).to_have_count(1)

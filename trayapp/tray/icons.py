@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
-
-from PIL import Image
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import trayapp
 from trayapp.tray.state.tray_state import IconKind
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SIZES = (*range(16, 49), 64, 128)  # above 48, half a pixel is invisible: other sizes are made from the next larger one
 APP = "app"
@@ -45,6 +46,8 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
     The picture is cached: do not draw on it.
     """
     colors = COLORS[kind]
+    from PIL import Image  # 20 ms: the tray registers before it draws
+
     whole = Image.new("RGBA", (size, size), colors.either if dark is None else colors.dark if dark else colors.light)
     whole.putalpha(_picture(f"tray-{kind}", size))
     return Image.alpha_composite(Image.new("RGBA", (size, size)), whole)  # fully transparent pixels have no color
@@ -70,6 +73,8 @@ def assets() -> Path:
 
 def _picture(name: str, size: int) -> Image.Image:
     """Return one size of a file in assets/. Raises OSError if the installation is incomplete."""
+    from PIL import Image
+
     kept = min((known for known in SIZES if known >= size), default=SIZES[-1])
     left = offset(kept)
     with Image.open(assets() / f"{name}.png") as whole:

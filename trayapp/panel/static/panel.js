@@ -12,6 +12,12 @@ const keep = (event) => {
   const { submitter } = event;
   early = () => event.type === "click" ? one.click() : one.requestSubmit(submitter);
 };
+// True for a field that the user, or the browser on return to a page, has changed since the page was made.
+const changed = (field) => {
+  if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+  if (!field.options) return field.value !== field.defaultValue;
+  return field.selectedIndex !== Math.max(0, [...field.options].findIndex((one) => one.defaultSelected));
+};
 const start = () => {
   Idiomorph.defaults.ignoreActiveValue = true;
   // Updates leave forms that are being filled in, and opened details, as they are.
@@ -29,8 +35,8 @@ const start = () => {
   if (early) early();
   // The rest of a list arrives like an update.
   if (document.querySelector("[data-rest]")) document.body.dispatchEvent(new Event("panel-changed"));
-  for (const one of document.querySelectorAll('[role="search"] input'))
-    if (one.value !== one.defaultValue) one.dispatchEvent(new Event("typed", { bubbles: true }));
+  for (const field of document.querySelectorAll('[role="search"] :is(input, select)'))
+    if (changed(field)) field.dispatchEvent(new Event("typed", { bubbles: true }));
 };
 const load = () => {
   if (loading) return;
