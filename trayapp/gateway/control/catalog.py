@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Itera
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -21,7 +21,6 @@ from trayapp.backends.connection import Connection
 from trayapp.catalog.describe import compact
 from trayapp.catalog.names import Key
 from trayapp.catalog.schema.arguments import as_typed
-from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.catalog.suggest import nearest
 from trayapp.catalog.tokens import tokens
 from trayapp.catalog.tool_class import classify
@@ -46,6 +45,9 @@ from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.model.offer import Item, Offer
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.catalog.search.index import Hit
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
@@ -181,6 +183,8 @@ class CatalogRequests:
     async def _find_hits(
         self, seen_by: SessionView, query: str, asked: Asked
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        from trayapp.catalog.search.index import LIMIT  # no tray and no status needs the search
+
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise RpcError(INVALID_PARAMS, "limit must be a number above 0")
@@ -482,6 +486,8 @@ def costs(lists: ListResults) -> dict[str, Any]:
     `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
     `break_even["searches"]`: the number of searches in one session that cost as much as the whole list.
     """
+    from trayapp.catalog.search.index import LIMIT
+
     seen = lists.seen
     each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}
     listed = sum(each.values())

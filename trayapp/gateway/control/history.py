@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trayapp.gateway.gateway import Gateway
-from trayapp.history.store import Filter
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from trayapp.history.store import Filter
 
 Asked = dict[str, Any]
 TEXTS = ("words", "server", "tool", "client")
@@ -52,6 +54,8 @@ class HistoryRequests:
 
 def filter_of(asked: Asked) -> Filter:
     """Return the filter in a request. Raises RpcError."""
+    from trayapp.history.store import Filter  # loads SQLite, 1 MB: no status needs it
+
     texts: dict[str, Any] = {name: asked.get(name) or "" for name in TEXTS}
     if wrong := next((name for name, value in texts.items() if not isinstance(value, str)), None):
         raise RpcError(INVALID_PARAMS, f"{wrong} must be text")

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
-from trayapp.catalog.search.index import SURE, Hit
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.exposure.exposure import Exposure, first_line, first_paragraph, shortened
 from trayapp.gateway.mcp_tool.results import page
@@ -20,6 +20,9 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State, backoff_left_s
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.jsonio import dumps
+
+if TYPE_CHECKING:
+    from trayapp.catalog.search.index import Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,8 @@ def search_text(
     `brief`: if the answer would be long, shorten the first few hits and leave out those after them. `asking`: unknown
     servers that are being asked now. `kept_back`: as ToolSearch.kept_back.
     """
+    from trayapp.catalog.search.index import SURE  # what else is here is needed where nobody searches
+
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
     away = _away_lines(availabilities, asking, *kept_back)
     if not hits:
