@@ -16,8 +16,9 @@ import anyio.to_thread
 import pytest
 
 from tests.gateway.http.place import TOKEN, Place, place, until
-from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, bind
+from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, PanelRequests, bind
 from trayapp.model.config import HttpSettings
+from trayapp.wire.control import PANEL
 
 pytestmark = pytest.mark.anyio
 as_root = pytest.mark.skipif(
@@ -251,6 +252,36 @@ async def test_a_port_that_is_switched_off_is_closed_and_opens_again(tmp_path: P
         await until(lambda: at.urls[-1] is not None)
         async with at.http() as http:
             assert (await http.get("/health")).status_code == 200
+
+
+@pytest.mark.requirement("http-port")
+async def test_a_port_that_moves_has_an_address_all_the_time_and_whoever_waits_for_it_gets_the_new_one(
+    tmp_path: Path,
+) -> None:
+    async with place(tmp_path) as at:
+        first = port_of(at)
+        at.port.follow(HttpSettings(port=0, token=False))
+        await at.port.settle()
+        assert len(at.urls) == 2
+        assert None not in at.urls
+        assert (is_open(first), is_open(port_of(at))) == (False, True)
+        at.port.follow(HttpSettings(enabled=False))
+        await at.port.settle()
+        assert at.urls[-1] is None
+
+
+@pytest.mark.requirement("panel-sign-in")
+async def test_a_link_that_is_asked_for_while_the_port_opens_leads_to_the_open_port(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        gateway = at.made.gateway
+
+        async def settle() -> None:
+            at.port.follow(HttpSettings(port=0, token=False))
+            await at.port.settle()
+            gateway.http_url = at.urls[-1]
+
+        link = (await PanelRequests(gateway, settle).handlers[PANEL]({}))["url"]
+        assert link.startswith(f"http://127.0.0.1:{port_of(at)}/panel/enter?code=")
 
 
 def is_open(port: int) -> bool:

@@ -84,27 +84,48 @@ class HttpPort:
         self._changed = changed
         self._wanted: HttpSettings | None = None
         self._news = anyio.Event()
+        self._url: str | None = None
+        self._settled = anyio.Event()  # the port is as wanted, or cannot be
+        self._settled.set()
 
     def follow(self, settings: HttpSettings) -> None:
         """Open, move or close the port if the settings have changed."""
         if settings != self._wanted:
             self._wanted = settings
+            self._settled = anyio.Event()
             self._news.set()
+
+    async def settle(self) -> None:
+        """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible."""
+        await self._settled.wait()
 
     async def serve(self) -> None:
         """Keep the port in the state that the settings ask for, as long as the gateway runs."""
         while True:
-            settings, self._news = self._wanted, anyio.Event()
-            async with anyio.create_task_group() as tasks:
-                if settings is not None and settings.enabled:
-                    tasks.start_soon(self._open, settings)
-                await self._news.wait()
-                tasks.cancel_scope.cancel()
+            settings, settled, self._news = self._wanted, self._settled, anyio.Event()
+            try:
+                async with anyio.create_task_group() as tasks:
+                    if settings is not None and settings.enabled:
+                        tasks.start_soon(self._open, settings, settled)
+                    else:
+                        self._tell(None, settled)
+                    await self._news.wait()
+                    tasks.cancel_scope.cancel()
+            finally:
+                if not self._news.is_set():  # it failed, or the gateway ends; a port that moves has a URL all the time
+                    self._tell(None, settled)
 
-    async def _open(self, settings: HttpSettings) -> None:
+    def _tell(self, url: str | None, settled: anyio.Event) -> None:
+        if url is not None or self._url is not None:
+            self._url = url
+            self._changed(url)
+        settled.set()
+
+    async def _open(self, settings: HttpSettings, settled: anyio.Event) -> None:
         bound = bind(settings.port)
         if bound is None:
             log.warning("No free port for HTTP clients")
+            self._tell(None, settled)
             return
         with bound.sock:
             token = await anyio.to_thread.run_sync(self._tokens.take, bound.port, settings.port, bound.exposed)
@@ -112,7 +133,7 @@ class HttpPort:
             if bound.port != settings.port in bound.taken:
                 self._gateway.http_problem = taken_port(bound, settings.port, place)
                 log.warning("%s. %s", self._gateway.http_problem.message, self._gateway.http_problem.hint)
-            self._changed(f"http://{HOST}:{bound.port}/mcp")
+            self._tell(f"http://{HOST}:{bound.port}/mcp", settled)
             try:
                 await anyio.wait_readable(bound.sock)
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
@@ -121,7 +142,6 @@ class HttpPort:
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None
-                self._changed(None)
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
@@ -255,13 +275,15 @@ def _made(path: Path, port: int) -> str:
 
 
 class PanelRequests:
-    """Requests for a link to the panel of one gateway."""
+    """Requests for a link to the panel of one gateway. `settle`: waits for a port that opens or moves (HttpPort)."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, settle: Callable[[], Awaitable[None]]) -> None:
         self._gateway = gateway
+        self._settle = settle
         self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
 
     async def _link(self, asked: dict[str, Any]) -> Any:
+        await self._settle()
         url = self._gateway.http_url
         if url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
