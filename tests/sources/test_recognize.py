@@ -798,6 +798,56 @@ def test_the_home_folder_of_a_shell_is_written_out_in_arguments() -> None:
 
 
 @pytest.mark.requirement("source-recognized")
+def test_the_home_folder_of_a_shell_is_written_out_in_variables() -> None:
+    entry = {"command": "a", "env": {"A": "~/x", "B": "$HOME/x:~/y", "C": "a~/x", "D": "~", "E": "<~/x>"}}
+    (one,) = recognize(json.dumps({"a": entry}), HOME)
+    assert one.entry["env"] == {"A": "/home/me/x", "B": "/home/me/x:/home/me/y", "C": "a~/x", "D": "~", "E": "<~/x>"}
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "docker", "args": ["run", "-i", "-e", "A", "a/a"], "env": {"A": "~/x"}},
+        {"command": "ssh", "args": ["me@a.test", "~/bin/a"], "env": {"A": "~/x"}},
+    ],
+)
+def test_the_home_folder_of_a_container_or_of_another_machine_is_left_alone(entry: dict[str, Any]) -> None:
+    (one,) = recognize(json.dumps({"a": entry}), HOME)
+    assert one.entry == entry
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("args", "read", "note"),
+    [
+        ("run --rm a/a", "run -i --rm a/a", ", with -i added: a stdio server reads its input"),
+        ("run --rm a/a -i -t x", "run -i --rm a/a -i -t x", ", with -i added: a stdio server reads its input"),
+        ("run -d --name a a", "run -i --name a a", ", with -i in place of -d: a stdio server reads its input"),
+        ("exec box a -t x", "exec -i box a -t x", ", with -i added: a stdio server reads its input"),
+        ("run -it --rm a/a", "run -i --rm a/a", ""),
+        ("exec -i box a -t x", "exec -i box a -t x", ""),
+        ("run --name a --interactive -p 80:80 a", "run --name a --interactive -p 80:80 a", ""),
+        ("compose -f x.yaml run a", "compose -f x.yaml run a", ""),
+    ],
+)
+def test_a_container_that_a_client_starts_reads_its_input(args: str, read: str, note: str) -> None:
+    text = json.dumps({"mcpServers": {"a": {"command": "docker", "args": args.split()}}})
+    line = f"claude mcp add a -- docker {args}"
+    (one,), (other,) = recognize(text, HOME), recognize(line, HOME)
+    assert (one.entry["args"], one.kind) == (read.split(), f"a snippet{note}")
+    assert (other.entry["args"], other.kind) == (read.split(), f"claude mcp add{note}")
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize("args", ["run -p 80:80 a", "run -d --publish 80:80 a", "run -id -p8080:80 a"])
+def test_a_container_that_reads_no_input_and_opens_a_port_is_refused(args: str) -> None:
+    with pytest.raises(UnclearSourceError, match="opens a port") as caught:
+        recognize(json.dumps({"mcpServers": {"a": {"command": "docker", "args": args.split()}}}), HOME)
+    assert caught.value.hint == "Start it, and add its address instead"
+
+
+@pytest.mark.requirement("source-recognized")
 def test_install_links_of_further_clients_are_read() -> None:
     entry = {"command": "npx", "args": ["-y", "a-mcp"]}
 

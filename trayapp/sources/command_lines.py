@@ -17,12 +17,17 @@ from typing import Any
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
 from trayapp.sources.documents import (
+    DETACHED,
     HTTP,
+    PUBLISHES,
     VALUED_BEFORE,
     read_document,
+    reads_input,
     refuse_developers_script,
     refuse_http,
+    with_input,
     without_cmd,
+    without_terminal,
 )
 from trayapp.sources.source import (
     BRIDGES,
@@ -31,6 +36,7 @@ from trayapp.sources.source import (
     Entry,
     Source,
     UnclearSourceError,
+    container_options,
     launch_of,
     name_for,
     name_of_package,
@@ -517,8 +523,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:
         words = _without_terminal(words)
-    reads = any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive(?:=true)?", word) for word in words[2:])
-    if program in ("docker", "podman") and words[1:2] in (["run"], ["exec"]) and not reads:
+    if (options := container_options(words)) is not None and not reads_input(options):
         raise UnclearSourceError(
             "This container does not read its input, so it is not a stdio server",
             "Add -i behind run, or start it and add its address",
@@ -637,16 +642,13 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
     """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError if the container serves in
     another way.
     """
-    image = package_of(list(words))
-    end = words.index(image) if image in words else len(words)
-    if {"-d", "--detach"} & {*words[:end]}:
+    options = container_options(words) or []
+    if any(map(DETACHED.fullmatch, options)):
         raise UnclearSourceError("This container runs in the background", "Start it, and add its address instead")
-    options = [re.sub(r"(?<=^-)([a-su-z]*)t([a-su-z]*)$", r"\1\2", word) for word in words[:end] if word != "--tty"]
-    if options == list(words[:end]):
-        return list(words)
-    if any(re.fullmatch(r"-p|--publish(?:=.*)?|-p\d.*", word) for word in options):
+    own = without_terminal(options)
+    if own != options and any(map(PUBLISHES.fullmatch, own)):
         raise UnclearSourceError("This container wants a terminal and a port", "Start it, and add its address instead")
-    return [*(word for word in options if word != "-"), *words[end:]]
+    return [*own, *words[len(options) :]]
 
 
 # --- verbs of clients
@@ -701,7 +703,9 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         if not name or not line:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
-        entry = with_passed(with_words_apart(without_env(entry if windows else without_cmd(entry))))
+        entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
+        entry = with_passed(entry)
+        kind += note
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
 
 

@@ -18,11 +18,13 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.loose_json import read_loosely
 from trayapp.sources.source import (
+    CONTAINERS,
     OPTIONAL,
     RUNNERS,
     Source,
     UnclearSourceError,
     Variable,
+    container_options,
     name_for,
     program_of,
     refuse_large,
@@ -197,7 +199,9 @@ def _source(
         raise UnclearSourceError(
             f"{name} is built into the program that this was written for", "It is not an MCP server"
         )
-    entry = with_passed(with_words_apart(without_env(made.entry if windows else without_cmd(made.entry))))
+    entry = with_words_apart(without_env(made.entry if windows else without_cmd(made.entry)))
+    entry, note = with_input(entry)
+    entry = with_passed(entry)
     for place in ("env", "headers"):
         if place in entry:
             own = {
@@ -223,13 +227,54 @@ def _source(
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
-    return Source(name or name_for(entry), entry, kind, wants, left_out)
+    return Source(name or name_for(entry), entry, kind + note, wants, left_out)
+
+
+_INTERACTIVE = re.compile(r"-[a-z]*i[a-z]*|--interactive(?:=true)?")
+
+
+def reads_input(options: Sequence[str]) -> bool:
+    """Return True if a container started with these options reads its input, as a stdio server has to."""
+    return any(map(_INTERACTIVE.fullmatch, options[2:]))
+
+
+def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the entry of a client that starts a container, reading its input and without a terminal, and a note for
+    people if its author forgot that. A client's entry with a command is a stdio server, which cannot do without.
+
+    Raises UnclearSourceError for a container that is reached by a port.
+    """
+    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    options = container_options(words)
+    if options is None:
+        return entry, ""
+    detached = any(map(DETACHED.fullmatch, options))
+    own = [word for word in without_terminal(options) if not DETACHED.fullmatch(word)]
+    if reads_input(own) and not detached:
+        return {**entry, "args": [*own[1:], *words[len(options) :]]}, ""
+    if any(map(PUBLISHES.fullmatch, own)):
+        title = "This container does not read its input and opens a port, so it is not a stdio server"
+        raise UnclearSourceError(title, "Start it, and add its address instead")
+    own = own if reads_input(own) else [*own[:2], "-i", *own[2:]]
+    change = "in place of -d" if detached else "added"
+    note = f", with -i {change}: a stdio server reads its input"
+    return {**entry, "args": [*own[1:], *words[len(options) :]]}, note
+
+
+def without_terminal(options: Sequence[str]) -> list[str]:
+    """Return the options of a container without -t: a server has no terminal."""
+    own = [re.sub(r"(?<=^-)([a-su-z]*)t([a-su-z]*)$", r"\1\2", word) for word in options if word != "--tty"]
+    return [word for word in own if word != "-"]
+
+
+DETACHED = re.compile("-[iqt]*d[iqt]*|--detach(?:=true)?")
+PUBLISHES = re.compile(r"-p|--publish(?:=.*)?|-p\d.*")  # a port
 
 
 def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
     """Raise UnclearSourceError if a variable, also one of a container, tells the server to speak HTTP."""
     given = {name: str(value) for name, value in env.items()}
-    if words and program_of(words[0]) in ("docker", "podman"):
+    if words and program_of(words[0]) in CONTAINERS:
         given |= {pair[1]: pair[2] for word in words if (pair := _ASSIGNED.fullmatch(word))}
     for name, value in given.items():
         named = "TRANSPORT" in name.upper() and value.lower() in HTTP

@@ -237,19 +237,27 @@ def with_passed(entry: Entry) -> Entry:
 
 
 def with_home(source: Source, home: Path) -> Source:
-    """Return a source with the home folder in place of `~` and `$HOME` in its arguments, as a shell would do.
-
-    Placeholders stay.
+    """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do. Placeholders stay, and so
+    does a home folder that is another one: of a container, of a machine that the program connects to.
     """
+    program = program_of(str(source.entry.get("command") or ""))
     taken = {one.keys for one in source.wants}
-    args = [
-        _TILDE.sub(lambda found: str(home), word) if isinstance(word, str) and ("args", at) not in taken else word
-        for at, word in enumerate(source.entry.get("args") or [])
-    ]
-    return replace(source, entry={**source.entry, "args": args}) if args else source
+
+    def own(keys: Keys, text: Any, pattern: re.Pattern[str]) -> Any:
+        return pattern.sub(lambda found: str(home), text) if isinstance(text, str) and keys not in taken else text
+
+    entry = dict(source.entry)
+    if "args" in entry and program not in _REACHING:
+        entry["args"] = [own(("args", at), word, _TILDE) for at, word in enumerate(entry["args"] or [])]
+    if "env" in entry and program not in _REACHING | CONTAINERS:
+        entry["env"] = {name: own(("env", name), text, _TILDE_LISTED) for name, text in (entry["env"] or {}).items()}
+    return replace(source, entry=entry)
 
 
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
+_TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
+CONTAINERS = frozenset(("docker", "podman"))
+_REACHING = frozenset(("ssh", "kubectl", "wsl"))  # they run words of their arguments elsewhere
 _STARTS = ("command", "args", "url")
 
 
@@ -430,7 +438,7 @@ def with_paths_of_others(
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
-    is_container = program_of(str(entry.get("command") or "")) in ("docker", "podman")  # its paths are its own
+    is_container = program_of(str(entry.get("command") or "")) in CONTAINERS  # its paths are its own
     places: list[tuple[Keys, str]] = [
         (("args", at), word)
         for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
@@ -731,6 +739,16 @@ _WITH_VALUE = {
                 "--cpus", "-l", "--label", "--gpus", "--hostname", "-h", "--security-opt", "--cap-add", "--cap-drop",
                "--tmpfs", "--shm-size", "--restart"},
 }  # fmt: skip
+
+
+def container_options(words: Sequence[str]) -> list[str] | None:
+    """Return the words of `docker run` or `docker exec` before the image or container; None for another program."""
+    if program_of(words[0]) not in CONTAINERS or list(words[1:2]) not in (["run"], ["exec"]):
+        return None
+    at = 2
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _WITH_VALUE["docker"] else 1
+    return list(words[:at])
 
 
 # Programs that start servers, from a package or a file.
