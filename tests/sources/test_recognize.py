@@ -1185,11 +1185,18 @@ def test_a_value_that_a_container_takes_from_outside_is_asked_for_and_may_be_lef
 
 @pytest.mark.requirement("source-secrets")
 def test_what_its_owner_reads_later_is_no_secret_and_what_is_unknown_is_one() -> None:
-    names = {"A_HOST": False, "ODOO_DB": False, "A_EMAIL": False, "A_URL": True, "A_PASSWORD": True, "A_SETTING": True}
-    names |= {"VM_INSTANCE_TYPE": False, "IMAP_USE_SSL": False, "A_ENGINE": False, "A_USER_ID": False, "A_ID": True}
+    names = {"A_HOST": False, "ODOO_DB": False, "A_EMAIL": False, "A_URL": False, "A_PASSWORD": True, "A_SETTING": True}
+    names |= {"VM_INSTANCE_TYPE": False, "IMAP_USE_SSL": False, "A_ENGINE": False, "A_USER_ID": False, "A_ID": False}
     names |= {"ACCESS_KEY_ID": True, "USE_TOKEN": True}
     names |= {"A_BASE_URL": False, "A_WORKSPACE_SLUG": False, "A_ACCOUNT_ID": False, "A_API_PREFIX": False}
-    names |= {"DATABASE_URL": True, "SESSION_ID": True, "CLIENT_SECRET": True, "A_ONLY": False}
+    names |= {"DATABASE_URL": True, "SESSION_ID": True, "CLIENT_SECRET": True, "A_ONLY": False, "REDIS_URL": True}
+    names |= {"CHAT_ID": False, "A_UUID": False, "ROLE_ARN": False, "X-Agent-Id": False, "GRID": True, "KEY_ID": True}
+    names |= {
+        "WEBHOOK_URL": True,
+        "A_RPC_URL": True,
+        "AUTH_URL": False,
+        "THINGS_URI": False,
+    }
     (one,) = recognize(json.dumps({"a": {"command": "a", "env": dict.fromkeys(names, "<yours>")}}), HOME)
     assert {want.name: want.secret for want in one.wants} == names
     inputs: list[dict[str, Any]] = [{"id": "ado_org"}, {"id": "ado_key"}, {"id": "ado_team", "password": True}]

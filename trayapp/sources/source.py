@@ -390,7 +390,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             needed = needed and not (keys[0] in ("env", "headers") and may_lack)
             told = mark in ("", name or mark) or (mark == text and keys[0] in ("env", "headers", "url"))
             why = "" if told else f"in place of {mark}"
-            hides = secret(mark) and (mark == text or not _NO_SECRET.search(mark.strip("<>{}[]$%")))
+            hides = secret(mark) and (mark == text or not _is_read_later(mark.strip("<>{}[]$%")))
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
             found.append(Variable(name or mark, keys, mark, why, secret=hides, required=needed, kind=kind))
 
@@ -467,15 +467,21 @@ def with_paths_of_others(
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
 
 
-# Names of values that their owner reads and mends in servers.yaml. A plain URL or ID is none: it may hold a secret.
+# Names of values that their owner reads and mends in servers.yaml.
 _NO_SECRET = re.compile(
-    r"(?i)(?:^|[_-])(?:base|api|server|instance|tenant|site|host|app|web|service|router|gateway)[_-]?(?:ur[li]|endpoint)$"
+    r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn)s?$"
     r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
     r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
     r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled|slug|prefix|suffix|server|only"
     r"|account|base|client|app(?:lication)?|company|customer|table|collection|page|store)s?(?:[_-]?id)?$"
     r"|(?:^|[_-])(?:use|enable|disable|allow|is|has|show|skip|verify|include|exclude|max|min|default)[_-]"
+)
+# Addresses and IDs that give access by themselves, or hold what does.
+_GIVES_ACCESS = re.compile(
+    r"(?i)(?:^|[_-])(?:session|sess|cookie|ticket|licen[cs]e|key|access|private|signed|shared?|invite|feed|ical"
+    r"|(?:web)?hooks?|rpc|proxy|smtp|mqtt|amqp|broker|conn(?:ection)?|dsn|db|database|sql|postgres(?:ql)?|pg|mysql"
+    r"|mariadb|mssql|mongo(?:db)?|redis|valkey|rabbitmq|clickhouse|neo4j)[_-]?(?:[gu]?u?id|ur[li])s?$"
 )
 _FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
 
@@ -518,10 +524,13 @@ def _names_itself(name: str, text: str) -> bool:
 _PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|org|io|dev|app|cloud|local)")
 
 
+def _is_read_later(name: str) -> bool:
+    return _NO_SECRET.search(name) is not None and _GIVES_ACCESS.search(name) is None
+
+
 def may_be_secret(name: str, mark: str) -> bool:
     """Return False for an example of a path, of an address without credentials, or of what is known to be no secret."""
-    said = re.search("(?i)ur[li]$", name) and _NO_SECRET.search(mark.strip("<>{}[]$%"))  # A_URL: YOUR_INSTANCE_URL
-    if (said or _NO_SECRET.search(name)) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
+    if _is_read_later(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
     return not (_PLACEHOLDER_PATH.fullmatch(mark) or _PLAIN_ADDRESS.fullmatch(mark))
 
@@ -540,7 +549,7 @@ def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
         keys,
         mark,
         str(definition.get("description") or ""),
-        secret=definition.get("password", not _NO_SECRET.search(str(definition["id"]))) is not False,
+        secret=definition.get("password", not _is_read_later(str(definition["id"]))) is not False,
         choices=tuple(map(str, options)) if isinstance(options, list) else (),
         shared=True,
     )
