@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.running import run_cli
 from trayapp.config.paths import find_paths
-from trayapp.config.urls import name_of_url, unsafe_url
+from trayapp.config.urls import name_of_url, unsafe_url, unsafe_url_hint
 from trayapp.service.logging import RedactingFormatter, start_logging
 
 URLS = [
@@ -43,6 +43,21 @@ URLS = [
 @pytest.mark.parametrize(("case", "url", "fine"), URLS)
 def test_which_addresses_one_command_takes_over(case: str, url: str, fine: bool) -> None:
     assert (unsafe_url(url) is None) is fine
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("http://host.docker.internal:18080/sse", "put localhost in its place"),
+        ("http://192.168.1.5:8000/mcp", "If you trust your own network, write it into servers.yaml by hand"),
+        ("http://nas.local/mcp", "If you trust your own network"),
+        ("http://mcp.acme.com/mcp", "Give its https:// address, or write it into servers.yaml by hand"),
+        ("file:///etc/passwd", "Or write it into servers.yaml by hand"),
+    ],
+)
+def test_a_refused_address_comes_with_what_to_do(url: str, hint: str) -> None:
+    assert hint in unsafe_url_hint(url)
 
 
 NAMES = [

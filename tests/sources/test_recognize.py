@@ -991,6 +991,22 @@ def test_server_json_names_the_registry_of_its_package() -> None:
 
 
 @pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("url", "is_asked"),
+    [
+        ("https://memory.example.com/mcp", True), ("https://example.org:8000/sse?a=b", True),
+        ("https://a.example/", True), ("https://mcp.invalid", True), ("https://a.test/mcp", False),
+        ("https://example-server.acme.io/mcp", False), ("https://example.com.acme.io/mcp", False),
+        ("https://acme.io/example.com/", False),
+    ],
+)  # fmt: skip
+def test_an_address_whose_host_can_only_be_an_example_is_asked_for(url: str, is_asked: bool) -> None:
+    for text in (json.dumps({"a": {"url": url}}), f"claude mcp add --transport http a {url}", url):
+        (one,) = recognize(text, HOME)
+        assert [(want.name, want.placeholder, want.secret) for want in one.wants] == [("url", url, False)] * is_asked
+
+
+@pytest.mark.requirement("source-recognized")
 def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example() -> None:
     (one,) = recognize('{"x": {"command": "uv", "args": ["run", "x"], "cwd": "/path/to/x"}}', HOME)
     assert [want.keys for want in one.wants] == [("cwd",)]

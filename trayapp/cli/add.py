@@ -32,7 +32,7 @@ from trayapp.config.problems import UnparsableError, nearest, shown
 from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.urls import name_of_url, unsafe_url
+from trayapp.config.urls import name_of_url, unsafe_url, unsafe_url_hint
 from trayapp.model.config import Config
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
 from trayapp.model.text import count, one_line
@@ -219,7 +219,7 @@ def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, ask
 def _check_url(url: str) -> None:
     fault = unsafe_url(url)
     if fault is not None:
-        raise UsageError(f"The url {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
+        raise UsageError(f"The url {fault}", unsafe_url_hint(url))
 
 
 def project_file_is_trusted(path: Path) -> bool:

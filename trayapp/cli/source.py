@@ -27,7 +27,7 @@ from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.urls import unsafe_url, url_fault
+from trayapp.config.urls import unsafe_url, unsafe_url_hint, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
@@ -303,7 +303,7 @@ def _decides(source: Source) -> tuple[str, ...]:
     url = entry.get("url")
     asked = any(one.keys == ("url",) for one in source.wants)
     if isinstance(url, str) and not asked and (fault := unsafe_url(url)):
-        raise UnclearSourceError(f"The url of {name} {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
+        raise UnclearSourceError(f"The url of {name} {fault}", unsafe_url_hint(url))
     # the author's placeholder need not have the form of an address
     server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:

@@ -57,6 +57,17 @@ def unsafe_url(url: str) -> str | None:
     return None
 
 
+def unsafe_url_hint(url: str) -> str:
+    """Return what to do about an address that `unsafe_url` has a reason against."""
+    if (host := _host_of(url)) in _HOSTS_OF_CONTAINERS:
+        return f"{host} is the name of this machine inside containers: put localhost in its place"
+    by_hand = "write it into servers.yaml by hand: multi-mcp edit"
+    if not url.lower().startswith("http://"):
+        return f"Or {by_hand}"
+    return f"If you trust your own network, {by_hand}" if is_inside(url) else f"Give its https:// address, or {by_hand}"
+
+
+_HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.internal", "host.containers.internal"})
 _GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
 _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # below a country's top level
 

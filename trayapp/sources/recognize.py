@@ -25,7 +25,7 @@ from urllib.request import url2pathname
 from trayapp.clients import jsonc
 from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
-from trayapp.config.urls import unsafe_url
+from trayapp.config.urls import unsafe_url, unsafe_url_hint
 from trayapp.model.redact import redacted
 from trayapp.sources.command_lines import (
     holds_command,
@@ -314,7 +314,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if re.fullmatch(r"https?://\S+", text):
         _refuse_page(text)
         if fault := unsafe_url(text):
-            raise UnclearSourceError(f"This address {fault}", "Or write it into servers.yaml by hand: multi-mcp edit")
+            raise UnclearSourceError(f"This address {fault}", unsafe_url_hint(text))
         is_sse = text.split("?")[0].rstrip("/").endswith("/sse")
         entry: Entry = {"url": text} | ({"type": "sse"} if is_sse else {})
         return [Source(name_for(entry), entry, "an address", wanted(entry))]

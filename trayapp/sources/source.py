@@ -120,8 +120,9 @@ _EXAMPLE_ELSEWHERE = re.compile(
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
-# RFC 2606, and hosts that authors name like it; a plain `url` of this form is kept.
 _IN_A_ROW = re.compile(r"(?i)abcdefgh|a1b2c3d4|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
+# Hosts that no server can have (RFC 2606), and hosts that authors name like them. A `url` may be of the latter kind.
+_RESERVED_HOST = re.compile(r"(?i)https?://(?:[\w-]+\.)*(?:example\.(?:com|net|org)|example|invalid)(?:[:/?#].*)?")
 _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
@@ -380,7 +381,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
                 found.append(_input(mark, definition, keys))
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
         marks = [own] if own and _names_itself(name, own) else placeholders_in(own) or placeholders_in(text)
-        for mark in marks or ([] if keys == ("url",) else _EXAMPLE_ADDRESS.findall(text)[:1]):
+        known = _RESERVED_HOST.fullmatch if keys == ("url",) else _EXAMPLE_ADDRESS.search
+        for mark in marks or ([example[0]] if (example := known(text)) else []):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
