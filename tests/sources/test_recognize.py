@@ -797,6 +797,28 @@ def test_the_home_folder_of_a_shell_is_written_out_in_arguments() -> None:
     assert one.entry["args"][3] == "/home/me/.a:/root/.a"
 
 
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("text", "wants"),
+    [
+        ("# One wallet\nA_KEY=<a> npx a\n# OR\nB_KEY=<b> npx a\n# OR both\nA_KEY=<a> B_KEY=<b> npx a",
+         {"A_KEY": False, "B_KEY": False}),
+        ("A_KEY=<a> npx a\nB_KEY=<b> npx a", {"A_KEY": False, "B_KEY": False}),
+        ("A_KEY=<a> npx a\nA_KEY=<a> B_KEY=<b> npx a", {"A_KEY": True, "B_KEY": False}),
+        ("export C_KEY=<c>\nA_KEY=<a> npx a\nB_KEY=<b> npx a", {"C_KEY": True, "A_KEY": False, "B_KEY": False}),
+        ("npx a\nA_KEY=<a> npx a", {"A_KEY": True}),
+        ("By key:\n```sh\nA_KEY=<a> npx a\n```\nBy token:\n```sh\nB_TOKEN=<b> npx a\n```",
+         {"A_KEY": False, "B_TOKEN": False}),
+    ],
+)  # fmt: skip
+def test_a_variable_that_another_way_to_start_the_same_does_without_may_be_left_out(
+    text: str, wants: dict[str, bool]
+) -> None:
+    (one,) = recognize(text, HOME)
+    assert {want.name: want.required for want in one.wants} == wants
+    assert set(one.entry["env"]) == set(wants)
+
+
 @pytest.mark.requirement("source-recognized")
 def test_the_home_folder_of_a_shell_is_written_out_in_variables() -> None:
     entry = {"command": "a", "env": {"A": "~/x", "B": "$HOME/x:~/y", "C": "a~/x", "D": "~", "E": "<~/x>"}}

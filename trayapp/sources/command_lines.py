@@ -47,6 +47,7 @@ from trayapp.sources.source import (
     start_of,
     wanted,
     with_passed,
+    with_variants,
     with_words_apart,
     without_env,
 )  # fmt: skip
@@ -71,7 +72,9 @@ _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
-    r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")|(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>[^\s"'$`;|&<>]+))\s*;?""",
+    r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
+    r"""|(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
+    r"""(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
     re.IGNORECASE,
 )
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
@@ -204,7 +207,8 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
                     several += [_with_env(one, before) for one in _of_line(line, home, windows=windows)]
                     before = {}
             if not before and all(start_of(one.entry) == start_of(several[0].entry) for one in several):
-                return [_with_env(max(several, key=lambda one: len(one.wants)), settings)]
+                several = [_with_env(one, settings) for one in several]
+                return [with_variants(max(several, key=lambda one: len(one.wants)), several)]
         raise _several_lines(lines, home, windows)
     if _WINDOWS.search(text):  # a backslash belongs to a path
         lines[0] = lines[0].replace("\\", "\\\\")

@@ -50,6 +50,7 @@ from trayapp.sources.source import (
     wanted,
     with_home,
     with_paths_of_others,
+    with_variants,
     with_words_apart,
 )  # fmt: skip
 
@@ -217,7 +218,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
     # the snippet with the most variables; of equal ones, one that names its servers
-    return max(
+    fullest = max(
         read,
         key=lambda found: (
             sum(len(one.wants) + len(one.entry.get("env", {})) for one in found),
@@ -225,6 +226,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         ),
         default=[],
     )
+    return [with_variants(one, variants) for one, *variants in zip(fullest, *read, strict=True)]
 
 
 def _parts(text: str) -> Iterator[Iterator[str]]:

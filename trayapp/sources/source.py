@@ -275,6 +275,29 @@ def start_of(entry: Entry) -> Entry:
     return start
 
 
+def with_variants(source: Source, variants: Sequence[Source]) -> Source:
+    """Return a source with what other ways to start the same server ask for. Of the variables and headers, those that
+    a way sets nothing in place of may be left out: `A=... x`, or `B=... x`, or both.
+    """
+    given: list[set[Keys]] = [
+        {(place, str(name)) for place in _PAIRS for name in one.entry.get(place) or {}} for one in variants
+    ]
+    needed = set.intersection(*filter(None, given)) if any(given) else set()
+    entry = source.entry
+    wants = list(source.wants)
+    for one in variants:
+        for want in one.wants:
+            place, name = str(want.keys[0]), want.keys[-1]
+            if place in _PAIRS and name not in (entry.get(place) or {}):
+                entry = {**entry, place: {**(entry.get(place) or {}), str(name): one.entry[place][name]}}
+                wants.append(want)
+    own = (replace(one, required=one.required and (one.keys[0] not in _PAIRS or one.keys in needed)) for one in wants)
+    return replace(source, entry=entry, wants=tuple(own))
+
+
+_PAIRS = ("env", "headers")
+
+
 def without_env(entry: Entry) -> Entry:
     """Return an entry that starts its program by `env NAME=VALUE PROGRAM` with these variables as its own."""
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
