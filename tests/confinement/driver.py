@@ -22,24 +22,19 @@ async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
     """Return the outcome of each way, without and with confinement."""
     facts: dict[str, Any] = json.loads(Path(facts_file).read_text())
     env = {"HOME": facts["home"], "PATH": "/usr/bin:/bin"}
-    program = str(Path(facts["cwd"], "hostile.py"))
-    found = {}
-    for name in names:
-        argv = (sys.executable, program, facts_file, name)
-        free = await asyncio.to_thread(
-            subprocess.run, argv, capture_output=True, text=True, env=env, close_fds=False, check=False
-        )
-        own = (facts["ours"], *(str(Path(facts["ours"], part)) for part in ("cache", "logs", "run")))
-        scratch = make_scratch(str(Path(facts["ours"], "cache/confined/hostile")))
-        policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
-        options = {"args": argv, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": env, "text": True}
-        process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
-        changes = AttributeChanges(policy, lambda path: None)
-        requests = Requests(listener, None, lambda unix: None, changes=changes)
-        said, _ = await asyncio.to_thread(process.communicate)
-        requests.close()
-        found[name] = [free.stdout.strip(), str(said).strip()]
-    return found
+    argv = (sys.executable, str(Path(facts["cwd"], "hostile.py")), facts_file, *names)
+    free = await asyncio.to_thread(subprocess.check_output, argv, text=True, env=env, close_fds=False)
+    own = (facts["ours"], *(str(Path(facts["ours"], part)) for part in ("cache", "logs", "run")))
+    scratch = make_scratch(str(Path(facts["ours"], "cache/confined/hostile")))
+    policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
+    options = {"args": argv, "stdout": subprocess.PIPE, "env": env, "text": True}
+    process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
+    changes = AttributeChanges(policy, lambda path: None)
+    requests = Requests(listener, None, lambda unix: None, changes=changes)
+    kept, _ = await asyncio.to_thread(process.communicate)
+    requests.close()
+    found = [json.loads(text) for text in (free, kept)]
+    return {name: [one[name] for one in found] for name in names}
 
 
 if __name__ == "__main__":

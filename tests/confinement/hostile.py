@@ -1,4 +1,6 @@
-"""An MCP server that tries to get out, by one way at a time: `hostile.py FACTS`, one tool for each way.
+"""An MCP server that tries to get out: `hostile.py FACTS`, one tool for each way.
+
+`hostile.py FACTS WAY...` tries these ways and prints their outcomes as JSON.
 
 FACTS is a JSON file that says where everything lies; see world.py. A way that works returns, another one raises.
 Standard library alone: it runs as any user, with any Python.
@@ -402,12 +404,6 @@ def io_uring(facts: Facts) -> None:
 
 
 @way
-def user_namespace(facts: Facts) -> None:
-    if LIBC.unshare(0x10000000):
-        raise OSError(ctypes.get_errno(), "unshare")
-
-
-@way
 def user_namespace_by_clone(facts: Facts) -> None:
     pid = system_call(56, 220, ctypes.c_ulong(0x10000000 | signal.SIGCHLD), None, None, None, None)
     if pid == 0:
@@ -501,6 +497,16 @@ def executable_memory_file(facts: Facts) -> None:
     assert b"hush" in shown.stdout
 
 
+# -- the last way ----------------------------------------------------------------------------------------------------
+
+
+@way
+def user_namespace(facts: Facts) -> None:
+    """Enter a namespace. It changes what the same process can do afterwards."""
+    if LIBC.unshare(0x10000000):
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
 # -- as a server -----------------------------------------------------------------------------------------------------
 
 
@@ -536,6 +542,6 @@ def serve(facts: Facts) -> None:
 if __name__ == "__main__":
     told = json.loads(Path(sys.argv[1]).read_text())
     if len(sys.argv) > 2:
-        print(attempt(sys.argv[2], told))
+        print(json.dumps({name: attempt(name, told) for name in sys.argv[2:]}))
     else:
         serve(told)
