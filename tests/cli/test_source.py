@@ -152,6 +152,38 @@ def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> No
     assert json.loads(done.stdout)["entry"]["args"][1:] == [str(Path(person.env["HOME"], "notes")), "./data"]
 
 
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize("text", ["node ./dist/index.js", '{"a": {"command": "node", "args": ["./dist/index.js"]}}'])
+def test_the_folder_of_a_relative_program_is_the_present_one_if_it_is_there_and_else_is_asked_for(
+    person: Person, text: str
+) -> None:
+    words = ("add", text, "--as", "a", "--json", "--yes")
+    done = person.says(*words)
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (2, [
+        "Error: a needs cwd", "Pass each value: --set cwd=...",
+    ])  # fmt: skip
+    assert "needs the value cwd: the folder with ./dist/index.js" in done.stderr
+    assert "in the folder" not in done.stderr
+    assert person.says(*words, "--set", "cwd=src").returncode == 2
+    done = person.says(*words, "--set", "cwd=~/src")
+    assert json.loads(done.stdout)["entry"]["cwd"] == str(Path(person.env["HOME"], "src"))
+    person.says("remove", "a")
+    person.file("src/shop/dist/index.js", "")
+    done = person.says(*words)
+    assert "in the folder ~/src/shop" in done.stderr
+    assert json.loads(done.stdout)["entry"] == {"command": "node", "args": ["./dist/index.js"], "cwd": "~/src/shop"}
+    (shown,) = json.loads(person.says("add", "--form", "--dry-run", "--json", stdin=json.dumps({"what": text})).stdout)[
+        "servers"
+    ]
+    assert [want["name"] for want in shown["wants"]] == ["cwd"]  # the panel is nowhere
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_server_that_runs_in_the_folder_of_each_session_says_so(person: Person) -> None:
+    done = person.says("add", '{"a": {"command": "npx", "args": ["a-mcp", "."]}}', "--dry-run")
+    assert "  in the folder of each session, one process for each (scope: session)" in done.stdout.splitlines()
+
+
 @pytest.mark.requirement("source-secrets")
 def test_without_a_keyring_no_secret_is_asked_for_and_an_address_is_no_secret(person: Person) -> None:
     text = json.dumps({"mcpServers": {"x": {"command": "x-mcp", "env": {"T": "<YOUR_TOKEN>"}}}})

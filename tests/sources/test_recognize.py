@@ -819,6 +819,65 @@ def test_a_variable_that_another_way_to_start_the_same_does_without_may_be_left_
     assert set(one.entry["env"]) == set(wants)
 
 
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("node ./dist/index.js", "./dist/index.js"), ("node --env-file=.env dist/index.js -v ./x", "dist/index.js"),
+        ("npx tsx src/index.ts", "src/index.ts"), ("python server.py", "server.py"), ("python src", "src"),
+        ("uv run server.py", "server.py"), ("uv run --with mcp mcp run server.py", "server.py"),
+        ("uv run acme-mcp", "pyproject.toml"), ("uv run python -m acme", "pyproject.toml"),
+        ("uv --directory ./acme run acme-mcp", "./acme"), ("npm run mcp", "package.json"),
+        ("npm start", "package.json"), ("yarn mcp", "package.json"), ("bun run mcp", "package.json"),
+        ("bun run src/a.ts", "src/a.ts"), ("cargo run --release", "Cargo.toml"), ("go run .", "go.mod"),
+        ("go run ./cmd/acme", "./cmd/acme"), ("php artisan acme:mcp", "artisan"),
+        ("java -jar target/a.jar", "target/a.jar"), ("./bin/acme-mcp", "./bin/acme-mcp"),
+        ("python -m src.acme.server", "src"), ("poetry run acme-mcp", "pyproject.toml"),
+        ("node build/index", "build/index"), ("dotnet run --project src/Acme.csproj", "src/Acme.csproj"),
+        # these bring their code, or name its folder
+        ("node /srv/dist/index.js ./data", ""), ("npx -y acme-mcp ./data", ""), ("npx -y acme-mcp config.js", ""),
+        ("uvx acme-mcp ./data", ""), ("uv --directory /srv/acme run server.py", ""), ("python -m acme ./data", ""),
+        ("uv run --with acme acme-mcp", ""), ("uv run --directory=/srv/acme acme", ""), ("acme-mcp ./data", ""),
+        ("docker run -i -v ./data:/data acme/acme", ""), ("npm --prefix /srv/acme run mcp", ""),
+        ("go run github.com/acme/acme-mcp@latest", ""), ("go run github.com/acme/acme-mcp/cmd/main.go", ""),
+        ("deno run -A jsr:@acme/mcp/mod.ts", ""), ("uv run https://acme.test/server.py", ""),
+        ("npm exec acme-mcp", ""), ("pnpm dlx acme-mcp", ""), ("uv tool run acme-mcp", ""),
+        ("bash -c './run.sh'", ""), ("node path/to/index.js", ""), ("node -e 'x.js'", ""), ("python -c 'x'", ""),
+        ("uv run git+ssh://git@acme.test/acme.git", ""), ("node ~/dist/index.js", ""),
+        ("node ${HOME}/dist/index.js", ""), ("node <dir>/dist/index.js", ""),
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_server_is_asked_for_if_it_runs_the_code_of_its_folder(line: str, code: str) -> None:
+    command, *args = shlex.split(line)
+    text = json.dumps({"mcpServers": {"a": {"command": command, "args": args}}})
+    (one,) = recognize(text, HOME, exists=lambda path: False)
+    asked = [(want.keys, want.description, want.kind) for want in one.wants if want.keys == ("cwd",)]
+    assert asked == ([(("cwd",), f"the folder with {code}", "directory")] if code else [])
+    if code:
+        assert with_value(one.entry, one.wants[-1], "/srv/a") == {"command": command, "args": args, "cwd": "/srv/a"}
+        (here,) = recognize(text, HOME, exists=lambda path: path == code)
+        assert ([want for want in here.wants if want.keys == ("cwd",)], "scope" in here.entry) == ([], False)
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("entry", "has_own"),
+    [
+        ({"args": ["--directory", "/srv/a", "run", "main.py"]}, False), ({"args": ["run", "x", "./data"]}, False),
+        ({"args": ["--directory", "/path/to/a", "run", "main.py"]}, False), ({"args": ["run", "/path/to/x.py"]}, False),
+        ({"args": ["run", "/srv/x.py", "--config", "x.json"]}, True), ({"args": ["run", "x"], "cwd": "./x"}, True),
+        ({"args": ["--directory", "/srv/a", "run", "main.py"], "scope": "session"}, True),
+        ({"command": "npx", "args": ["@playwright/mcp@latest"]}, True),
+        ({"command": "<dir>/bin/a", "args": []}, False), ({"command": "npx", "args": ["a-mcp", "."]}, True),
+    ],
+)  # fmt: skip
+def test_a_server_runs_once_for_each_session_only_if_it_depends_on_its_folder(
+    entry: dict[str, Any], has_own: bool
+) -> None:
+    (one,) = recognize(json.dumps({"mcpServers": {"a": {"command": "uv"} | entry}}), HOME, exists=lambda path: False)
+    assert (one.entry.get("scope") == "session") is has_own
+
+
 @pytest.mark.requirement("source-recognized")
 def test_the_home_folder_of_a_shell_is_written_out_in_variables() -> None:
     entry = {"command": "a", "env": {"A": "~/x", "B": "$HOME/x:~/y", "C": "a~/x", "D": "~", "E": "<~/x>"}}

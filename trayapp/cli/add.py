@@ -102,7 +102,7 @@ def add_verb(
     if form:
         what, answers = read_form(sys.stdin.read())
         if dry_run:
-            preview_source(what, as_json=as_json)
+            preview_source(what, as_json=as_json, here=False)
         else:
             add_source(what, answers, partial(_add, "global", True, as_json, confine, anywhere=True))
         return

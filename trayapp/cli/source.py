@@ -25,7 +25,7 @@ from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
-from trayapp.config.read.command import relative_paths
+from trayapp.config.read.command import path_exists, relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url, unsafe_url_hint, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
@@ -42,6 +42,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")
 NAMED = 6  # tools of one class
+_EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
@@ -101,7 +102,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
     Raises UnclearSourceError, and UsageError if nobody can answer.
     """
-    found, are_ways = proposals(what)
+    found, are_ways = proposals(what, here=answers.pick is None)
     if answers.pick is not None:
         found = found[answers.pick : answers.pick + 1]
         if not found or found[0].mark() != answers.seen:
@@ -161,9 +162,9 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
     return found[(way or 1) - 1]
 
 
-def preview_source(what: str, *, as_json: bool) -> None:
-    """Print what `add` would add, and what would run. Nothing is written or started."""
-    found, are_ways = proposals(what)
+def preview_source(what: str, *, as_json: bool, here: bool = True) -> None:
+    """Print what `add` would add, and what would run. Nothing is written or started. `here`: as for `proposals`."""
+    found, are_ways = proposals(what, here=here)
     if as_json:
         print_json({"servers": [one.as_json() for one in found], "ways": are_ways})
         return
@@ -190,8 +191,11 @@ def read_form(text: str) -> tuple[str, Answers]:
         raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
 
 
-def proposals(what: str) -> tuple[list[Proposal], bool]:
-    """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server."""
+def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
+    """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server.
+
+    `here`: a server may have its code in the present folder, which the panel does not have.
+    """
     machine = Machine()
     what = text_of_link(what)
     if (path := bundle_path(what)) is not None:
@@ -200,7 +204,11 @@ def proposals(what: str) -> tuple[list[Proposal], bool]:
     text = text_of_link(_text_of(what))
     if is_registry_name(text):
         return _of_registry(text.strip()), True
-    found = recognize(text, machine.home, windows=machine.platform == "win32", exists=os.path.exists)
+
+    def exists(path: str) -> bool:
+        return (here or Path(path).is_absolute()) and path_exists(path)
+
+    found = recognize(text, machine.home, windows=machine.platform == "win32", exists=exists)
     are_ways = len(found) > 1 and found[0].kind.startswith("server.json")
     return [Proposal(one, _decides(one)) for one in found], are_ways
 
@@ -262,8 +270,9 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     _show(name, proposal, tell)
     source = _with_given(source, answers.values)
     entry = source.entry
-    here = answers.pick is None and not {"url", "cwd", "scope"} & entry.keys()  # the panel has no folder
-    if here and relative_paths(str(entry.get("command")), [str(word) for word in entry.get("args") or []]):
+    words = [str(word) for word in entry.get("args") or []]
+    decided = {"url", "cwd", "scope"} & {*entry, *(one.keys[0] for one in source.wants)}
+    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not of the panel
         tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     wants = asked_of(source)
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
@@ -308,7 +317,8 @@ def _decides(source: Source) -> tuple[str, ...]:
     server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:
         raise UnclearSourceError(f"{name} cannot be used: {problems[0].message}", "Correct it, then add it again")
-    return tuple(line.replace(_ANY_ADDRESS, escape_unprintable(str(url))) for line in decisive_lines(server))
+    lines = [line.replace(_ANY_ADDRESS, escape_unprintable(str(url))) for line in decisive_lines(server)]
+    return (*lines, _EACH_SESSION) if "command" in entry and entry.get("scope") == "session" else tuple(lines)
 
 
 def tool_lines(source: Source) -> Iterator[str]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
-from trayapp.clients.conversion import TRANSPORTS, Context, asked_inputs, convert, inputs_of
+from trayapp.clients.conversion import TRANSPORTS, Context, asked_inputs, convert, inputs_of, with_own_browser
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
+from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.sources.loose_json import read_loosely
 from trayapp.sources.source import (
@@ -26,6 +27,7 @@ from trayapp.sources.source import (
     Variable,
     container_options,
     name_for,
+    own_folder,
     program_of,
     refuse_large,
     start_of,
@@ -227,7 +229,26 @@ def _source(
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
+    if "scope" not in raw and not _depends_on_session(entry, wants):
+        entry = {key: value for key, value in entry.items() if key != "scope"}
     return Source(name or name_for(entry), entry, kind + note, wants, left_out)
+
+
+def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> bool:
+    """Return True if a server has to run in the folder of each session: a relative path is neither in a folder that its
+    command names nor asked for. True also for a server that drives a browser, which sessions do not share.
+    """
+    if "command" not in entry:
+        return False
+    named, _ = own_folder(dict(entry))
+    asked = {one.keys for one in wants}
+    args = [str(word) for at, word in enumerate(entry.get("args") or []) if ("args", at) not in asked]
+    if named is not None and (not is_relative(named) or named not in args):
+        args = []
+    command = "" if any(one.keys == ("command",) for one in wants) else str(entry["command"])
+    shared = {key: value for key, value in entry.items() if key != "scope"}
+    relative = relative_paths(command, args) or is_relative(str(entry.get("cwd") or "/"))
+    return bool(relative) or "scope" in with_own_browser(shared)
 
 
 _INTERACTIVE = re.compile(r"-[a-z]*i[a-z]*|--interactive(?:=true)?")

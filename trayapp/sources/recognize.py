@@ -48,6 +48,7 @@ from trayapp.sources.source import (
     refuse_large,
     start_of,
     wanted,
+    with_folder,
     with_home,
     with_paths_of_others,
     with_variants,
@@ -159,7 +160,7 @@ def recognize(
         if not found:
             raise _program_error(text) or error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
-    found = [with_home(one, home) for one in found]
+    found = [with_folder(with_home(one, home), exists) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)

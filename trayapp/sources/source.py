@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from trayapp.config.read.command import is_relative
 from trayapp.config.urls import name_of_url
 from trayapp.model.errors import UsageError
 from trayapp.model.redact import redacted
@@ -333,7 +334,7 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     """Return the entry with `value` in place of a variable's placeholder; without the variable if `value` is empty."""
     head, *rest = variable.keys
     if not rest:
-        return {**entry, str(head): _replaced(entry[str(head)], variable, value)}
+        return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}
     inner = entry[str(head)]
     key = rest[0]
     if isinstance(inner, list):
@@ -360,10 +361,12 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
     """Return a user's value without the text around its placeholder, if the user repeated that: `a.test` of
     `https://a.test/mcp` for `https://HOST/mcp`.
     """
+    if not variable.placeholder:
+        return text
     whole: Any = source.entry
     for key in variable.keys:
         whole = whole[key]
-    halves = _bounded(variable.placeholder).split(str(whole), maxsplit=1) if variable.placeholder else []
+    halves = _bounded(variable.placeholder).split(str(whole), maxsplit=1)
     if len(halves) < 2 or not re.search(r"[^\w.-]$", halves[0]):
         return text
     others = [one.placeholder for one in source.wants if one.keys == variable.keys and one.placeholder]
@@ -490,6 +493,73 @@ def with_paths_of_others(
     if not found:
         return source.wants
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
+
+
+# What a folder has to hold for programs that run the code of the folder in which they are started.
+_PROJECTS = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye"), "pyproject.toml"),
+    "cargo": "Cargo.toml", "go": "go.mod", "pixi": "pixi.toml", "deno": "deno.json", "mix": "mix.exs",
+}  # fmt: skip
+_PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
+_FOLDER_OPTIONS = frozenset(
+    ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
+)
+_WITHOUT_PROJECT = re.compile(r"--(?:with|script|no-project)(?:=|$)")
+_INLINE = re.compile(r"-m|-[a-z]*c|-e|--eval|-Command")
+# Programs whose first word is a file.
+_SCRIPTED = frozenset(("node", "python", "python3", "py", "tsx", "ts-node", "php", "perl", "sh", "bash", "zsh", "pwsh"))
+_CODE_FILE = re.compile(r"\.(?:[cm]?[jt]sx?|py|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE)
+_PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
+_ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
+
+
+def own_folder(entry: Entry) -> tuple[str | None, str]:
+    """Return the folder that a command line names as the one to run in, and the code that it expects in its folder:
+    a file (`dist/index.js`), or what every such folder holds (`package.json`). "" if it brings its code from elsewhere.
+    """
+    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    is_mark = words[0].startswith(("<", "{", "["))  # the author's, in place of a program
+    if re.search(r"[/\\]", words[0]) and is_relative(words[0]) and not is_mark:
+        return None, words[0]
+    program, rest = program_of(words[0]), words[1:]
+    if package := package_of(words):
+        program = re.sub(r"(?<=.)@.*", "", package)
+        rest = words[words.index(package) + 1 :] if package in words else []
+    if program in CONTAINERS or not (is_mark or program in RUNNERS | _INTERPRETERS | _SCRIPTED):
+        return None, ""
+    named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
+    named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
+    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code, then the words that it gets
+        module = rest[rest.index(inline) + 1 :][:1]
+        if program in _SCRIPTED or inline != "-m":
+            return named, "src" if inline == "-m" and module[0].startswith("src.") else ""  # `src` is never installed
+        rest = rest[: rest.index(inline)]
+    plain = [word for word in rest if not word.startswith("-")]
+    start = list(dropwhile(lambda word: word in _PROJECT_VERBS, plain))
+    files = [word for at, word in enumerate(start) if _CODE_FILE.search(word) or (not at and _PATH_FIRST.match(word))]
+    if files or program in _SCRIPTED:
+        code = (files or start or [""])[0]
+        code = code if is_relative(code) and not _ELSEWHERE.match(code) else ""
+        return named, _PROJECTS.get(program, "") if code in (".", "./") else code
+    if any(map(_WITHOUT_PROJECT.match, rest)) or any(map(_ELSEWHERE.match, plain)):
+        return named, ""
+    is_project = bool(_PROJECT_VERBS & {*plain[:1]}) or program in ("pnpm", "yarn")
+    return named, _PROJECTS.get(program, "") if is_project else ""
+
+
+def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
+    """Return a source that asks for the folder of its code, unless it names it or the present one holds that code."""
+    entry = source.entry
+    if "command" not in entry or "cwd" in entry:
+        return source
+    named, code = own_folder(entry)
+    code = code if named is None else named if is_relative(named) else ""
+    if not code or any(one.placeholder and one.placeholder in code for one in source.wants):
+        return source
+    entry = {key: value for key, value in entry.items() if (key, value) != ("scope", "session")}
+    want = Variable("cwd", ("cwd",), "", f"the folder with {code}", kind="directory")
+    return replace(source, entry=entry, wants=source.wants if exists(code) else (*source.wants, want))
 
 
 # Names of values that their owner reads and mends in servers.yaml.
