@@ -96,13 +96,17 @@ def test_filter_16_without_a_tools_key_all_pass_in_the_servers_order() -> None:
     assert visible(server(None, "disabled"), "b", "a") == ["b", "a"]
 
 
-def test_disabled_and_stale_tools_are_hidden_with_the_reason() -> None:
-    switches = {"off": ToolSwitch(False), "gone": ToolSwitch(stale=True), "on": ToolSwitch()}
-    config = server(switches)
-    assert visible(config, "off", "gone", "on", "new") == ["on", "new"]
+def test_disabled_tools_are_hidden_with_the_reason() -> None:
+    config = server({"off": ToolSwitch(False), "on": ToolSwitch()})
+    assert visible(config, "off", "on", "new") == ["on", "new"]
     assert why_hidden(config, "off") == "switched off"
-    assert why_hidden(config, "gone") == "gone from the server"
     assert why_hidden(config, "on") is None
+
+
+@pytest.mark.requirement("lists-current")
+def test_a_tool_that_is_listed_again_is_as_switched_before_the_file_is_written() -> None:
+    switches = {"back": ToolSwitch(stale=True), "off": ToolSwitch(False, stale=True)}
+    assert visible(server(switches), "back", "off") == ["back"]
 
 
 def test_a_tool_that_the_switches_do_not_name_is_what_new_tools_says() -> None:

@@ -21,6 +21,7 @@ import anyio.to_thread
 import pytest
 
 from devtools.places import ROOT
+from tests.conformance.driver import Client
 from tests.conformance.suite import NEUTRAL, PASSED, WHOLE_RUN_S, Run, run_server
 from tests.e2e.gateway import Gateway, gateway_in
 
@@ -218,6 +219,30 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
     assert {key: verdict.status for key, verdict in run.verdicts.items()} == {
         key: verdict.status for key, verdict in before.verdicts.items()
     }
+
+
+@pytest.mark.requirement("lists-current")
+@pytest.mark.parametrize("modern", [False, True], ids=["older", "newer"])
+@pytest.mark.parametrize("backend", ["stdio", "http", "older"])
+def test_a_list_right_after_a_call_that_changes_it_is_the_changed_one(
+    reference: str, quick: list[str], home: Path, backend: str, modern: bool
+) -> None:
+    async def use(gateway: Gateway) -> None:
+        async with gateway.client(None if modern else "2025-11-25") as raw:
+            client = Client(raw, NEWEST if modern else "2025-11-25", "")
+
+            async def is_there() -> bool:
+                listed = (await client.request("tools/list", {}))["tools"]
+                return "dynamic_tools" in [tool["name"] for tool in listed]
+
+            there = await is_there()
+            for _ in range(6):
+                await client.request("tools/call", {"name": "test_trigger_tool_change", "arguments": {}})
+                assert await is_there() is not there
+                there = not there
+
+    with gateway_for_suite(home, entry(backend, reference, quick), http=False) as gateway:
+        anyio.run(use, gateway)
 
 
 def worse(baseline: Run, run: Run) -> list[str]:

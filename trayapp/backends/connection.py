@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 
 DOUBT_AGAIN_S = 60.0  # a server that ends by itself again and again is not asked for its lists each time
+NOTICE_S = 0.1  # after a call over HTTP, the announcement that a list changed may still be on its way
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
@@ -108,6 +109,7 @@ class Connection:
         self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
+        self._has_answered = False  # since it connected: a call, or the reading of its lists
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
@@ -163,6 +165,7 @@ class Connection:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
         self.last_used = self._context.clock.now()
+        self._has_answered = True
         if self._next_end is not None:
             self._next_end.set()
             self._next_end = None
@@ -277,6 +280,29 @@ class Connection:
             with anyio.move_on_after(at_most_s):
                 await self._maintenance.lists_settled.wait()
 
+    @property
+    def is_behind(self) -> bool:
+        """True if the server has announced a change of its lists that has not been read yet."""
+        return self._maintenance is not None and self.live is not None and self._maintenance.is_behind
+
+    @property
+    def may_be_behind(self) -> bool:
+        """True also if such an announcement may be on its way: over HTTP it comes in a stream of its own, not in order
+        with the answer to the call that changed the list.
+        """
+        return self.is_behind or self._notice_left_s > 0
+
+    @property
+    def _notice_left_s(self) -> float:
+        if self.live is None or self.live.transport.kind == "stdio" or self.last_used is None:
+            return 0.0
+        return self.last_used + NOTICE_S - self._context.clock.now()
+
+    async def catch_up(self) -> None:
+        """Wait until the changes that the server has announced so far, or is about to announce, were read."""
+        if self._maintenance is not None:
+            await self._maintenance.catch_up(self._notice_left_s)
+
     async def probe(self) -> None:
         """Check that the live connection still responds, after the machine slept or its network changed.
 
@@ -346,6 +372,7 @@ class Connection:
 
     def tell_offer(self, offer: Offer) -> None:
         """Tell the observer that the lists were read."""
+        self._has_answered = True
         if self._was_lost and not offer.failed:
             self._was_lost, self._doubted_at = False, self._context.clock.now()
         self._tell(self._observer.offer_fetched, offer)
@@ -434,7 +461,7 @@ class Connection:
         self.sent_capabilities = live.sent_capabilities
         self.dropped = anyio.Event()
         self.last_used = self._context.clock.now()
-        self.silent, self.used_since_connected, self.tasks = False, False, {}
+        self.silent, self.used_since_connected, self._has_answered, self.tasks = False, False, False, {}
         attempt.done.set()
         self._apply(Event.READY)
         async with maintenance.duties():
@@ -475,7 +502,8 @@ class Connection:
         if method in LIST_CHANGED:
             if self._maintenance is None or not self._maintenance.lists_settled.is_set():
                 self.changes_at_start = True
-            self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
+            if self._has_answered:  # what a server announces as it starts is not the doing of the call that started it
+                self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
         if self._maintenance is not None:
             self._maintenance.on_notification(method, params)
 

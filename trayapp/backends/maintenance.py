@@ -101,6 +101,9 @@ class Maintenance:
         self._live = live
         self._context = context
         self._dirty = anyio.Event()
+        self._awaited = anyio.Event()  # somebody waits for the reading that is due
+        self._unread: anyio.Event | None = None  # exists while a change is announced, set once it is read
+        self._reading: anyio.Event | None = None  # the same for the changes that are being read
         self._round: _Round | None = None  # while the lists are read
         self._tasks: anyio.abc.TaskGroup | None = None
         self._reads = False  # a reading of the lists has begun
@@ -137,6 +140,9 @@ class Maintenance:
             self._tasks = None
             if self._round is not None:
                 self._end(self._round)  # the reading was cancelled before it began
+            for waited_for in filter(None, (self._unread, self._reading)):
+                waited_for.set()
+            self._unread = self._reading = None
 
     async def ending(self) -> ServerError:
         """Return the error that explains why the connection ended by itself."""
@@ -228,7 +234,24 @@ class Maintenance:
 
     def lists_changed(self) -> None:
         """Schedule a reading of all lists, because one of them changed."""
+        if self._unread is None and self._tasks is not None:
+            self._unread = anyio.Event()
         self._dirty.set()
+
+    @property
+    def is_behind(self) -> bool:
+        """True if the server has announced a change of its lists that has not been read yet."""
+        return self._unread is not None or self._reading is not None
+
+    async def catch_up(self, notice_s: float) -> None:
+        """Wait until the changes that the server announces within `notice_s`, or has announced, were read at once."""
+        if not self.is_behind:
+            with anyio.move_on_after(notice_s):
+                await self._dirty.wait()
+        waited_for = self._unread or self._reading
+        if waited_for is not None:
+            self._awaited.set()
+            await waited_for.wait()
 
     async def fetch(self, *, soon: bool = False) -> Offer:
         """Read all lists now, tell the observer and return them.
@@ -297,12 +320,17 @@ class Maintenance:
         self.lists_settled.set()
         while True:
             await self._dirty.wait()
-            await anyio.sleep(REFETCH_DELAY_S)
-            self._dirty = anyio.Event()
+            with anyio.move_on_after(REFETCH_DELAY_S):
+                await self._awaited.wait()
+            self._dirty, self._awaited = anyio.Event(), anyio.Event()
+            self._reading, self._unread = self._unread, None
             if self._round is not None and self._round.usable.is_set():
                 self._round.scope.cancel()  # it waits for a list that may never arrive
                 await self._round.ended.wait()
             await self._fetch_quietly()
+            if self._reading is not None:
+                self._reading.set()
+                self._reading = None
 
     async def _fetch_quietly(self, *, soon: bool = False) -> None:
         name = self._connection.name

@@ -21,7 +21,7 @@ from trayapp.gateway.exposure.instructions import INSTRUCTIONS_ALL, instructions
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedOffer
-from trayapp.inspection.subjects import is_apart
+from trayapp.inspection.subjects import is_tool
 from trayapp.model.config import Config, PrefixMode, ServerConfig, Settings, ToolSwitch
 from trayapp.model.errors import ToolNotFoundError
 from trayapp.model.offer import Offer
@@ -279,7 +279,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     assert len(results) == 1
 
 
-tool_names = st.text().filter(lambda name: not is_apart(name))  # of those no call is known; Hypothesis reads our source
+tool_names = st.text().filter(is_tool)  # of others no call is known; Hypothesis reads our source
 
 
 @pytest.mark.requirement("name-form", "name-stable")

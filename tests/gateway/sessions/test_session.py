@@ -470,12 +470,59 @@ async def test_a_list_that_a_call_says_has_changed_is_told_so_even_if_it_is_the_
         newer.ask_only("l", "subscriptions/listen", enveloped({"notifications": {"toolsListChanged": True}}))
         for client in (caller, other, one_tool):
             await client.names()
+        await other.call("a_notify", method="notifications/tools/list_changed", params={})  # this starts the server:
+        await other.names()
+        await made.told()
+        assert other.list_changes() == []  # what it announces may be of its start
         for client in (caller, one_tool):
             await client.call("a_notify", method="notifications/tools/list_changed", params={})
         with anyio.fail_after(10):
             while not (caller.list_changes() and newer.list_changes()):
                 await made.told()
         assert [client.list_changes() for client in (caller, newer, other, one_tool)] == [["tools"], ["tools"], [], []]
+
+
+@pytest.mark.requirement("lists-current")
+async def test_right_after_a_call_that_changed_the_lists_they_are_the_new_ones(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        net = made.net["a"]
+        serve(net, prompts=({"name": "p"},))
+        await made.known(server("a"))
+        client, one_tool = await made.ready(), await made.ready(expose="search")
+        await client.names()
+
+        async def gains(*tools: str) -> None:
+            net.tools = [*net.tools, *({"name": name, "inputSchema": {"type": "object"}} for name in tools)]
+            await client.call("a_notify", method="notifications/tools/list_changed", params={})
+
+        await gains("listed")
+        assert "a_listed" in await client.names()
+        await gains("called")
+        assert "result" in await client.call("a_called")
+        await gains("searched_for")
+        assert "searched_for" in str(await one_tool.call("mcp", search="searched for"))
+        await gains("called_through_it")
+        assert "isError" not in (await one_tool.call("mcp", tool="a_called_through_it"))["result"]
+        serve(net, prompts=({"name": "p"}, {"name": "of_late"}))
+        await client.call("a_notify", method="notifications/prompts/list_changed", params={})
+        answer = await client.ask("prompts/get", {"name": "a_of_late"})
+        assert answer["error"]["code"] == METHOD_NOT_FOUND  # by the server, which was asked: it has no method for it
+
+
+@pytest.mark.requirement("lists-current")
+async def test_a_server_that_announces_a_change_and_hangs_holds_up_no_list(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        known = await client.names()
+
+        async def hang(params: Message) -> Message:
+            await anyio.sleep_forever()
+            return {}
+
+        made.net["a"].replies["tools/list"] = hang
+        await client.call("a_notify", method="notifications/tools/list_changed", params={})
+        assert await client.names() == known
 
 
 @pytest.mark.requirement("list-changed-same")

@@ -42,6 +42,9 @@ class ToolSession(Protocol):
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Return the connection for a request, connected. Raises ServerError."""
 
+    def behind(self) -> list[Connection]:
+        """Return the connections that have announced a change of their lists, not read yet."""
+
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` as a task that ends when the client cancels that request."""
 

@@ -153,7 +153,7 @@ class McpTool:
         try:
             key = self._seen.find_callable(asked.text, server)
         except ToolNotFoundError:
-            if not self._view.missing():
+            if not self._view.missing() and not self._session.behind():
                 raise
         else:
             own, fit = self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments

@@ -22,7 +22,7 @@ from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.gateway.exposure.list_results import index_result, is_one_tool, looks_for_tools
 from trayapp.gateway.extensions.results import chained, finish_of
 from trayapp.gateway.extensions.routing import task_ids
-from trayapp.gateway.scopes.session_view import ROUTED
+from trayapp.gateway.scopes.session_view import ROUTED, Target
 from trayapp.gateway.scopes.sharing import TRUSTED, topic_of
 from trayapp.gateway.sessions.handshake import discover, initialize, set_level, take_envelope, take_handshake
 from trayapp.gateway.sessions.session import LISTS, Session, SessionDependencies
@@ -186,7 +186,7 @@ class ClientRequests:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         if self._is_settled(kind):
             self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # prepares the first search
-        elif session.view.first_list_delay.may_grow or session.unread():
+        elif session.view.first_list_delay.may_grow or session.unread() or session.maybe_behind():
             session.start(request_id, partial(self._list_later, request_id, kind))
             return
         self._give_list(request_id, kind)
@@ -204,6 +204,7 @@ class ClientRequests:
         with self._session.lists.awaiting(kind):
             await self._session.view.first_list_delay.settled()
             await self._read_kind()
+            await self._session.catch_up(self._session.maybe_behind())
         self._give_list(request_id, kind)
 
     async def _read_kind(self) -> None:
@@ -226,9 +227,10 @@ class ClientRequests:
 
                 async def look() -> None:
                     await self._read_kind()
+                    await session.catch_up(session.behind())
                     self._one_tool.answer(request)
 
-                if looks_for_tools(params) and session.unread():
+                if looks_for_tools(params) and (session.unread() or session.behind()):
                     session.start(request.id, look)
                 else:
                     self._one_tool.answer(request)
@@ -238,8 +240,9 @@ class ClientRequests:
             return
         try:
             server, own_params = session.seen.target(request)
-        except ToolNotFoundError:
-            if not session.seen.missing():
+        except (ToolNotFoundError, RpcError) as error:
+            may_have_it = isinstance(error, ToolNotFoundError) and session.seen.missing()
+            if not may_have_it and not session.behind():
                 raise
         else:
             own = request.with_params(own_params)
@@ -345,7 +348,7 @@ class ClientRequests:
         try:
             if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
                 await self.find_tool(request.id, params["name"])
-            server, params = session.seen.target(request)
+            server, params = await self._target(request)
             own = request.with_params(params)
             connection = await session.connected(request.id, server, topic_of(own))
             self.send_to(server, own, connection)
@@ -357,7 +360,22 @@ class ClientRequests:
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call as SessionView.find_tool does. A server started for it may ask this client."""
         session = self._session
+        try:
+            return session.seen.exposure.find(asked, server)
+        except ToolNotFoundError:
+            await session.catch_up(session.behind())
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
+
+    async def _target(self, request: Request) -> Target:
+        """Return the server and params of a request; an unknown name may be among the changes that are still read."""
+        session = self._session
+        try:
+            return session.seen.target(request)
+        except (MultiMcpError, RpcError):
+            if not session.behind():
+                raise
+        await session.catch_up(session.behind())
+        return session.seen.target(request)
 
     # -- notifications -------------------------------------------------------------------------------------------
 

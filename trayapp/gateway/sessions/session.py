@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -53,6 +53,7 @@ NOTIFIED_AS = {
     "templates": "resources",
 }  # they have no list_changed notification
 
+LISTS_AGAIN_S = 2.0  # how long a list or an unknown name waits at most for changes that servers have announced
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
 
@@ -301,6 +302,23 @@ class Session:
         if not unread:
             seen.read_at = seen.view.revision
         return unread
+
+    def behind(self) -> list[Connection]:
+        """Return the connections of its servers that have announced a change of their lists, not read yet."""
+        return [one for one in self._dependencies.services.pool if one.is_behind and self.has_server(one.key)]
+
+    def maybe_behind(self) -> list[Connection]:
+        """Return these, and connections whose announcement may be on its way (Connection.may_be_behind)."""
+        return [one for one in self._dependencies.services.pool if one.may_be_behind and self.has_server(one.key)]
+
+    async def catch_up(self, connections: Iterable[Connection]) -> None:
+        """Wait until announced changes of lists were read, as long as LISTS_AGAIN_S.
+
+        A client that lists right after a call that changes the list gets the changed one from the server itself, too.
+        """
+        with anyio.move_on_after(LISTS_AGAIN_S):
+            for connection in connections:
+                await connection.catch_up()
 
     def listings(self) -> dict[str, bytes]:
         """Return all current lists by LIST_KINDS, each as JSON."""
