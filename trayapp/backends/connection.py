@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 DOUBT_AGAIN_S = 60.0  # a server that ends by itself again and again is not asked for its lists each time
-NOTICE_S = 0.1  # after a call over HTTP, the announcement that a list changed may still be on its way
+NOTICE_S = 0.1  # after a call, the announcement that it changed a list may be on its way as long as this
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
@@ -287,14 +287,16 @@ class Connection:
 
     @property
     def may_be_behind(self) -> bool:
-        """True also if such an announcement may be on its way: over HTTP it comes in a stream of its own, not in order
-        with the answer to the call that changed the list.
+        """True also if such an announcement may be on its way. Over HTTP and in the newer era it comes in a stream of
+        its own, often after the answer to the call that changed the list.
         """
         return self.is_behind or self._notice_left_s > 0
 
     @property
     def _notice_left_s(self) -> float:
-        if self.live is None or self.live.transport.kind == "stdio" or self.last_used is None:
+        if self.live is None or self.last_used is None or not self.used_since_connected:
+            return 0.0
+        if self.live.transport.kind == "stdio" and not self.live.peer.modern:
             return 0.0
         return self.last_used + NOTICE_S - self._context.clock.now()
 
