@@ -819,6 +819,27 @@ def test_a_variable_that_another_way_to_start_the_same_does_without_may_be_left_
     assert set(one.entry["env"]) == set(wants)
 
 
+@pytest.mark.requirement("source-recognized")
+def test_a_server_below_the_name_of_its_transport_is_read() -> None:
+    text = """binds:
+- port: 3000
+  listeners:
+  - routes:
+    - backends:
+      - mcp:
+          targets:
+          - name: files
+            stdio: {cmd: npx, args: [files-mcp], env: {A: b}}
+          - name: docs
+            sse: {url: https://docs.test/sse}"""
+    assert [(one.name, one.entry) for one in recognize(text, HOME)] == [
+        ("files", {"command": "npx", "args": ["files-mcp"], "env": {"A": "b"}}),
+        ("docs", {"url": "https://docs.test/sse", "type": "sse"}),
+    ]
+    (one,) = recognize('{"mcpServers": {"stdio": {"command": "npx", "args": ["a-mcp"]}}}', HOME)
+    assert one.name == "stdio"
+
+
 @pytest.mark.requirement("source-asked")
 @pytest.mark.parametrize(
     ("line", "code"),

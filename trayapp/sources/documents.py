@@ -43,7 +43,7 @@ _HOLDERS = {
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
 # The same for unknown clients.
-_OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|modelContextProtocol", re.IGNORECASE)
+_OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|targets|modelContextProtocol", re.IGNORECASE)
 _LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor starts these in the same form
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _ENTRY_ONLY = frozenset(
@@ -95,7 +95,7 @@ _KEY = re.compile(r"""[\s{,-]{0,80}+["']?([\w.-]{1,80}+)["']?\s{0,80}[:=]""")
 _PAIRS = frozenset(("env", "headers"))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 LONGEST_COMMENT = 200  # characters behind a value
-DEEPEST = 4  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
+DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
 
 def read_document(
@@ -389,9 +389,16 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return an entry with keys one level deeper (`transport: {type, url}`, `options: {cwd, env}`) in flat form."""
+    """Return an entry with keys one level deeper in flat form: `transport: {type, url}`, `options: {cwd, env}`, or in
+    an entry with a name `stdio: {command, args}`.
+    """
     if not isinstance(raw, Mapping):
         return raw
+    kinds = {key: str(key).lower() for key in raw if str(key).lower() in {*TRANSPORTS, "stdio"}}
+    if isinstance(raw.get("name"), str) and len(kinds) == 1 and not _LAUNCH & raw.keys():
+        ((key, kind),) = kinds.items()
+        if isinstance(raw[key], Mapping) and _LAUNCH & raw[key].keys():
+            raw = {"type": kind, **{name: value for name, value in raw.items() if name != key}, **raw[key]}
     inner = {key: raw[key] for key in ("transport", "options") if isinstance(raw.get(key), Mapping)}
     if not set(inner.get("options", ())) <= {"cwd", "env"}:
         del inner["options"]
