@@ -854,7 +854,9 @@ def test_a_server_below_the_name_of_its_transport_is_read() -> None:
         ("go run ./cmd/acme", "./cmd/acme"), ("php artisan acme:mcp", "artisan"),
         ("java -jar target/a.jar", "target/a.jar"), ("./bin/acme-mcp", "./bin/acme-mcp"),
         ("python -m src.acme.server", "src"), ("poetry run acme-mcp", "pyproject.toml"),
-        ("node build/index", "build/index"), ("dotnet run --project src/Acme.csproj", "src/Acme.csproj"),
+        ("docker-compose run --rm acme", "docker-compose.yml"), ("docker compose -f ./a.yml run acme", "./a.yml"),
+        ("docker compose -f /srv/a.yml run acme", ""), ("node build/index", "build/index"),
+        ("dotnet run --project src/Acme.csproj", "src/Acme.csproj"),
         # these bring their code, or name its folder
         ("node /srv/dist/index.js ./data", ""), ("npx -y acme-mcp ./data", ""), ("npx -y acme-mcp config.js", ""),
         ("uvx acme-mcp ./data", ""), ("uv --directory /srv/acme run server.py", ""), ("python -m acme ./data", ""),
@@ -939,6 +941,44 @@ def test_a_container_that_a_client_starts_reads_its_input(args: str, read: str, 
     (one,), (other,) = recognize(text, HOME), recognize(line, HOME)
     assert (one.entry["args"], one.kind) == (read.split(), f"a snippet{note}")
     assert (other.entry["args"], other.kind) == (read.split(), f"claude mcp add{note}")
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("args", "read"),
+    [
+        ("exec -n a deployment/b -- python -i c.py", "exec -i -n a deployment/b -- python -i c.py"),
+        ("-n a exec pod -- b", "-n a exec -i pod -- b"), ("exec -it pod -- b", "exec -it pod -- b"),
+        ("mcp serve", "mcp serve"),
+    ],
+)  # fmt: skip
+def test_what_runs_in_a_pod_reads_its_input(args: str, read: str) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": "kubectl", "args": args.split()}}), HOME)
+    assert (one.entry["args"], "with -i added" in one.kind) == (read.split(), args != read)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_paths_of_another_machine_are_not_looked_for_here() -> None:
+    for command in ("ssh", "kubectl"):
+        args = ["exec", "-i", "me@box", "/home/me2/run.sh", "/opt/run", "src/x.py"]
+        (one,) = recognize(json.dumps({"a": {"command": command, "args": args}}), HOME, exists=lambda path: False)
+        assert (one.wants, one.entry) == ((), {"command": command, "args": args})
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize("text", ["claude mcp add a -- npx -y", "hermes mcp add a --command uvx", "uvx"])
+def test_a_runner_without_anything_to_run_is_refused(text: str) -> None:
+    with pytest.raises(UnclearSourceError, match="alone starts no server"):
+        recognize(text, HOME)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_an_unknown_option_takes_nothing_from_a_command_that_an_option_gives() -> None:
+    text = "hermes mcp add lab --command uvx --connect-timeout 120 \\\n  --args --from git+https://a.test/b c-mcp"
+    (one,) = recognize(text, HOME)
+    assert one.entry == {"command": "uvx", "args": ["--from", "git+https://a.test/b", "c-mcp"]}
+    (one,) = recognize("grok mcp add --url https://a.test/mcp docs --weight 3", HOME)
+    assert (one.name, one.entry) == ("docs", {"url": "https://a.test/mcp"})
 
 
 @pytest.mark.requirement("source-refused")

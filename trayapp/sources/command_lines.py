@@ -496,9 +496,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
-    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(words)
-    if program in RUNNERS and bare and (len(words) == 1 or program not in ("cargo", "dotnet")):
-        raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
+    _refuse_bare(words)
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     package = package_of(words)
@@ -594,6 +592,14 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, "a command line", wanted(entry))
+
+
+def _refuse_bare(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a runner without anything to run."""
+    program = program_of(words[0])
+    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(list(words))
+    if program in RUNNERS and bare and (len(words) == 1 or program not in ("cargo", "dotnet")):
+        raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
 
 
 def _refuse_installer(words: Sequence[str]) -> None:
@@ -708,6 +714,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
+        _refuse_bare([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]
@@ -761,6 +768,8 @@ class _AddOptions:
                     taken += takewhile(lambda word: _ASSIGNMENT.fullmatch(word) is not None, words)
                 self._given[name] += taken
                 del words[: len(taken)]
+            elif self.plain and {"--command", "--url"} & self._given.keys() and not word.startswith("-"):
+                continue  # the value of an unknown option: an option says what to start
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from trayapp.sources.loose_json import read_loosely
 from trayapp.sources.source import (
     CONTAINERS,
     OPTIONAL,
+    PODS,
+    REACHING,
     RUNNERS,
     Source,
     UnclearSourceError,
@@ -238,7 +240,7 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
     """Return True if a server has to run in the folder of each session: a relative path is neither in a folder that its
     command names nor asked for. True also for a server that drives a browser, which sessions do not share.
     """
-    if "command" not in entry:
+    if "command" not in entry or program_of(str(entry["command"])) in REACHING:
         return False
     named, _ = own_folder(dict(entry))
     asked = {one.keys for one in wants}
@@ -266,6 +268,11 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
     Raises UnclearSourceError for a container that is reached by a port.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    if program_of(words[0]) in PODS and "exec" in (own := list(takewhile("--".__ne__, words))):
+        at = own.index("exec") + 1
+        if reads_input(own):
+            return entry, ""
+        return {**entry, "args": [*words[1:at], "-i", *words[at:]]}, READS_INPUT.format("added")
     options = container_options(words)
     if options is None:
         return entry, ""
@@ -278,8 +285,10 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
         raise UnclearSourceError(title, "Start it, and add its address instead")
     own = own if reads_input(own) else [*own[:2], "-i", *own[2:]]
     change = "in place of -d" if detached else "added"
-    note = f", with -i {change}: a stdio server reads its input"
-    return {**entry, "args": [*own[1:], *words[len(options) :]]}, note
+    return {**entry, "args": [*own[1:], *words[len(options) :]]}, READS_INPUT.format(change)
+
+
+READS_INPUT = ", with -i {}: a stdio server reads its input"
 
 
 def without_terminal(options: Sequence[str]) -> list[str]:

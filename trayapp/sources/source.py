@@ -249,9 +249,9 @@ def with_home(source: Source, home: Path) -> Source:
         return pattern.sub(lambda found: str(home), text) if isinstance(text, str) and keys not in taken else text
 
     entry = dict(source.entry)
-    if "args" in entry and program not in _REACHING:
+    if "args" in entry and program not in REACHING:
         entry["args"] = [own(("args", at), word, _TILDE) for at, word in enumerate(entry["args"] or [])]
-    if "env" in entry and program not in _REACHING | CONTAINERS:
+    if "env" in entry and program not in REACHING | CONTAINERS:
         entry["env"] = {name: own(("env", name), text, _TILDE_LISTED) for name, text in (entry["env"] or {}).items()}
     return replace(source, entry=entry)
 
@@ -259,7 +259,8 @@ def with_home(source: Source, home: Path) -> Source:
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
 _TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
 CONTAINERS = frozenset(("docker", "podman"))
-_REACHING = frozenset(("ssh", "kubectl", "wsl"))  # they run words of their arguments elsewhere
+PODS = frozenset(("kubectl", "oc"))
+REACHING = frozenset(("ssh", "wsl", *PODS))  # they run words of their arguments elsewhere
 _STARTS = ("command", "args", "url")
 
 
@@ -466,7 +467,8 @@ def with_paths_of_others(
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
-    is_container = program_of(str(entry.get("command") or "")) in CONTAINERS  # its paths are its own
+    program = program_of(str(entry.get("command") or ""))
+    is_container = program in CONTAINERS or (program in REACHING and program != "wsl")  # its paths are its own
     places: list[tuple[Keys, str]] = [
         (("args", at), word)
         for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
@@ -514,6 +516,10 @@ _PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
 _ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
 
 
+COMPOSERS = frozenset(("docker-compose", "podman-compose"))
+_SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compose.yml"), "deno.json": ("deno.jsonc",)}
+
+
 def own_folder(entry: Entry) -> tuple[str | None, str]:
     """Return the folder that a command line names as the one to run in, and the code that it expects in its folder:
     a file (`dist/index.js`), or what every such folder holds (`package.json`). "" if it brings its code from elsewhere.
@@ -526,6 +532,9 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     if package := package_of(words):
         program = re.sub(r"(?<=.)@.*", "", package)
         rest = words[words.index(package) + 1 :] if package in words else []
+    if program in COMPOSERS or (program in CONTAINERS and rest[:1] == ["compose"]):
+        file = next((value for option, value in pairwise(rest) if option in ("-f", "--file")), "docker-compose.yml")
+        return None, file if is_relative(file) else ""
     if program in CONTAINERS or not (is_mark or program in RUNNERS | _INTERPRETERS | _SCRIPTED):
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
@@ -558,8 +567,9 @@ def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
     if not code or any(one.placeholder and one.placeholder in code for one in source.wants):
         return source
     entry = {key: value for key, value in entry.items() if (key, value) != ("scope", "session")}
+    is_here = any(map(exists, (code, *_SPELLED.get(code, ()))))
     want = Variable("cwd", ("cwd",), "", f"the folder with {code}", kind="directory")
-    return replace(source, entry=entry, wants=source.wants if exists(code) else (*source.wants, want))
+    return replace(source, entry=entry, wants=source.wants if is_here else (*source.wants, want))
 
 
 # Names of values that their owner reads and mends in servers.yaml.
