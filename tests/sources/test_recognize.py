@@ -806,7 +806,9 @@ def test_the_home_folder_of_a_shell_is_written_out_in_arguments() -> None:
         ("A_KEY=<a> npx a\nB_KEY=<b> npx a", {"A_KEY": False, "B_KEY": False}),
         ("A_KEY=<a> npx a\nA_KEY=<a> B_KEY=<b> npx a", {"A_KEY": True, "B_KEY": False}),
         ("export C_KEY=<c>\nA_KEY=<a> npx a\nB_KEY=<b> npx a", {"C_KEY": True, "A_KEY": False, "B_KEY": False}),
-        ("npx a\nA_KEY=<a> npx a", {"A_KEY": True}),
+        ("npx a\nA_KEY=<a> npx a", {"A_KEY": False}),
+        ("claude mcp add a -- npx a\n# For writes:\nclaude mcp add a -e A_KEY=xxxxx -- npx a", {"A_KEY": False}),
+        ("claude mcp add a -- npx a\ncodex mcp add a --env A_KEY=xxxxx -- npx a", {"A_KEY": True}),
         ("By key:\n```sh\nA_KEY=<a> npx a\n```\nBy token:\n```sh\nB_TOKEN=<b> npx a\n```",
          {"A_KEY": False, "B_TOKEN": False}),
     ],
@@ -817,6 +819,13 @@ def test_a_variable_that_another_way_to_start_the_same_does_without_may_be_left_
     (one,) = recognize(text, HOME)
     assert {want.name: want.required for want in one.wants} == wants
     assert set(one.entry["env"]) == set(wants)
+
+
+@pytest.mark.requirement("source-refused")
+def test_lines_that_start_something_else_each_are_said_to() -> None:
+    text = "claude mcp add specs -- npx a /srv\nclaude mcp add specs -- npx a /opt"
+    with pytest.raises(UnclearSourceError, match=r"2 lines that start something else each \(specs\)"):
+        recognize(text, HOME)
 
 
 @pytest.mark.requirement("source-recognized")
@@ -1178,7 +1187,9 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("out-dir, such as /Users/x/Desktop", "out-dir, such as /Users/x/Desktop"),
         ("{PATH TO FILE}/x.js", "{PATH TO FILE}"), ("/ABSOLUTE_PATH_TO/x.py", "/ABSOLUTE_PATH_TO/x.py"),
         ("postgresql://username:password@localhost/x", "postgresql://username:password@localhost/x"),
-        ("postgresql://localhost:5432/x", None),
+        ("postgresql://localhost:5432/x", None), ("me@BUILD_HOST", "me@BUILD_HOST"), ("me@BUILD", None),
+        ("/path/to/x#pkg", "/path/to/x"), ("instance-name.acme.com", "instance-name.acme.com"),
+        ('{"A": "Bearer ntn_API_KEY", "B": "1"}', "ntn_API_KEY"), ("ntn_API_KEYS", None), ("the-KEY-x", None),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:
@@ -1348,12 +1359,21 @@ def test_what_its_owner_reads_later_is_no_secret_and_what_is_unknown_is_one() ->
     names |= {"ACCESS_KEY_ID": True, "USE_TOKEN": True}
     names |= {"A_BASE_URL": False, "A_WORKSPACE_SLUG": False, "A_ACCOUNT_ID": False, "A_API_PREFIX": False}
     names |= {"DATABASE_URL": True, "SESSION_ID": True, "CLIENT_SECRET": True, "A_ONLY": False, "REDIS_URL": True}
-    names |= {"CHAT_ID": False, "A_UUID": False, "ROLE_ARN": False, "X-Agent-Id": False, "GRID": True, "KEY_ID": True}
+    names |= {
+        "CHAT_ID": False,
+        "A_UUID": False,
+        "ROLE_ARN": False,
+        "X-Agent-Id": False,
+        "GRID": True,
+        "KEY_ID": True,
+        "A_IP": False,
+    }
     names |= {
         "WEBHOOK_URL": True,
         "A_RPC_URL": True,
         "AUTH_URL": False,
         "THINGS_URI": False,
+        "A_IP": False,
     }
     (one,) = recognize(json.dumps({"a": {"command": "a", "env": dict.fromkeys(names, "<yours>")}}), HOME)
     assert {want.name: want.secret for want in one.wants} == names

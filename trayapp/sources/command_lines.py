@@ -271,7 +271,13 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
     ]
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and starting and all(map(_is_adder, starting))):
-        return UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+        title = f"These are {len(lines)} lines"
+        with suppress(UnclearSourceError):
+            read = [one.name for line in starting for one in _of_line(line, home, windows=windows)]
+            if read and not other:
+                names = ", ".join(dict.fromkeys(read))
+                title = f"These are {len(lines)} lines that start something else each ({names})"
+        return UnclearSourceError(title, "Paste the one command that starts the server")
     if len(starting) == 1:
         try:
             _of_line(starting[0], home, windows=windows)

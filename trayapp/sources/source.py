@@ -66,6 +66,7 @@ _INSIDE = re.compile(
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
+    r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
@@ -108,6 +109,8 @@ _EXAMPLE = re.compile(
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-[\w-]+|project)\.[\w.-]+"
+    r"|(?<![\w.+-])[\w.+-]+@(?-i:(?:[A-Z][A-Z0-9]*[_-])*(?:HOST(?:NAME)?|SERVER|IP|ADDRESS|DOMAIN))(?![\w.@-])"
+    r"|(?<![\w.@-])[a-z]+-name\.(?:[\w-]+\.)+(?:com|net|org|io|dev|app|cloud|ai)(?=[:/?]|$)"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-?)?(?:company|domain|email|corp|organization|host|server)\.(?:com|net|org)(?![\w.-])"
     r"|(?<![\w.@-])(?:[\w-]+\.){1,3}(?:my-?)?(?:company|domain|organization)\.(?:com|net|org)(?=[:/]|$)"
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
@@ -278,13 +281,14 @@ def start_of(entry: Entry) -> Entry:
 
 
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
-    """Return a source with what other ways to start the same server ask for. Of the variables and headers, those that
-    a way sets nothing in place of may be left out: `A=... x`, or `B=... x`, or both.
+    """Return a source with what other ways to start the same server ask for. Variables and headers that one of them
+    does without may be left out: `A=... x`, or `B=... x`, or both. One without any, in another form, says nothing.
     """
     given: list[set[Keys]] = [
         {(place, str(name)) for place in _PAIRS for name in one.entry.get(place) or {}} for one in variants
     ]
-    needed = set.intersection(*filter(None, given)) if any(given) else set()
+    sets = given if len({one.kind for one in variants}) == 1 else list(filter(None, given))
+    needed = set.intersection(*sets) if sets else set()
     entry = source.entry
     wants = list(source.wants)
     for one in variants:
@@ -574,7 +578,7 @@ def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
 
 # Names of values that their owner reads and mends in servers.yaml.
 _NO_SECRET = re.compile(
-    r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn)s?$"
+    r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn|ip|addr(?:ess)?)s?$"
     r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
     r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
@@ -681,7 +685,8 @@ def placeholder_in(text: str) -> str | None:
     if _PLACEHOLDER.fullmatch(text):
         return text
     if _PLACEHOLDER_PATH.fullmatch(text):
-        return re.split(r"(?<=..):(?=/)", text)[0]  # the part that a container sees (`HOST:CONTAINER`) stays
+        # the part that a container sees (`HOST:CONTAINER`) stays, and what a folder has for Nix (`FOLDER#PACKAGE`)
+        return re.split(r"(?<=..):(?=/)|#", text)[0]
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
     for (opening, closing), one_sided in _DAMAGED.items():
