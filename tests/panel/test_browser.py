@@ -41,6 +41,7 @@ PAGES = (
     "add?what=npx%20-y%20notes-mcp%20/tmp",
     "nothing",
 )
+HOSTILE_PAGES = ("server/%3Cscript%3E", "activity?words=%3Cscript%3Ewindow.hit=1%3C/script%3E")
 
 
 @pytest.mark.requirement("panel-actions")
@@ -172,30 +173,22 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
         await expect(page.get_by_label("Words")).to_be_focused()
 
 
-@pytest.mark.requirement("panel-accessible")
-async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(chromium: Browser, home: Path) -> None:
-    async with scene(home, Odd(home, "odd"), Odd(home, "dead", ("--die", "initialize"))) as made:
+@pytest.mark.requirement("panel-accessible", "panel-hostile")
+async def test_on_each_page_what_a_hostile_server_says_is_text_and_axe_finds_nothing_serious(
+    chromium: Browser, home: Path
+) -> None:
+    dead = Odd(home, "dead", ("--die", "initialize"))
+    async with scene(home, Odd(home, "odd", ("--say", EVIL)), dead) as made:
         await made.gateway.state("dead", "failed")
-        await made.gateway.ask("call", tool="odd_echo", args={})
+        await made.gateway.ask("call", tool="odd_echo", args={"text": EVIL, "more": EVIL + "x" * 1_000_000})
         page = await made.open(chromium, color_scheme="light")
-        for path in (*PAGES, "enter?code=used"):  # the last one is the sign-in page
+        for path in (*PAGES, *HOSTILE_PAGES, "enter?code=used"):  # the last one is the sign-in page
             await page.goto(f"{made.root}/panel/{path}")
             await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # what takes a while is there
-            await assert_accessible(page, path)
-        assert (made.elsewhere, made.errors) == ([], [])
-
-
-@pytest.mark.requirement("panel-hostile")
-async def test_what_a_hostile_server_says_is_text(chromium: Browser, home: Path) -> None:
-    async with scene(home, Odd(home, "odd", ("--say", EVIL))) as made:
-        page = await made.open(chromium)
-        await made.gateway.ask("call", tool="odd_echo", args={"text": EVIL, "more": EVIL + "x" * 1_000_000})
-        for path in (*PAGES, "server/" + "%3Cscript%3E", "activity?words=%3Cscript%3Ewindow.hit=1%3C/script%3E"):
-            await page.goto(f"{made.root}/panel/{path}")
             assert await page.evaluate("window.hit") is None, path
             assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
             assert "\x1b" not in await page.content()
+            await assert_accessible(page, path)
         assert (made.elsewhere, made.errors) == ([], [])
 
 

@@ -8,8 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,16 @@ from trayapp.tray.state.tray_state import IconKind
 XFCE4_NOTIFYD = Path("/usr/share/dbus-1/services/org.xfce.xfce4-notifyd.Notifications.service")
 BELOW: Box = (0, PANEL_HEIGHT + 4, *SCREEN)
 # Where the button is: pixels from the left (or, negative, right) edge of the notification, and above its lower edge.
+# More than three answers are a list in LXQt, the first one chosen.
 ALLOW: dict[Panel, tuple[int, int]] = {"xfce4-panel": (58, 31), "plasmashell": (-46, 19), "lxqt-panel": (-84, 32)}
+DENY = (-58, 31)  # of Xfce
+PANELS = list(ALLOW)
+XFCE = PANELS[:1]
 BAR = "\u2588" * 10
 BAR_PX = 70  # wide, at least; wider than our picture
 SUBMENU_PX = 320  # the menu itself is narrower
 LETTER_PX = 10  # high, at least
 CLICKED_AGAIN_S = 5.0  # as a person would
-DENY: dict[Panel, tuple[int, int]] = {"xfce4-panel": (-58, 31)}
 
 
 def show_notifications(desktop: Desktop, panel: Panel) -> None:
@@ -89,47 +91,83 @@ class Caller:
         self.process.stdout.close()
 
 
-def notification(desktop: Desktop, before: Image.Image) -> Box:
-    """Return where it is, once it is all there."""
-    seen: list[Box | None] = []
+class Desk:
+    """A desktop with its panel, the tray and the gateway, for calls one after another.
 
-    def still() -> Box | None:
-        seen.append(ImageChops.difference(before.crop(BELOW), desktop.picture().crop(BELOW)).getbbox())
-        last = seen[-1]
-        return last if last and last[3] - last[1] > 100 and seen[-8:] == [last] * 8 else None
-
-    left, top, right, bottom = until(still, "the notification is on the screen")
-    return left, top + BELOW[1], right, bottom + BELOW[1]
-
-
-@contextmanager
-def asked(panel: Panel, text: str) -> Iterator[tuple[Desktop, Callable[[], Box], Caller]]:
-    """Yield a call that waits for the user's yes, and a function that finds its notification, which is there.
-
-    On a busy machine it may stand still before it has its place and size.
+    A desktop on which a test failed is not used again.
     """
-    with desktop_session(panel) as desktop:
-        show_notifications(desktop, panel)
+
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self._running: ExitStack | None = None
+        self._desktop: Desktop
+        self._app: TrayApp
+        self._before: Image.Image  # the screen without notifications
+
+    def end(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    @contextmanager
+    def asked(self, text: str) -> Iterator[tuple[Desktop, Callable[[], Box], Caller]]:
+        """Yield a call that waits for the user's yes, and a function that finds its notification, which is there.
+
+        On a busy machine it may stand still before it has its place and size.
+        """
+        try:
+            if self._running is None:
+                self._start()
+            self._before = self._desktop.calm()
+            caller = Caller(self._app)
+            try:
+                caller.send(id=2, method="tools/call", params={"name": "sample_echo", "arguments": {"text": text}})
+                self._notification()
+                yield self._desktop, self._notification, caller
+            finally:
+                caller.end()
+            until(lambda: self._changed() is None, "the notification is gone")
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self) -> None:
+        self._running = ExitStack()
+        self._desktop = desktop = self._running.enter_context(desktop_session(self.panel))
+        show_notifications(desktop, self.panel)
         home = desktop.home / "mm"
         home.mkdir()
-        app = TrayApp(home, desktop.bus_address)
+        self._app = app = TrayApp(home, desktop.bus_address)
         app.env = {**app.env, **desktop.environ, "HOME": str(app.user), "MULTI_MCP_HOME": str(home)}
         settings = {"expose": "tools", "ask": "all", "http": {"enabled": False}}
         sample = {"sample": {"command": sample_command()}}
         app.file.write_text(json.dumps({"settings": settings, "servers": sample}), encoding="utf-8")
         desktop.start([*own_command(), "tray"], **app.env)
-        caller: Caller | None = None
-        try:
-            until(lambda: "-> running" in app.log(), "the tray is there")
-            before = desktop.calm()
-            caller = Caller(app)
-            caller.send(id=2, method="tools/call", params={"name": "sample_echo", "arguments": {"text": text}})
-            notification(desktop, before)
-            yield desktop, partial(notification, desktop, before), caller
-        finally:
-            if caller is not None:
-                caller.end()
-            app.end()
+        self._running.callback(app.end)
+        until(lambda: "-> running" in app.log(), "the tray is there")
+
+    def _changed(self) -> Box | None:
+        return ImageChops.difference(self._before.crop(BELOW), self._desktop.picture().crop(BELOW)).getbbox()
+
+    def _notification(self) -> Box:
+        """Return where it is, once it is all there."""
+        seen: list[Box | None] = []
+
+        def still() -> Box | None:
+            seen.append(self._changed())
+            last = seen[-1]
+            return last if last and last[3] - last[1] > 100 and seen[-8:] == [last] * 8 else None
+
+        left, top, right, bottom = until(still, "the notification is on the screen")
+        return left, top + BELOW[1], right, bottom + BELOW[1]
+
+
+@pytest.fixture(scope="module")
+def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """Yield a desktop with that panel. All tests of one panel come one after another."""
+    made = Desk(request.param)
+    yield made
+    made.end()
 
 
 def menu_right(before: Image.Image, after: Image.Image) -> int:
@@ -149,47 +187,50 @@ def bar_height(picture: Image.Image) -> int:
     return best
 
 
-@pytest.mark.requirement("ask-click", "tray-real-panels")
-@pytest.mark.parametrize(
-    ("panel", "buttons", "answer"),
-    [
-        ("xfce4-panel", ALLOW, "hello"),
-        ("xfce4-panel", DENY, "ask_denied"),
-        ("plasmashell", ALLOW, "hello"),
-        ("lxqt-panel", ALLOW, "hello"),  # more than three answers are a list there, the first one chosen
-    ],
-)
-def test_a_click_on_a_real_notification_s_button_answers_the_call_that_waits(
-    panel: Panel, buttons: dict[Panel, tuple[int, int]], answer: str
-) -> None:
-    with asked(panel, "hello") as (desktop, find, caller):
-        across, above = buttons[panel]
+def click(desk: Desk, button: tuple[int, int]) -> str:
+    """Return the answer of a call after a click on that button of its notification."""
+    with desk.asked("hello") as (desktop, find, caller):
+        across, above = button
 
         def clicked() -> str | None:
             box = find()
-            desktop.screenshot(f"{panel}-ask")
+            desktop.screenshot(f"{desk.panel}-ask")
             desktop.click((box[0] if across > 0 else box[2]) + across, box[3] - above)
             try:
                 return json.dumps(caller.answer(CLICKED_AGAIN_S))
             except queue.Empty:  # the notification was still growing
                 return None
 
-        assert answer in until(clicked, "the call goes on")
+        answer: str = until(clicked, "the call goes on")
+        return answer
+
+
+@pytest.mark.requirement("ask-click", "tray-real-panels")
+@pytest.mark.parametrize("desk", PANELS, indirect=True)
+def test_a_click_on_a_real_notification_s_button_lets_the_call_go_on(desk: Desk) -> None:
+    assert "hello" in click(desk, ALLOW[desk.panel])
+
+
+@pytest.mark.requirement("ask-click", "tray-real-panels")
+@pytest.mark.parametrize("desk", XFCE, indirect=True)
+def test_a_click_on_a_real_notification_s_button_denies_the_call(desk: Desk) -> None:
+    assert "ask_denied" in click(desk, DENY)
 
 
 @pytest.mark.requirement("ask-shown", "tray-real-panels")
-@pytest.mark.parametrize("panel", ["xfce4-panel", "plasmashell", "lxqt-panel"])
-def test_a_real_notification_shows_the_end_of_the_last_argument(panel: Panel) -> None:
+@pytest.mark.parametrize("desk", PANELS, indirect=True)
+def test_a_real_notification_shows_the_end_of_the_last_argument(desk: Desk) -> None:
     """As much text as fits without a cut. Its end is drawn as a solid bar, and so can be found on the screen."""
-    with asked(panel, f"{'delete all of this and that ' * 2}{BAR}") as (desktop, find, _):
+    with desk.asked(f"{'delete all of this and that ' * 2}{BAR}") as (desktop, find, _):
         until(lambda: bar_height(desktop.picture().crop(find())) >= LETTER_PX, "all of it is drawn")
-        desktop.screenshot(f"{panel}-long-ask")
+        desktop.screenshot(f"{desk.panel}-long-ask")
 
 
 @pytest.mark.requirement("ask-tray", "tray-real-panels")
+@pytest.mark.parametrize("desk", XFCE, indirect=True)
 @pytest.mark.parametrize(("keys", "answer"), [((), "hello"), (("Down",) * 3, "ask_denied")])
-def test_the_menu_on_a_real_panel_answers_the_call_that_waits(keys: tuple[str, ...], answer: str) -> None:
-    with asked("xfce4-panel", "hello") as (desktop, _, caller):
+def test_the_menu_on_a_real_panel_answers_the_call_that_waits(desk: Desk, keys: tuple[str, ...], answer: str) -> None:
+    with desk.asked("hello") as (desktop, _, caller):
         icon = desktop.until_seen(color(IconKind.ATTENTION), PANEL, TOLERANCE)
         before = desktop.picture()
         desktop.click(*middle(icon), 3)
