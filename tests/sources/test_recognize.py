@@ -216,7 +216,10 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("npm ci\nclaude mcp add a https://a.test/mcp -H 'Authorization: Bearer Zq8Rr7Tt6Yy5'", "npm ci",
          "then add: claude mcp add a ..."),
         ("az login\ncodex mcp add a -- npx a-mcp", "az login", "codex mcp add a -- npx a-mcp"),
-        ("npm install -g a-mcp\na-mcp --stdio", "These are 2 lines", "the one command"),
+        ("npm install -g a-mcp\na-mcp --stdio", "such as: npm install -g a-mcp", "then add: a-mcp --stdio"),
+        ("go install github.com/a/b-mcp@latest\nb-mcp run https://a.test", "go install", "then add: b-mcp run https"),
+        ('"command": "op",\n"args": ["run", "--", "podman", "run", ...]', "they contain ...", "with every word"),
+        ('{"a": {"command": "docker", "args": ["run", "..."]}}', "they contain ...", "with every word"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
         (
             'import x from "y";\n\nconst server = new Server(new URL("https://mcp.acme.test/mcp"));',
@@ -858,7 +861,8 @@ def test_a_server_below_the_name_of_its_transport_is_read() -> None:
         ("uv run server.py", "server.py"), ("uv run --with mcp mcp run server.py", "server.py"),
         ("uv run acme-mcp", "pyproject.toml"), ("uv run python -m acme", "pyproject.toml"),
         ("uv --directory ./acme run acme-mcp", "./acme"), ("npm run mcp", "package.json"),
-        ("npm start", "package.json"), ("yarn mcp", "package.json"), ("bun run mcp", "package.json"),
+        ("npm start", "package.json"), ("yarn mcp", "package.json"),
+        ("pnpm --filter @acme/mcp start", "package.json"), ("bun run mcp", "package.json"),
         ("bun run src/a.ts", "src/a.ts"), ("cargo run --release", "Cargo.toml"), ("go run .", "go.mod"),
         ("go run ./cmd/acme", "./cmd/acme"), ("php artisan acme:mcp", "artisan"),
         ("java -jar target/a.jar", "target/a.jar"), ("./bin/acme-mcp", "./bin/acme-mcp"),
@@ -900,6 +904,8 @@ def test_the_folder_of_a_server_is_asked_for_if_it_runs_the_code_of_its_folder(l
         ({"args": ["run", "/srv/x.py", "--config", "x.json"]}, True), ({"args": ["run", "x"], "cwd": "./x"}, True),
         ({"args": ["--directory", "/srv/a", "run", "main.py"], "scope": "session"}, True),
         ({"command": "npx", "args": ["@playwright/mcp@latest"]}, True),
+        ({"command": "docker", "args": ["exec", "-i", "box", "node", "a.js"]}, False),
+        ({"command": "docker", "args": ["run", "-i", "-v", "./a:/a", "b"]}, True),
         ({"command": "<dir>/bin/a", "args": []}, False), ({"command": "npx", "args": ["a-mcp", "."]}, True),
     ],
 )  # fmt: skip
@@ -964,6 +970,15 @@ def test_a_container_that_a_client_starts_reads_its_input(args: str, read: str, 
 def test_what_runs_in_a_pod_reads_its_input(args: str, read: str) -> None:
     (one,) = recognize(json.dumps({"a": {"command": "kubectl", "args": args.split()}}), HOME)
     assert (one.entry["args"], "with -i added" in one.kind) == (read.split(), args != read)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_value_behind_an_option_that_takes_none_is_asked_for_by_its_own_text() -> None:
+    args = ["run", "--allow-read", "/path/to/a.ts", "--account", "your-1password-account", "--token", "<token>"]
+    (one,) = recognize(json.dumps({"a": {"command": "deno", "args": args}}), HOME)
+    assert [(want.name, want.secret) for want in one.wants] == [
+        ("/path/to/a.ts", False), ("account", False), ("token", True),
+    ]  # fmt: skip
 
 
 @pytest.mark.requirement("source-recognized")
@@ -1190,6 +1205,9 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("postgresql://localhost:5432/x", None), ("me@BUILD_HOST", "me@BUILD_HOST"), ("me@BUILD", None),
         ("/path/to/x#pkg", "/path/to/x"), ("instance-name.acme.com", "instance-name.acme.com"),
         ('{"A": "Bearer ntn_API_KEY", "B": "1"}', "ntn_API_KEY"), ("ntn_API_KEYS", None), ("the-KEY-x", None),
+        ("keychain:github-pat", "keychain:github-pat"), ("op://Work/a b/key", None),
+        ("https://a.${config.b.c}/d", "${config.b.c}"), ("op://Your-Vault/a/MY_KEY", "op://Your-Vault/a/MY_KEY"),
+        ("D:/path/to/x;D:/path/to/y", "D:/path/to/x;D:/path/to/y"),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:

@@ -264,10 +264,17 @@ def _bare(package: str) -> str:
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
     """Return an error that names the only line that starts or adds a server, if any, or says why it does not."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
-    starting = [line for line in lines if _is_adder(line)] or [
+    installing = _FETCHES | _BUILDERS | SHELLS
+    starting = [line for line in lines if _is_adder(line)]
+    starting = starting or [
         line
         for line, program in zip(lines, programs, strict=True)
         if program_of(program) in RUNNERS - _BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
+    ]
+    starting = starting or [
+        line
+        for line, program in zip(lines, programs, strict=True)
+        if program_of(program) not in installing and is_command_line(line) and not _setting(line)
     ]
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and starting and all(map(_is_adder, starting))):

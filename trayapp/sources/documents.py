@@ -17,7 +17,7 @@ from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
-from trayapp.sources.loose_json import read_loosely
+from trayapp.sources.loose_json import ELLIPSIS, RUN_WORDS, read_loosely
 from trayapp.sources.source import (
     CONTAINERS,
     OPTIONAL,
@@ -194,6 +194,9 @@ def _source(
     args = raw.get("args") if isinstance(raw, Mapping) else None
     if isinstance(args, list) and any(isinstance(one, Mapping | list) for one in args):
         raise UnclearSourceError(f"{name or 'The server'}: its arguments are not plain text", "Paste one plain command")
+    if isinstance(args, list) and any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
+        title = f"{name or 'The server'}: its arguments are a pattern: they contain {ELLIPSIS}"
+        raise UnclearSourceError(title, "Paste them with every word")
     context = Context(client, home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
@@ -247,6 +250,8 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
     args = [str(word) for at, word in enumerate(entry.get("args") or []) if ("args", at) not in asked]
     if named is not None and (not is_relative(named) or named not in args):
         args = []
+    if (options := container_options([str(entry["command"]), *map(str, entry.get("args") or [])])) is not None:
+        args = options[2:]  # other paths are those of the container
     command = "" if any(one.keys == ("command",) for one in wants) else str(entry["command"])
     shared = {key: value for key, value in entry.items() if key != "scope"}
     relative = relative_paths(command, args) or is_relative(str(entry.get("cwd") or "/"))

@@ -2,7 +2,8 @@
 
 The rules, and nothing else: quotes are straight, single or round, or missing around a plain word; commas and the last
 closing brackets may be missing; `=` or `:` stands behind a key; comments count as blanks; a bracket with keys is an
-object and one without is a list, whatever its form (Lua, Nix); what an author left out (`...`) is left out.
+object and one without is a list, whatever its form (Lua, Nix); what an author left out (`...`) is left out, except
+what a command runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 DEEPEST = 50  # brackets in brackets
+ELLIPSIS = "..."
+RUN_WORDS = ("run", "exec", "dlx", "x", "--")  # without what is behind them, a command starts nothing
 _TOKEN = re.compile(
     r"""(?xs)
     (?P<blank>[\s,;\ufeff]+|//[^\n]*|/\*.*?\*/|\#[^\n]*|--[^\n]*)
@@ -60,6 +63,7 @@ def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dic
             break
         if kind == "left_out":
             key = None
+            listed += [ELLIPSIS] if listed and listed[-1] in RUN_WORDS else []
         elif kind == "colon":
             if key is not None or not listed or not isinstance(listed[-1], str):
                 raise ValueError(f"no key stands before {token}")

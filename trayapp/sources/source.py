@@ -52,6 +52,7 @@ _PLACEHOLDER = re.compile(
     | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200}
     | .{0,200}[ ](?:\(|//|\#)[ ]?optional\b.{0,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
+    | (?:keychain|secrets?|vault|1password|bitwarden):(?://)?[\w./@-]{1,80}
     | (?:get|obtain(?:ed)?|cop(?:y|ied)|generated?|found|find|taken?)[ ](?:\w+[ ]){0,4}(?:from|at|in|on)[ ].{1,80}
     | (?:from|in)[ ](?:the|your)[ ].{1,60}
     | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
@@ -67,6 +68,7 @@ _INSIDE = re.compile(
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
+    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}"  # of Nix or Terraform
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
@@ -433,7 +435,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
-        valued = before.startswith("-") and "=" not in before and before not in _FLAGS
+        valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         if isinstance(word, str) and word.isupper() and "_" in word and before not in ("-e", "--env"):
@@ -555,9 +557,11 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         code = (files or start or [""])[0]
         code = code if is_relative(code) and not _ELSEWHERE.match(code) else ""
         return named, _PROJECTS.get(program, "") if code in (".", "./") else code
+    if program in ("pnpm", "yarn"):  # `--filter @acme/mcp start`
+        return named, _PROJECTS[program]
     if any(map(_WITHOUT_PROJECT.match, rest)) or any(map(_ELSEWHERE.match, plain)):
         return named, ""
-    is_project = bool(_PROJECT_VERBS & {*plain[:1]}) or program in ("pnpm", "yarn")
+    is_project = bool(_PROJECT_VERBS & {*plain[:1]})
     return named, _PROJECTS.get(program, "") if is_project else ""
 
 
@@ -592,7 +596,7 @@ _GIVES_ACCESS = re.compile(
     r"|(?:web)?hooks?|rpc|proxy|smtp|mqtt|amqp|broker|conn(?:ection)?|dsn|db|database|sql|postgres(?:ql)?|pg|mysql"
     r"|mariadb|mssql|mongo(?:db)?|redis|valkey|rabbitmq|clickhouse|neo4j)[_-]?(?:[gu]?u?id|ur[li])s?$"
 )
-_FLAGS = frozenset(("-y", "--yes", "-i", "-it", "--rm", "--stdio", "--quiet", "-q", "--"))
+_FLAGS = re.compile(r"-y|--yes|-it?|--rm|--stdio|--quiet|-q|--|--(?:allow|deny|no|enable|disable|skip)-[\w-]+")
 
 
 def _names_itself(name: str, text: str) -> bool:
@@ -604,7 +608,7 @@ def _names_itself(name: str, text: str) -> bool:
     ):
         return True
     if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.match(
-        r"(?!bearer |basic |token |bot )[^~/.{$-]\S* .", text, re.I
+        r"(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .", text, re.I
     ):
         return True  # `get it from acme.com`: no such secret has blanks, as a password may
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
@@ -647,7 +651,11 @@ def may_be_secret(name: str, mark: str) -> bool:
 def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
-    named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
+    named = (
+        None
+        if option and _is_read_later(option)
+        else re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
+    )
     return (named is not None and may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
 
 
@@ -684,9 +692,11 @@ def placeholder_in(text: str) -> str | None:
         return text
     if _PLACEHOLDER.fullmatch(text):
         return text
+    if text.startswith("op://"):  # a reference of 1Password
+        return text if _EXAMPLE.search(text) or "<" in text else None
     if _PLACEHOLDER_PATH.fullmatch(text):
         # the part that a container sees (`HOST:CONTAINER`) stays, and what a folder has for Nix (`FOLDER#PACKAGE`)
-        return re.split(r"(?<=..):(?=/)|#", text)[0]
+        return re.split(r"(?<=..)(?<![;,][A-Za-z]):(?=/)|#", text)[0]
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
     for (opening, closing), one_sided in _DAMAGED.items():
@@ -811,7 +821,7 @@ def _own_part(word: str) -> str:
     if word.startswith("-") or not re.search(r"[/\\.]", word) or "=" in word:
         return ""
     if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
-        return re.sub(r"^(?:jsr|npm):", "", word)
+        return re.sub(r"^(?:jsr|npm):/?((?:@[\w.-]+/)?[^/]+).*", r"\1", word)
     parts = [re.sub(r"-v?\d+\.\d[\w.-]*$", "", _PROGRAM_FILE.sub("", part)) for part in re.split(r"[/\\]", word)]
     own = [part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"[A-Za-z][\w.-]+$", part)]
     return own[-1] if own else ""
