@@ -45,7 +45,7 @@ class TrayApp:
             PATH=f"{self.user / 'bin'}:{os.environ['PATH']}",
         )
         self.processes: list[subprocess.Popen[str]] = []
-        self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
+        self.offer_programs()
 
     # -- around it -------------------------------------------------------------------------------------------------
 
@@ -55,6 +55,11 @@ class TrayApp:
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
+
+    def offer_programs(self) -> None:
+        """Offer one program, which opens files and addresses: what it opened is noted again from the beginning."""
+        (self.user / "opened").unlink(missing_ok=True)
+        self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
 
     def servers(self, *names: str, **entries: dict[str, Any]) -> None:
         """Save servers.yaml: sample servers of these names, and others."""

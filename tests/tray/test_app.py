@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ if sys.platform != "linux":
 
 from tests.auth.issuer import guarded
 from tests.e2e.client import RawClient, RpcFailure, client_of
-from tests.tray.bus import until
+from tests.tray.bus import session_bus, until
 from tests.tray.running import END_S, Panel, TrayApp, tray_app
 from trayapp.cli.tray import has_desktop
 from trayapp.model.child import CRASHES_MOST
@@ -32,11 +33,84 @@ from trayapp.wire.control import STOP
 READY = "1 of 1 server ready, 3 tools"
 
 
+class KeptTray:
+    """One tray, its panel, and its gateway, for tests that end with all three as they were. Each begins with READY.
+
+    After a test that failed there is a new one.
+    """
+
+    def __init__(self) -> None:
+        self._running: ExitStack | None = None
+        self.app: TrayApp
+        self.panel: Panel
+
+    def ready(self) -> TrayApp:
+        """Return the tray, started if there is none."""
+        if self._running is None:
+            self._running = ExitStack()
+            home = Path(self._running.enter_context(tempfile.TemporaryDirectory(prefix="mm-", dir="/tmp")))
+            address, _ = self._running.enter_context(session_bus())
+            self.panel = self._running.enter_context(closing(Panel(address)))
+            self.app = self._running.enter_context(tray_app(home, address))
+            self.panel.until_header(READY)
+        return self.app
+
+    def put_back(self) -> None:
+        """Put servers and programs back as they were, once all that a test clicked on is done."""
+        self.app.servers()
+        self.panel.until_header("no servers yet")
+        self.app.servers("sample")
+        self.panel.until_header(READY)
+        self.app.offer_programs()
+        self.panel.server.shown.clear()
+        self.panel.item.activate()
+        self.panel.told("multi-mcp", READY)  # notifications come one after another: this is the last one
+        self.panel.server.shown.clear()
+
+    def end(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[KeptTray]:
+    made = KeptTray()
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def app(home: Path, address: str, panel: Panel) -> Iterator[TrayApp]:
+def app(kept: KeptTray, request: pytest.FixtureRequest) -> Iterator[TrayApp]:
+    """Yield a tray that other tests use, too."""
+    failed = request.session.testsfailed
+    yield kept.ready()
+    try:
+        assert request.session.testsfailed == failed
+        kept.put_back()
+    except BaseException:
+        kept.end()
+        if request.session.testsfailed == failed:
+            raise
+
+
+@pytest.fixture
+def own_app(home: Path, address: str, panel: Panel) -> Iterator[TrayApp]:
+    """Yield a tray for one test."""
     with tray_app(home, address) as made:
         panel.until_header(READY)
         yield made
+
+
+@pytest.fixture
+def panel(request: pytest.FixtureRequest) -> Iterator[Panel]:
+    """Yield the panel of the tray that the test uses."""
+    if "app" in request.fixturenames:
+        request.getfixturevalue("app")
+        yield request.getfixturevalue("kept").panel
+    else:
+        with closing(Panel(request.getfixturevalue("address"))) as made:
+            yield made
 
 
 # -- the menu ------------------------------------------------------------------------------------------------------
@@ -75,9 +149,9 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
 
 
 @pytest.mark.requirement("tray-actions")
-def test_the_menu_is_read_and_clicked_while_a_click_is_still_at_work(app: TrayApp, panel: Panel) -> None:
-    begun = app.home / "begun"
-    app.servers("sample", slow={"command": ["sh", "-c", f"touch {begun}; exec sleep 60"], "connect_timeout": 60})
+def test_the_menu_is_read_and_clicked_while_a_click_is_still_at_work(own_app: TrayApp, panel: Panel) -> None:
+    begun = own_app.home / "begun"
+    own_app.servers("sample", slow={"command": ["sh", "-c", f"touch {begun}; exec sleep 60"], "connect_timeout": 60})
     until(begun.exists, "slow is started, and lists nothing for a minute")
     panel.click("Refresh tools")
     panel.click("Servers > sample > Reconnect")
@@ -174,8 +248,8 @@ def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, addr
 
 
 @pytest.mark.requirement("tray-actions", "autostart")
-def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, panel: Panel) -> None:
-    entry = app.user / ".config" / "autostart" / "multi-mcp.desktop"
+def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(own_app: TrayApp, panel: Panel) -> None:
+    entry = own_app.user / ".config" / "autostart" / "multi-mcp.desktop"
     assert not panel.checked("Start at login")
     panel.click("Start at login")
     panel.told("multi-mcp starts at login")
@@ -194,14 +268,14 @@ def test_start_at_login_is_switched_in_the_menu_and_by_the_verb(app: TrayApp, pa
 
 
 @pytest.mark.requirement("tray-actions")
-def test_state_and_about_are_shown_and_quit_ends_tray_and_gateway(app: TrayApp, panel: Panel) -> None:
+def test_state_and_about_are_shown_and_quit_ends_tray_and_gateway(own_app: TrayApp, panel: Panel) -> None:
     panel.item.activate()
     panel.told("multi-mcp", READY, "All is well")
     panel.click("About multi-mcp ...")
-    panel.told("multi-mcp 0.1.0", str(app.file))
-    gateway = psutil.Process(app.gateway())
+    panel.told("multi-mcp 0.1.0", str(own_app.file))
+    gateway = psutil.Process(own_app.gateway())
     panel.click("Quit")
-    assert app.tray.wait(END_S) == 0
+    assert own_app.tray.wait(END_S) == 0
     assert psutil.wait_procs([gateway], END_S)[1] == []
 
 
@@ -249,12 +323,12 @@ def test_restart_brings_another_gateway(app: TrayApp, panel: Panel) -> None:
 
 
 @pytest.mark.requirement("tray-restart")
-def test_a_killed_gateway_is_followed_by_another_and_clients_go_on(app: TrayApp, panel: Panel) -> None:
+def test_a_killed_gateway_is_followed_by_another_and_clients_go_on(own_app: TrayApp, panel: Panel) -> None:
     async def work() -> None:
-        async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
+        async with client_of([*own_command(), "stdio"], own_app.env, own_app.home) as client:
             assert await echo(client) == "hello"
-            before = app.kill_gateway()
-            await anyio.to_thread.run_sync(app.next_gateway, before)
+            before = own_app.kill_gateway()
+            await anyio.to_thread.run_sync(own_app.next_gateway, before)
             with suppress(RpcFailure):  # at most one error: the call that met the dead one
                 await echo(client)
             assert await echo(client) == "hello"
@@ -265,15 +339,15 @@ def test_a_killed_gateway_is_followed_by_another_and_clients_go_on(app: TrayApp,
 
 
 @pytest.mark.requirement("tray-crash-loop", "tray-actions")
-def test_after_five_deaths_nothing_is_started_until_retry(app: TrayApp, panel: Panel) -> None:
+def test_after_five_deaths_nothing_is_started_until_retry(own_app: TrayApp, panel: Panel) -> None:
     pid = 0
     for _ in range(CRASHES_MOST):
-        pid = app.next_gateway(pid)
-        app.kill_gateway()
+        pid = own_app.next_gateway(pid)
+        own_app.kill_gateway()
     panel.until_header("keeps crashing")
     panel.told("The gateway keeps crashing")
-    assert app.snapshot() is None
-    assert app.log().count("-> starting") == CRASHES_MOST - 1
+    assert own_app.snapshot() is None
+    assert own_app.log().count("-> starting") == CRASHES_MOST - 1
     panel.click("! Retry")
     panel.until_header(READY)
 
@@ -288,39 +362,39 @@ def test_a_stopped_gateway_is_seen_as_hung_and_its_return_too(app: TrayApp, pane
 
 
 @pytest.mark.requirement("tray-adopts")
-def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_adopts_it(app: TrayApp, panel: Panel) -> None:
+def test_a_killed_tray_leaves_gateway_and_clients_and_the_next_one_adopts_it(own_app: TrayApp, panel: Panel) -> None:
     async def work() -> None:
-        async with client_of([*own_command(), "stdio"], app.env, app.home) as client:
+        async with client_of([*own_command(), "stdio"], own_app.env, own_app.home) as client:
             assert await echo(client) == "hello"
-            pid = app.gateway()
-            app.tray.kill()
-            app.tray.communicate()
+            pid = own_app.gateway()
+            own_app.tray.kill()
+            own_app.tray.communicate()
             assert await echo(client) == "hello"
             panel.watcher.items.clear()
-            app.start()
+            own_app.start()
             await anyio.to_thread.run_sync(panel.until_header, READY)
-            assert app.gateway() == pid
+            assert own_app.gateway() == pid
             panel.click("Quit")
-            assert await anyio.to_thread.run_sync(app.tray.wait, END_S) == 0
+            assert await anyio.to_thread.run_sync(own_app.tray.wait, END_S) == 0
             assert not psutil.pid_exists(pid)
             assert await echo(client) == "hello"  # the shim has started one
             panel.watcher.items.clear()
-            app.start()
+            own_app.start()
             await anyio.to_thread.run_sync(panel.until_header, READY)
-            shims = app.gateway()
+            shims = own_app.gateway()
             panel.click("Restart gateway")
-            await anyio.to_thread.run_sync(app.next_gateway, shims)
+            await anyio.to_thread.run_sync(own_app.next_gateway, shims)
 
     anyio.run(work)
 
 
 @pytest.mark.requirement("tray-attached")
 def test_a_gateway_that_was_stopped_elsewhere_stays_stopped_and_one_started_elsewhere_is_attached(
-    app: TrayApp, panel: Panel
+    own_app: TrayApp, panel: Panel
 ) -> None:
-    app.ask(STOP)
+    own_app.ask(STOP)
     panel.until_header("paused")
-    other = subprocess.run([*own_command(), "start", "--detach"], env=app.env, capture_output=True, check=True)
+    other = subprocess.run([*own_command(), "start", "--detach"], env=own_app.env, capture_output=True, check=True)
     assert b"Gateway ready" in other.stderr
     panel.until_header(READY)
     assert "Quit (the gateway keeps running)" in panel.item.texts()
@@ -367,15 +441,18 @@ def test_a_click_on_the_icon_opens_the_panel(app: TrayApp, panel: Panel) -> None
 
 
 @pytest.mark.requirement("tray-panel-without-menu")
-def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(app: TrayApp, panel: Panel) -> None:
-    pid = app.gateway()
+def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(own_app: TrayApp, panel: Panel) -> None:
+    pid = own_app.gateway()
     run = [*own_command(), "quit"]
-    done = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
-    assert (done.returncode, done.stdout) == (0, f"The tray app ends (process {app.tray.pid})\n")
-    assert app.tray.wait(END_S) == 0
+    done = subprocess.run(run, env=own_app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
+    assert (done.returncode, done.stdout) == (0, f"The tray app ends (process {own_app.tray.pid})\n")
+    assert own_app.tray.wait(END_S) == 0
     until(lambda: not psutil.pid_exists(pid), "its gateway has ended")
-    again = subprocess.run(run, env=app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
-    assert (again.returncode, again.stdout) == (0, "The tray app is not running. To stop the gateway: multi-mcp stop\n")
+    again = subprocess.run(run, env=own_app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
+    assert (again.returncode, again.stdout) == (
+        0,
+        "The tray app is not running. To stop the gateway: multi-mcp stop\n",
+    )
 
 
 @pytest.mark.requirement("tray-no-host")
