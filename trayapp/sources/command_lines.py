@@ -25,6 +25,7 @@ from trayapp.sources.documents import (
     reads_input,
     refuse_developers_script,
     refuse_http,
+    refuse_verb,
     with_input,
     without_cmd,
     without_terminal,
@@ -165,6 +166,7 @@ _HTTP_OPTION = re.compile(
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]{2,}")
 _SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
+_NAMES_PACKAGE = re.compile(r"--(?:from|package)=")
 _OUTPUT = ("-o", "--out", "--output")
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
@@ -513,7 +515,11 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     package = package_of(words)
-    behind = words[words.index(package) + 1 :] if package in words and program not in ("docker", "podman") else []
+    # `--package=x -- y` as `--package x y`
+    plain = [part for word in words for part in (word.split("=", 1) if _NAMES_PACKAGE.match(word) else [word])]
+    at = plain.index(package) if package in plain else 0
+    behind = [] if not at or program in ("docker", "podman") else plain[at + 1 :]
+    behind = behind[1:] if behind[:1] == ["--"] else behind
     if not (package.startswith("@smithery/cli") and behind[:1] == ["run"]):
         _refuse_installer(words)
     verb = [
@@ -559,12 +565,13 @@ def _runs(words: Sequence[str], line: str) -> Source:
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:
         raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
+    refuse_verb(words)
     refuse_developers_script(words)
     if program == "uv" and (script := script_of(words)) in words:
         behind = words[words.index(script) + 1 :]
     elif program == "go":
         behind = words[3:]
-    if words[words.index(package) - 1] in ("--from", "-p", "--package") if package and behind else False:
+    if at and behind and plain[at - 1] in ("--from", "-p", "--package"):
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
         behind = behind[1:]  # the program from that package
@@ -728,6 +735,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
         _refuse_bare([entry["command"], *entry["args"]])
+        refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
     return [Source(name or name_for(entry), entry, kind, wanted(entry))]

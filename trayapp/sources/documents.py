@@ -17,6 +17,7 @@ from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
+from trayapp.model.redact import redacted
 from trayapp.sources.loose_json import ELLIPSIS, RUN_WORDS, read_loosely
 from trayapp.sources.source import (
     CONTAINERS,
@@ -30,6 +31,7 @@ from trayapp.sources.source import (
     container_options,
     name_for,
     own_folder,
+    package_of,
     program_of,
     refuse_large,
     start_of,
@@ -225,6 +227,7 @@ def _source(
         raise UnclearSourceError(f"{program} fetches something; it is not a server", "Paste the server's own command")
     if "command" in entry:
         words = [str(entry["command"]), *map(str, entry.get("args") or [])]
+        refuse_verb(words)
         refuse_developers_script(words)
         refuse_http(words, entry.get("env") or {})
     if re.match("wss?://", str(entry.get("url"))):
@@ -316,6 +319,16 @@ def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
         if named or (_HTTP_SWITCH.fullmatch(name) and value.lower() in ("true", "1")):
             title = f"This server speaks HTTP, not stdio ({name}={value})"
             raise UnclearSourceError(title, "Start it, and add its address instead")
+
+
+def refuse_verb(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for `uvx run acme`: that fetches and runs a package with the name run."""
+    package = package_of(list(words))
+    program = program_of(words[0])
+    if package in ("run", "exec", "dlx", "start") and program in ("uvx", "npx", "bunx", "pnpx"):
+        behind = [word for word in words[1:] if word != package]
+        title = f"{program} {package} runs a package whose name is {package}, which is hardly meant"
+        raise UnclearSourceError(title, f"Paste it without {package}: {redacted(' '.join([words[0], *behind]))[:200]}")
 
 
 def refuse_developers_script(words: Sequence[str]) -> None:

@@ -291,6 +291,11 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     ]
     sets = given if len({one.kind for one in variants}) == 1 else list(filter(None, given))
     needed = set.intersection(*sets) if sets else set()
+    for keys in needed:
+        holding = [one for one, own in zip(variants, given, strict=True) if keys in own]
+        values = {str(one.entry[str(keys[0])][keys[1]]) for one in holding}
+        if len(values) > 1 and not all(keys in {want.keys for want in one.wants} for one in holding):
+            return source  # ways with settings of their own, which do not mix
     entry = source.entry
     wants = list(source.wants)
     for one in variants:
