@@ -179,6 +179,16 @@ def test_the_folder_of_a_relative_program_is_the_present_one_if_it_is_there_and_
 
 
 @pytest.mark.requirement("source-asked")
+def test_a_value_for_several_places_is_given_once(person: Person) -> None:
+    text = '{"a": {"command": "<repo>/venv/bin/python", "args": ["<repo>/a.py"]}}'
+    shown = person.says("add", text, "--dry-run").stdout.splitlines()
+    assert [line for line in shown if "needs" in line] == ["  needs a value in place of <repo>"]
+    done = person.says("add", text, "--yes", "--json", "--set", "<repo>=/srv/a")
+    entry = json.loads(done.stdout)["entry"]
+    assert (entry["command"], entry["args"]) == ("/srv/a/venv/bin/python", ["/srv/a/a.py"])
+
+
+@pytest.mark.requirement("source-asked")
 def test_a_server_that_runs_in_the_folder_of_each_session_says_so(person: Person) -> None:
     done = person.says("add", '{"a": {"command": "npx", "args": ["a-mcp", "."]}}', "--dry-run")
     assert "  in the folder of each session, one process for each (scope: session)" in done.stdout.splitlines()

@@ -221,6 +221,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("go install github.com/a/b-mcp@latest\nb-mcp run https://a.test", "go install", "then add: b-mcp run https"),
         ('"command": "op",\n"args": ["run", "--", "podman", "run", ...]', "they contain ...", "with every word"),
         ('{"a": {"command": "docker", "args": ["run", "..."]}}', "they contain ...", "with every word"),
+        ('{"name": "io.x/a", "version": "1.0.0"}', "io.x/a offers no server", "its own page"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
         (
             'import x from "y";\n\nconst server = new Server(new URL("https://mcp.acme.test/mcp"));',
@@ -1011,6 +1012,27 @@ def test_a_verb_in_place_of_a_package_is_refused_since_it_names_one(text: str) -
     with pytest.raises(UnclearSourceError, match="a package whose name is run") as caught:
         recognize(text, HOME)
     assert caught.value.hint == "Paste it without run: uvx a-mcp --x"
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_placeholder_that_stands_in_several_places_is_asked_for_once() -> None:
+    text = """{"a": {"command": "<repo>/venv/bin/python", "args": ["<repo>/a.py", "--user", "<name>", "--as", "<name>"],
+      "env": {"A_KEY": "<value>", "B_KEY": "<value>"}}}"""
+    (one,) = recognize(text, HOME)
+    assert [(want.name, want.keys[0], want.shared) for want in one.wants] == [
+        ("A_KEY", "env", False), ("B_KEY", "env", False),
+        ("<repo>", "args", True), ("user", "args", False), ("as", "args", False), ("<repo>", "command", True),
+    ]  # fmt: skip
+    entry = one.entry
+    for want in one.wants:
+        entry = with_value(entry, want, "/srv/a") if want.shared else entry
+    assert (entry["command"], entry["args"][0]) == ("/srv/a/venv/bin/python", "/srv/a/a.py")
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_path_in_the_code_of_a_shell_is_asked_for_by_its_own_text() -> None:
+    (one,) = recognize('{"a": {"command": "bash", "args": ["-lc", "exec /path/to/a mcp"]}}', HOME)
+    assert [want.name for want in one.wants] == ["/path/to/a"]
 
 
 @pytest.mark.requirement("source-recognized")

@@ -34,6 +34,7 @@ from trayapp.sources.source import (
     BRIDGES,
     LONGEST_LINE,
     RUNNERS,
+    SHELLS,
     Entry,
     Source,
     UnclearSourceError,
@@ -53,9 +54,6 @@ from trayapp.sources.source import (
     without_env,
 )  # fmt: skip
 
-SHELLS = frozenset(
-    ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
-)
 _FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
 _INSTALLS = re.compile(
     r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"

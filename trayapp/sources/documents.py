@@ -116,6 +116,9 @@ def read_document(
             (f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), ""
         )
         hint = "Paste the whole snippet, with its command or url"
+        if isinstance(whole := document.get("name"), str) and {"version", "$schema"} & document.keys():
+            title = f"{whole} offers no server: its description has neither mcpServers, packages nor remotes"
+            raise UnclearSourceError(title, "See its own page")
         raise UnclearSourceError(empty or "This text defines no server", hint)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inner = document.get("mcp")

@@ -264,6 +264,9 @@ def with_home(source: Source, home: Path) -> Source:
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
 _TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
 CONTAINERS = frozenset(("docker", "podman"))
+SHELLS = frozenset(
+    ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
+)
 PODS = frozenset(("kubectl", "oc"))
 REACHING = frozenset(("ssh", "wsl", *PODS))  # they run words of their arguments elsewhere
 _STARTS = ("command", "args", "url")
@@ -409,6 +412,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     """
     found: list[Variable] = []
     passed = _passed(entry)
+    program = program_of(str(entry.get("command") or ""))
     package = package_of([str(entry.get("command") or ""), *map(str, entry.get("args") or [])])
 
     def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool]) -> None:
@@ -441,6 +445,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
         valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
+        valued = valued and not (program in SHELLS and before.endswith("c"))  # code
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         if isinstance(word, str) and word.isupper() and "_" in word and before not in ("-e", "--env"):
@@ -449,12 +454,23 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for key in ("command", "url", "cwd", "client_id"):
         add(key, (key,), entry.get(key), partial(_is_secret, "", str(entry.get(key) or "")))
     add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
+    found = _shared(found)
     # several placeholders in one text are several values, with names of their own
     places = [(one.name, one.keys) for one in found if not one.shared]
     return tuple(
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
         for one in found
     )
+
+
+def _shared(found: Sequence[Variable]) -> list[Variable]:
+    """Return the variables, with one value for a placeholder in brackets that stands in several places without another
+    name: `<REPO>/venv/bin/python <REPO>/server.py`.
+    """
+    own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in _PAIRS]
+    marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]
+    several = [one for one in own if marks.count(one.placeholder) > 1]
+    return [replace(one, name=one.placeholder, description="", shared=True) if one in several else one for one in found]
 
 
 # A folder below a person's home, as an author has it in an example. The last ones are not persons.
