@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -17,6 +18,7 @@ import psutil
 
 from tests.cli.running import environment
 from tests.e2e.client import RawClient, client_of
+from tests.e2e.forked import Forked, start_forked
 from tests.fixtures.odd import LOOK_S, Odd, alive, until
 from tests.patience import stretched
 from trayapp.backends.stdio.shellenv import RESOLVING
@@ -42,13 +44,14 @@ def is_login_shell(process: psutil.Process) -> bool:
 
 
 class Gateway:
-    """The home of one gateway, running or not."""
+    """The home of one gateway, running or not. `forked`: its process need not be one that loads the program itself."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, forked: bool = False) -> None:
         self.home = home
+        self.forked = forked and sys.platform == "linux"
         self.file = home / "servers.yaml"
         self.env = environment(home)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     # -- servers.yaml ------------------------------------------------------------------------------------------------
 
@@ -80,10 +83,14 @@ class Gateway:
     def start(self) -> None:
         """Start it and wait until it answers."""
         null = subprocess.DEVNULL
-        self.process = subprocess.Popen(
-            [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
-        )
-        await_ready(self.run, stretched(READY_TIMEOUT_S), self.process, self.home / "logs" / "gateway.log")
+        if self.forked:
+            self.process = start_forked(["start"], self.env, self.home)
+        else:
+            self.process = subprocess.Popen(
+                [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
+            )
+        process = cast("subprocess.Popen[bytes]", self.process)
+        await_ready(self.run, stretched(READY_TIMEOUT_S), process, self.home / "logs" / "gateway.log")
 
     def stop(self) -> int:
         """Stop it as a person would; its exit code."""
@@ -163,9 +170,9 @@ class Gateway:
 
 
 @contextmanager
-def gateway_in(home: Path) -> Iterator[Gateway]:
+def gateway_in(home: Path, *, forked: bool = False) -> Iterator[Gateway]:
     """Yield a gateway that has ended with all its servers at the end."""
-    made = Gateway(home)
+    made = Gateway(home, forked=forked)
     try:
         yield made
     finally:

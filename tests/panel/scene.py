@@ -83,7 +83,7 @@ class Scene:
 async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Scene]:
     """Yield a gateway with these servers and its HTTP port."""
     port = free_port()
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         http = {"enabled": True, "port": port}
         gateway.write({odd.name: entry(odd) for odd in servers}, http=http, **settings)
         await anyio.to_thread.run_sync(gateway.start)

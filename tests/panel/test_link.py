@@ -29,7 +29,7 @@ LINE = "npx -y files-mcp '/a b'"
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    with gateway_in(home) as made:
+    with gateway_in(home, forked=True) as made:
         made.write({}, http={"port": 0})
         made.start()
         yield made

@@ -1,0 +1,139 @@
+"""The program in a fork of a process that has its imports: they are four fifths of what a gateway's start costs.
+
+For tests of what a gateway does. Not for tests of the process itself: its memory, imports, command line or parent.
+`python forked.py DESCRIPTOR` is the process that forks. Linux only. Never here: tests.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import marshal
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MOST = 1 << 17  # bytes of a request: an environment and more
+
+
+class Forked:
+    """A process, as subprocess.Popen shows it."""
+
+    def __init__(self, parent: Parent, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._parent = parent
+        self._end = os.pidfd_open(pid)
+
+    def poll(self) -> int | None:
+        """Return its exit code, or None while it runs."""
+        if self.returncode is None and self._has_ended(0):
+            os.close(self._end)
+            self.returncode = int(self._parent.ask("reap", self.pid))
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code once it has ended. Raises TimeoutExpired."""
+        if self.returncode is None and not self._has_ended(timeout):
+            raise subprocess.TimeoutExpired("multi-mcp", timeout or 0)
+        code = self.poll()
+        assert code is not None
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._end, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        return bool(select.select([self._end], [], [], timeout)[0])
+
+
+class Parent:
+    """The process that forks, until this one ends. Threads may ask it at the same time."""
+
+    def __init__(self) -> None:
+        self._asking, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        env = {name: value for name, value in os.environ.items() if not name.startswith("MULTI_MCP_")}
+        env["PYTHONPATH"] = os.pathsep.join(sys.path)
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno())]
+            self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
+
+    def ask(self, *request: Any) -> Any:
+        with self._lock:
+            self._asking.send(marshal.dumps(request))
+            return marshal.loads(self._asking.recv(MOST))
+
+
+@cache
+def the_parent() -> Parent:
+    return Parent()
+
+
+def start_forked(argv: list[str], env: Mapping[str, str], folder: Path) -> Forked:
+    """Start `multi-mcp ARGV...` without streams."""
+    return Forked(the_parent(), the_parent().ask("start", argv, dict(env), str(folder)))
+
+
+def serve(descriptor: int) -> None:
+    """Load what a gateway loads sooner or later, and fork and reap as asked until nobody can ask any more."""
+    import trayapp.cli.start  # noqa: F401
+    from trayapp.panel.pages import TEMPLATES
+
+    for room in ("gateway", "history", "catalog", "panel"):
+        package = importlib.import_module(f"trayapp.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    for name in TEMPLATES.list_templates():
+        TEMPLATES.get_template(name)
+    gc.freeze()  # what all children share stays shared
+    with socket.socket(fileno=descriptor) as asked:
+        while request := asked.recv(MOST):
+            match marshal.loads(request):
+                case ("reap", pid):
+                    answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                case (_, argv, env, folder):
+                    answer = os.fork()
+                    if not answer:
+                        asked.close()
+                        run(argv, env, folder)
+            asked.send(marshal.dumps(answer))
+
+
+def run(argv: list[str], env: dict[str, str], folder: str) -> None:
+    """Be the program, to its end."""
+    from trayapp import __main__ as program
+
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(folder)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+    sys.argv = [program.__file__, *argv]
+    try:
+        code = program.main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))
