@@ -864,7 +864,9 @@ def test_a_server_below_the_name_of_its_transport_is_read() -> None:
         ("uv run server.py", "server.py"), ("uv run --with mcp mcp run server.py", "server.py"),
         ("uv run acme-mcp", "pyproject.toml"), ("uv run python -m acme", "pyproject.toml"),
         ("uv --directory ./acme run acme-mcp", "./acme"), ("npm run mcp", "package.json"),
-        ("npm start", "package.json"), ("yarn mcp", "package.json"),
+        ("npm start", "package.json"), ("yarn mcp", "package.json"), ("mix acme.mcp", "mix.exs"),
+        ("bundle exec bin/acme mcp", "Gemfile"), ("make mcp", "Makefile"),
+        ("conda run -n a python start.py", "start.py"), ("poetry run acme --dsn sql://a@b/c", "pyproject.toml"),
         ("pnpm --filter @acme/mcp start", "package.json"), ("bun run mcp", "package.json"),
         ("bun run src/a.ts", "src/a.ts"), ("cargo run --release", "Cargo.toml"), ("go run .", "go.mod"),
         ("go run ./cmd/acme", "./cmd/acme"), ("php artisan acme:mcp", "artisan"),
@@ -898,13 +900,29 @@ def test_the_folder_of_a_server_is_asked_for_if_it_runs_the_code_of_its_folder(l
         assert ([want for want in here.wants if want.keys == ("cwd",)], "scope" in here.entry) == ([], False)
 
 
+@pytest.mark.requirement("source-asked")
+def test_a_folder_below_the_authors_own_is_asked_for_whole() -> None:
+    text = '{"a": {"command": "make", "args": ["mcp"], "cwd": "tools/a"}}'
+    (one,) = recognize(text, HOME)
+    assert [(want.keys, want.description) for want in one.wants] == [(("cwd",), "the folder tools/a")]
+    assert with_value(one.entry, one.wants[0], "/srv/a") == {"command": "make", "args": ["mcp"], "cwd": "/srv/a"}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_program_in_an_environment_of_conda_is_the_server() -> None:
+    (one,) = recognize("conda run -n lab --no-capture-output lab-mcp --stdio", HOME)
+    assert (one.name, one.entry["command"]) == ("lab", "conda")
+
+
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize(
     ("entry", "has_own"),
     [
         ({"args": ["--directory", "/srv/a", "run", "main.py"]}, False), ({"args": ["run", "x", "./data"]}, False),
         ({"args": ["--directory", "/path/to/a", "run", "main.py"]}, False), ({"args": ["run", "/path/to/x.py"]}, False),
-        ({"args": ["run", "/srv/x.py", "--config", "x.json"]}, True), ({"args": ["run", "x"], "cwd": "./x"}, True),
+        ({"args": ["run", "/srv/x.py", "--config", "x.json"]}, True), ({"args": ["run", "x"], "cwd": "./x"}, False),
+        ({"args": ["run", "/srv/x.py"], "cwd": "path/to/x"}, False),
+        ({"command": "npx", "args": ["x"], "cwd": "."}, True),
         ({"args": ["--directory", "/srv/a", "run", "main.py"], "scope": "session"}, True),
         ({"command": "npx", "args": ["@playwright/mcp@latest"]}, True),
         ({"command": "docker", "args": ["exec", "-i", "box", "node", "a.js"]}, False),
@@ -1244,6 +1262,7 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("postgresql://localhost:5432/x", None), ("me@BUILD_HOST", "me@BUILD_HOST"), ("me@BUILD", None),
         ("/path/to/x#pkg", "/path/to/x"), ("instance-name.acme.com", "instance-name.acme.com"),
         ('{"A": "Bearer ntn_API_KEY", "B": "1"}', "ntn_API_KEY"), ("ntn_API_KEYS", None), ("the-KEY-x", None),
+        ("A.Mcp@x.x.x", "x.x.x"), ("sql://me:***@db/x", "***"),
         ("keychain:github-pat", "keychain:github-pat"), ("op://Work/a b/key", None),
         ("https://a.${config.b.c}/d", "${config.b.c}"), ("op://Your-Vault/a/MY_KEY", "op://Your-Vault/a/MY_KEY"),
         ("D:/path/to/x;D:/path/to/y", "D:/path/to/x;D:/path/to/y"),
@@ -1266,7 +1285,7 @@ def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text:
         ("X-Key: YOUR_KEY, X-Org: YOUR_ORG", [("YOUR_KEY", True), ("YOUR_ORG", False)]),
         ("https://xxx.acme.com/mcp?ref=xxx", [("xxx", False)]),
         ("https://a.test/mcp?a=KEY&b=SECRET", [("KEY", True), ("SECRET", True)]),
-        ("/path/to/a:/path/to/b", [("/path/to/a", False)]),
+        ("/path/to/a:/path/to/b", [("/path/to/a", False)]), ("WORKSPACE", [("WORKSPACE", False)]), ("POST", []),
     ],
 )  # fmt: skip
 def test_each_of_several_placeholders_in_one_text_is_asked_for(text: str, asked: list[tuple[str, bool]]) -> None:

@@ -260,7 +260,8 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
         args = options[2:]  # other paths are those of the container
     command = "" if any(one.keys == ("command",) for one in wants) else str(entry["command"])
     shared = {key: value for key, value in entry.items() if key != "scope"}
-    relative = relative_paths(command, args) or is_relative(str(entry.get("cwd") or "/"))
+    folder = "/" if ("cwd",) in asked else str(entry.get("cwd") or "/")
+    relative = relative_paths(command, args) or is_relative(folder)
     return bool(relative) or "scope" in with_own_browser(shared)
 
 

@@ -69,6 +69,7 @@ _INSIDE = re.compile(
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}"  # of Nix or Terraform
+    r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
@@ -415,14 +416,15 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     program = program_of(str(entry.get("command") or ""))
     package = package_of([str(entry.get("command") or ""), *map(str, entry.get("args") or [])])
 
-    def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool]) -> None:
+    def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool], *, stands: bool = False) -> None:
         if not isinstance(text, str):
             return
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
-        marks = [own] if own and _names_itself(name, own) else placeholders_in(own) or placeholders_in(text)
+        is_mark = stands or (own != "" and _names_itself(name, own))
+        marks = [own] if is_mark else placeholders_in(own) or placeholders_in(text)
         known = _RESERVED_HOST.fullmatch if keys == ("url",) else _EXAMPLE_ADDRESS.search
         for mark in marks or ([example[0]] if (example := known(text)) else []):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
@@ -448,9 +450,10 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         valued = valued and not (program in SHELLS and before.endswith("c"))  # code
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
-        if isinstance(word, str) and word.isupper() and "_" in word and before not in ("-e", "--env"):
-            plain = plain or (word if _UNKNOWN.fullmatch(word) else "")  # `ORG_NAME` in place of one
-        add(plain, ("args", at), word, partial(_is_secret, plain, word))
+        stands = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")
+        stands = stands and _UNKNOWN.fullmatch(word) is not None  # `ORG_NAME` in place of one
+        plain = plain or (word if stands else "")
+        add(plain, ("args", at), word, partial(_is_secret, plain, word), stands=stands)
     for key in ("command", "url", "cwd", "client_id"):
         add(key, (key,), entry.get(key), partial(_is_secret, "", str(entry.get(key) or "")))
     add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
@@ -529,7 +532,10 @@ _PROJECTS = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye"), "pyproject.toml"),
     "cargo": "Cargo.toml", "go": "go.mod", "pixi": "pixi.toml", "deno": "deno.json", "mix": "mix.exs",
+    "bundle": "Gemfile", "rake": "Rakefile", "make": "Makefile", "mvn": "pom.xml",
 }  # fmt: skip
+_TASK_RUNNERS = frozenset(("pnpm", "yarn", "mix", "rake", "make", "mvn"))  # whatever follows is a task of the project
+_ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # they run a program in an environment of theirs
 _PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
 _FOLDER_OPTIONS = frozenset(
     ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
@@ -562,7 +568,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     if program in COMPOSERS or (program in CONTAINERS and rest[:1] == ["compose"]):
         file = next((value for option, value in pairwise(rest) if option in ("-f", "--file")), "docker-compose.yml")
         return None, file if is_relative(file) else ""
-    if program in CONTAINERS or not (is_mark or program in RUNNERS | _INTERPRETERS | _SCRIPTED):
+    if program in CONTAINERS or not (is_mark or program in RUNNERS | _INTERPRETERS | _SCRIPTED | _PROJECTS.keys()):
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
@@ -578,9 +584,9 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         code = (files or start or [""])[0]
         code = code if is_relative(code) and not _ELSEWHERE.match(code) else ""
         return named, _PROJECTS.get(program, "") if code in (".", "./") else code
-    if program in ("pnpm", "yarn"):  # `--filter @acme/mcp start`
+    if program in _TASK_RUNNERS:  # `--filter @acme/mcp start`
         return named, _PROJECTS[program]
-    if any(map(_WITHOUT_PROJECT.match, rest)) or any(map(_ELSEWHERE.match, plain)):
+    if any(map(_WITHOUT_PROJECT.match, rest)) or any(map(_ELSEWHERE.match, start[:1])):
         return named, ""
     is_project = bool(_PROJECT_VERBS & {*plain[:1]})
     return named, _PROJECTS.get(program, "") if is_project else ""
@@ -589,16 +595,20 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
     """Return a source that asks for the folder of its code, unless it names it or the present one holds that code."""
     entry = source.entry
-    if "command" not in entry or "cwd" in entry:
+    folder = str(entry.get("cwd") or "")
+    is_asked = any(one.keys == ("cwd",) for one in source.wants)
+    if "command" not in entry or (folder and not is_relative(folder)) or is_asked:
         return source
     named, code = own_folder(entry)
     code = code if named is None else named if is_relative(named) else ""
-    if not code or any(one.placeholder and one.placeholder in code for one in source.wants):
+    below = folder if folder.strip("./") else ""  # a folder that only the author has
+    if not (code or below) or any(one.placeholder and one.placeholder in (below or code) for one in source.wants):
         return source
-    entry = {key: value for key, value in entry.items() if (key, value) != ("scope", "session")}
-    is_here = any(map(exists, (code, *_SPELLED.get(code, ()))))
-    want = Variable("cwd", ("cwd",), "", f"the folder with {code}", kind="directory")
-    return replace(source, entry=entry, wants=source.wants if is_here else (*source.wants, want))
+    entry = {key: value for key, value in entry.items() if (key, value) != ("scope", "session") and key != "cwd"}
+    if not below and any(map(exists, (code, *_SPELLED.get(code, ())))):
+        return replace(source, entry=entry)
+    why = f"the folder {below}" if below else f"the folder with {code}"
+    return replace(source, entry=entry, wants=(*source.wants, Variable("cwd", ("cwd",), "", why, kind="directory")))
 
 
 # Names of values that their owner reads and mends in servers.yaml.
@@ -800,11 +810,21 @@ def name_for(entry: Mapping[str, Any]) -> str:
     program = PurePosixPath(words[0].replace("\\", "/")).stem
     if "--" in words and program.lower() in _WRAPPERS and (inner := words[words.index("--") + 1 :]):
         return name_for({"command": inner[0], "args": inner[1:]})
+    if program.lower() in _ENVIRONMENTS and (inner := _in_environment(words)):
+        return name_for({"command": inner[0], "args": inner[1:]})
     if bare == "@smithery/cli" and "run" in words[:-1]:
         package = words[words.index("run") + 1]
     elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
         package = next(filter(None, map(_own_part, words[1:])), "")
     return name_of_package(package or script_of(words) or program)
+
+
+def _in_environment(words: Sequence[str]) -> list[str]:
+    """Return the command that `conda run -n NAME COMMAND` runs."""
+    rest = list(words[2:]) if list(words[1:2]) == ["run"] else []
+    while rest and rest[0].startswith("-"):
+        rest = rest[2 if rest[0] in ("-n", "--name", "-p", "--prefix", "--cwd") else 1 :]
+    return rest
 
 
 BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
@@ -906,7 +926,7 @@ RUNNERS = frozenset((
     "npx", "bunx", "pnpx", "pnpm", "yarn", "bun", "npm", "uvx", "uv", "pipx", "docker", "podman", "node", "deno",
     "python", "python3", "py", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "mcp-remote", "supergateway",
     "poetry", "pdm", "hatch", "rye", "pixi", "nix", "mise", "dart", "swift", "jbang", "mix", "perl", "rscript", "julia",
-    "op", "dotenvx", "infisical", "doppler", "volta",
+    "op", "dotenvx", "infisical", "doppler", "volta", "conda", "mamba", "micromamba", "bundle",
 ))  # fmt: skip
 
 
