@@ -179,6 +179,25 @@ def test_the_folder_of_a_relative_program_is_the_present_one_if_it_is_there_and_
 
 
 @pytest.mark.requirement("source-asked")
+def test_an_address_that_the_user_gives_may_be_unencrypted_and_that_is_said(person: Person) -> None:
+    text = '{"a": {"url": "http://your-server:8000/mcp"}}'
+    for url, is_said in (("http://192.168.1.5:8000/mcp", True), ("http://localhost:8000/mcp", False)):
+        done = person.says("add", text, "--as", f"a{is_said}", "--yes", "--json", "--set", f"url={url}")
+        assert json.loads(done.stdout)["entry"]["url"] == url
+        assert ("is not encrypted (http://)" in done.stderr) is is_said
+
+
+@pytest.mark.requirement("source-secrets")
+def test_the_name_of_a_kept_secret_has_no_brackets(person: Person) -> None:
+    person.servers.write_text("settings: {token_store: file}\nservers: {}\n", encoding="utf-8")
+    person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
+    text = '{"db": {"command": "npx", "args": ["db-mcp", "db://<user>:<password>@<host>"]}}'
+    values = {"<user>": "ann", "<password>": TOKEN, "<host>": "db.test"}
+    done = person.says("add", text, "--yes", "--json", *(f"--set={name}={value}" for name, value in values.items()))
+    assert json.loads(done.stdout)["entry"]["args"] == ["db-mcp", "db://ann:${keyring:db.password}@db.test"]
+
+
+@pytest.mark.requirement("source-asked")
 def test_a_value_for_several_places_is_given_once(person: Person) -> None:
     text = '{"a": {"command": "<repo>/venv/bin/python", "args": ["<repo>/a.py"]}}'
     shown = person.says("add", text, "--dry-run").stdout.splitlines()

@@ -292,6 +292,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     entry = _filled(name, source, answers)
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         raise UsageError(f"The url of {name} {fault}", "Give another one")
+    if isinstance(url, str) and unsafe_url(url):
+        note(one_line(f"What is sent to {name} is not encrypted (http://)"))
     if proposal.bundle is None:
         add(name, entry)
     else:
@@ -392,7 +394,7 @@ def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
         taken += secret_names()
     secrets = {}
     for variable, value in values.items():
-        free = plain = secret_name(name, variable.name)
+        free = plain = secret_name(name, variable.name.strip("<>{}[]$%") or "secret")
         number = 1
         while free in taken:
             number += 1
