@@ -900,6 +900,13 @@ def test_the_folder_of_a_server_is_asked_for_if_it_runs_the_code_of_its_folder(l
         assert ([want for want in here.wants if want.keys == ("cwd",)], "scope" in here.entry) == ([], False)
 
 
+@pytest.mark.requirement("source-recognized")
+def test_a_command_in_a_sentence_may_be_wrapped() -> None:
+    text = "registers it (`claude mcp add lab -- lab-mcp start-mcp-server --context a\n  --from-cwd`) when it is there"
+    (one,) = recognize(text, HOME)
+    assert one.entry == {"command": "lab-mcp", "args": ["start-mcp-server", "--context", "a", "--from-cwd"]}
+
+
 @pytest.mark.requirement("source-asked")
 def test_a_folder_below_the_authors_own_is_asked_for_whole() -> None:
     text = '{"a": {"command": "make", "args": ["mcp"], "cwd": "tools/a"}}'

@@ -82,6 +82,7 @@ _SENTENCE = re.compile(
 _KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # of TOML, of YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # within a sentence; not a path
+_WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # over the end of a line
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
@@ -248,6 +249,7 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
         runs = ("\n".join(run).strip() for is_prose, run in groupby(lines, _ProseLines()) if not is_prose)
         yield islice(filter(None, runs), PARTS_MOST)
         yield (span[1] for span in islice(_CODE.finditer(text), PARTS_MOST))
+        yield (re.sub(r"\s+", " ", span[1]) for span in islice(_WRAPPED_CODE.finditer(text), PARTS_MOST))
 
 
 def _objects(text: str) -> Iterator[str]:
