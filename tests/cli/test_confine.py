@@ -119,7 +119,8 @@ def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
     argv = [*servers.pypi_sdk1("mcp-server-sqlite"), "--db-path", f"{place}/data/x.db"]
     entry = {
         "command": argv if name == "sqlite" else server.argv(person.folder), "cwd": str(person.folder),
-        "env": {"MEMORY_FILE_PATH": f"{place}/data/memory.json", "GIT_SIGN_COMMITS": "false"},
+        "env": {"MEMORY_FILE_PATH": f"{place}/data/memory.json", "GIT_SIGN_COMMITS": "false",
+                "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS": "1"},
         "confine": True, "connect_timeout": 60,
     }  # fmt: skip
     person.servers.write_text(json.dumps({"servers": {name: entry}}))

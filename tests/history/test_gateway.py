@@ -36,7 +36,7 @@ async def started(home: Path, gateway: Gateway, **settings: Any) -> None:
 
 @pytest.mark.requirement("history-kept", "history-counted")
 async def test_every_way_of_a_call_is_kept_and_counted(home: Path) -> None:
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         await started(home, gateway)
         async with gateway.client() as client:
             for name in ("odd_echo", "dies_echo", "nowhere"):
@@ -64,7 +64,7 @@ async def test_every_way_of_a_call_is_kept_and_counted(home: Path) -> None:
 
 @pytest.mark.requirement("history-harmless")
 async def test_a_killed_gateway_loses_a_second_at_most_and_never_the_file(home: Path) -> None:
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         await started(home, gateway)
         async with gateway.client() as client:
             for number in range(50):
@@ -94,7 +94,7 @@ async def test_whatever_is_wrong_with_the_file_calls_go_on_and_status_says_so(ho
             file.write_bytes(b"garbage " * 1000)
         else:
             file.mkdir()
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         await started(home, gateway)
         async with gateway.client() as client:
             for _ in range(3):
@@ -105,7 +105,7 @@ async def test_whatever_is_wrong_with_the_file_calls_go_on_and_status_says_so(ho
 
 @pytest.mark.requirement("history-kept")
 async def test_a_history_that_is_switched_off_is_no_file(home: Path) -> None:
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         await started(home, gateway, history=False)
         async with gateway.client() as client:
             await client.request("tools/call", {"name": "odd_echo", "arguments": {"text": "x"}})
