@@ -286,24 +286,20 @@ class Connection:
         return self._maintenance is not None and self.live is not None and self._maintenance.is_behind
 
     @property
-    def may_be_behind(self) -> bool:
-        """True also if such an announcement may be on its way. Over HTTP and in the newer era it comes in a stream of
-        its own, often after the answer to the call that changed the list.
+    def notice_left_s(self) -> float:
+        """Return how long such an announcement may still be on its way after a call. It often comes after the answer:
+        over HTTP and in the newer era in a stream of its own, and Go's SDK gathers changes for 10 ms.
         """
-        return self.is_behind or self._notice_left_s > 0
-
-    @property
-    def _notice_left_s(self) -> float:
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
-        if self.live.transport.kind == "stdio" and not self.live.peer.modern:
+        if not self.live.peer.changing_lists:
             return 0.0
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
         """Wait until the changes that the server has announced so far, or is about to announce, were read."""
         if self._maintenance is not None:
-            await self._maintenance.catch_up(self._notice_left_s)
+            await self._maintenance.catch_up(self.notice_left_s)
 
     async def probe(self) -> None:
         """Check that the live connection still responds, after the machine slept or its network changed.

@@ -42,6 +42,12 @@ class Peer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "modern", self.protocol in MODERN_VERSIONS)
 
+    @property
+    def changing_lists(self) -> list[str]:
+        """Return the lists whose changes the server says that it announces."""
+        told = ((kind, self.capabilities.get(kind)) for kind in ("tools", "prompts", "resources"))
+        return [kind for kind, able in told if isinstance(able, dict) and able.get("listChanged")]
+
     def stamped(self, params: Params, capabilities: Mapping[str, Any]) -> Params:
         """Return `params` in the form of this server's era: with the gateway's envelope in `_meta`, or without one."""
         if not self.modern:

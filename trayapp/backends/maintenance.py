@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
 LISTENS_WITHIN_S = 0.1  # a local server acknowledges the subscription in milliseconds; lists wait no longer for it
+LISTS_AGAIN_S = 2.0  # how long a list or an unknown name waits at most for changes that a server has announced
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
@@ -104,6 +105,7 @@ class Maintenance:
         self._awaited = anyio.Event()  # somebody waits for the reading that is due
         self._unread: anyio.Event | None = None  # exists while a change is announced, set once it is read
         self._reading: anyio.Event | None = None  # the same for the changes that are being read
+        self._is_slow = False  # its reading took longer than lists wait, or does so now: no further list waits
         self._round: _Round | None = None  # while the lists are read
         self._tasks: anyio.abc.TaskGroup | None = None
         self._reads = False  # a reading of the lists has begun
@@ -240,18 +242,23 @@ class Maintenance:
 
     @property
     def is_behind(self) -> bool:
-        """True if the server has announced a change of its lists that has not been read yet."""
-        return self._unread is not None or self._reading is not None
+        """True if the server has announced a change of its lists that will soon be read."""
+        return not self._is_slow and (self._unread is not None or self._reading is not None)
 
     async def catch_up(self, notice_s: float) -> None:
-        """Wait until the changes that the server announces within `notice_s`, or has announced, were read at once."""
+        """Wait until the changes that the server announces within `notice_s`, or has announced, were read at once, as
+        long as LISTS_AGAIN_S. A server that is slower holds up no further list until it is quick again.
+        """
         if not self.is_behind:
             with anyio.move_on_after(notice_s):
                 await self._dirty.wait()
         waited_for = self._unread or self._reading
-        if waited_for is not None:
-            self._awaited.set()
+        if waited_for is None or self._is_slow:
+            return
+        self._awaited.set()
+        with anyio.move_on_after(LISTS_AGAIN_S) as limit:
             await waited_for.wait()
+        self._is_slow = self._is_slow or limit.cancelled_caught
 
     async def fetch(self, *, soon: bool = False) -> Offer:
         """Read all lists now, tell the observer and return them.
@@ -327,7 +334,9 @@ class Maintenance:
             if self._round is not None and self._round.usable.is_set():
                 self._round.scope.cancel()  # it waits for a list that may never arrive
                 await self._round.ended.wait()
+            began = anyio.current_time()
             await self._fetch_quietly()
+            self._is_slow = anyio.current_time() - began > LISTS_AGAIN_S
             if self._reading is not None:
                 self._reading.set()
                 self._reading = None

@@ -148,9 +148,7 @@ class Subscription:
             while True:
                 self._changed = anyio.Event()
                 self._asked = newest = self._newest
-                announced = self._live.peer.capabilities
-                kinds = [k for k in ("tools", "prompts", "resources") if (announced.get(k) or {}).get("listChanged")]
-                wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in kinds}
+                wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in self._live.peer.changing_lists}
                 if uris := self._context.subscribed(self._key):
                     wanted["resourceSubscriptions"] = sorted(uris)
                 if wanted:

@@ -16,6 +16,7 @@ import anyio.to_thread
 import pytest
 
 from tests.gateway.http.place import TOKEN, Place, place, until
+from tests.patience import stretched
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, PanelRequests, bind
 from trayapp.model.config import HttpSettings
 from trayapp.wire.control import PANEL
@@ -268,6 +269,18 @@ async def test_a_port_that_moves_has_an_address_all_the_time_and_whoever_waits_f
         at.port.follow(HttpSettings(enabled=False))
         await at.port.settle()
         assert at.urls[-1] is None
+
+
+@pytest.mark.requirement("panel-sign-in")
+async def test_whoever_waits_for_a_port_waits_on_when_the_settings_change_meanwhile(tmp_path: Path) -> None:
+    async with place(tmp_path) as at:
+        at.port.follow(HttpSettings(port=0, token=False))
+        with anyio.fail_after(stretched(10.0)):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(at.port.settle)
+                await anyio.lowlevel.checkpoint()
+                at.port.follow(HttpSettings(port=0))
+        assert is_open(port_of(at))
 
 
 @pytest.mark.requirement("panel-sign-in")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import pytest
 
 from tests.fixtures.clock import settle
-from tests.fixtures.fake_transport import refused
+from tests.fixtures.fake_transport import FakeServer, refused
 from tests.gateway.calls.test_server_requests import enveloped
 from tests.gateway.world import BrokenClock, Client, House, Message, house, offer, serve, server
+from trayapp.backends.connection import NOTICE_S
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.exposure.exposure import INDEX
 from trayapp.gateway.scopes.view import FIRST_LIST_GRACE_S
@@ -509,8 +511,109 @@ async def test_right_after_a_call_that_changed_the_lists_they_are_the_new_ones(t
         assert answer["error"]["code"] == METHOD_NOT_FOUND  # by the server, which was asked: it has no method for it
 
 
+def waits(client: Client) -> bool:
+    """Return True if a list would wait for a change of a server's lists."""
+    assert client.session is not None
+    return bool(client.session.behind())
+
+
+def announces_late(net: FakeServer, tasks: anyio.abc.TaskGroup) -> None:
+    """Let the server announce changes of its tools shortly after the answer to `notify`, as Go's SDK does."""
+
+    async def call(params: Message) -> Message:
+        async def announce() -> None:
+            await anyio.sleep(0.01)
+            assert net.channel is not None
+            net.channel.tell(0, None, "notifications/tools/list_changed", {})
+
+        if params["name"] == "notify":
+            tasks.start_soon(announce)
+        return {"content": []}
+
+    net.replies["tools/call"] = call
+
+
 @pytest.mark.requirement("lists-current")
-async def test_a_server_that_announces_a_change_and_hangs_holds_up_no_list(tmp_path: Path) -> None:
+async def test_a_change_that_is_announced_shortly_after_the_answer_is_waited_for(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        net = made.net["a"]
+        await made.known(server("a"))
+        announces_late(net, made.tasks)
+        client, one_tool = await made.ready(), await made.ready(expose="search")
+
+        async def gains(caller: Client, tool: str) -> None:
+            net.tools = [*net.tools, {"name": tool, "inputSchema": {"type": "object"}}]
+            if caller is client:
+                await client.call("a_notify")
+            else:
+                await one_tool.call("mcp", tool="a_notify")
+
+        await gains(client, "listed")
+        assert "a_listed" in await client.names()
+        await gains(client, "called")
+        assert "result" in await client.call("a_called")
+        await gains(one_tool, "searched_for")
+        assert "searched_for" in str(await one_tool.call("mcp", search="searched for"))
+        await gains(one_tool, "called_through_it")
+        assert "isError" not in (await one_tool.call("mcp", tool="a_called_through_it"))["result"]
+
+
+@pytest.mark.requirement("lists-current")
+async def test_only_a_list_of_a_session_that_called_the_server_waits_for_an_announcement(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        caller, other = await made.ready(), await made.ready()
+        await caller.call("a_echo")
+        assert [waits(client) for client in (caller, other)] == [True, False]
+        made.clock.jump(NOTICE_S)
+        assert not waits(caller)
+
+
+@pytest.mark.requirement("list-changed-same")
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_client_that_lists_at_once_is_told_once_of_the_change_as_well(tmp_path: Path, late: bool) -> None:
+    async with house(tmp_path) as made:
+        net = made.net["a"]
+        await made.known(server("a"))
+        caller, other = await made.ready(), await made.ready()
+        for client in (caller, other):
+            await client.names()
+        await caller.call("a_echo")
+        if late:
+            announces_late(net, made.tasks)
+        net.tools = [*net.tools, {"name": "new", "inputSchema": {"type": "object"}}]
+        await caller.call("a_notify", method="notifications/tools/list_changed", params={})
+        assert "a_new" in await caller.names()
+        await made.told()
+        await made.told()
+        assert [client.list_changes() for client in (caller, other)] == [["tools"], ["tools"]]
+
+
+@pytest.mark.requirement("list-changed-same")
+async def test_a_change_during_a_list_request_that_its_client_cancels_is_told(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        await made.known(server("a"))
+        client = await made.ready()
+        await client.names()
+
+        async def hang(params: Message) -> Message:
+            await anyio.sleep_forever()
+            return {}
+
+        made.net["a"].replies["tools/list"] = hang
+        await client.call("a_notify", method="notifications/tools/list_changed", params={})
+        client.ask_only("cancelled", "tools/list")
+        made.apply(server("a", exclude_tools=("echo",)))
+        await made.told()
+        assert client.list_changes() == []  # the answer will have it
+        client.tell("notifications/cancelled", {"requestId": "cancelled"})
+        await made.told()
+        await made.told()
+        assert client.list_changes() == ["tools"]
+
+
+@pytest.mark.requirement("lists-current")
+async def test_a_server_that_announces_a_change_and_hangs_holds_up_one_list_alone(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = await made.ready()
@@ -523,6 +626,8 @@ async def test_a_server_that_announces_a_change_and_hangs_holds_up_no_list(tmp_p
         made.net["a"].replies["tools/list"] = hang
         await client.call("a_notify", method="notifications/tools/list_changed", params={})
         assert await client.names() == known
+        made.clock.jump(NOTICE_S)
+        assert not waits(client)
 
 
 @pytest.mark.requirement("list-changed-same")

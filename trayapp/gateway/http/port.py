@@ -92,12 +92,14 @@ class HttpPort:
         """Open, move or close the port if the settings have changed."""
         if settings != self._wanted:
             self._wanted = settings
+            self._settled.set()  # whoever waits looks again
             self._settled = anyio.Event()
             self._news.set()
 
     async def settle(self) -> None:
         """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible."""
-        await self._settled.wait()
+        while not self._settled.is_set():
+            await self._settled.wait()
 
     async def serve(self) -> None:
         """Keep the port in the state that the settings ask for, as long as the gateway runs."""

@@ -43,7 +43,7 @@ class ToolSession(Protocol):
         """Return the connection for a request, connected. Raises ServerError."""
 
     def behind(self) -> list[Connection]:
-        """Return the connections that have announced a change of their lists, not read yet."""
+        """Return the connections that have announced a change of their lists, or may do so now, not read yet."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` as a task that ends when the client cancels that request."""

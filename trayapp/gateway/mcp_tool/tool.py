@@ -172,7 +172,10 @@ class McpTool:
             if self._seen.find_read(asked.text, server) is not None:
                 key = self._seen.find_callable(asked.text, server)
             else:
-                key = await self._sending.find_tool(request.id, asked.text, server)
+                try:
+                    key = await self._sending.find_tool(request.id, asked.text, server)
+                except ToolNotFoundError:
+                    key = self._seen.find_callable(asked.text, server)  # the resource may be a new one
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
             gone = self._find_gone(key, asked.text)

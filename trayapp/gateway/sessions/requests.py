@@ -186,7 +186,7 @@ class ClientRequests:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         if self._is_settled(kind):
             self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # prepares the first search
-        elif session.view.first_list_delay.may_grow or session.unread() or session.maybe_behind():
+        elif session.view.first_list_delay.may_grow or session.unread() or session.behind():
             session.start(request_id, partial(self._list_later, request_id, kind))
             return
         self._give_list(request_id, kind)
@@ -201,10 +201,14 @@ class ClientRequests:
         return not any(server.direct_tools for server in exposure.servers.values())
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
-        with self._session.lists.awaiting(kind):
-            await self._session.view.first_list_delay.settled()
-            await self._read_kind()
-            await self._session.catch_up(self._session.maybe_behind())
+        try:
+            with self._session.lists.awaiting(kind):
+                await self._session.view.first_list_delay.settled()
+                await self._read_kind()
+                await self._session.catch_up()
+        except anyio.get_cancelled_exc_class():
+            self._dependencies.services.changes.changed()  # it was to be the answer that contains a change
+            raise
         self._give_list(request_id, kind)
 
     async def _read_kind(self) -> None:
@@ -227,7 +231,7 @@ class ClientRequests:
 
                 async def look() -> None:
                     await self._read_kind()
-                    await session.catch_up(session.behind())
+                    await session.catch_up()
                     self._one_tool.answer(request)
 
                 if looks_for_tools(params) and (session.unread() or session.behind()):
@@ -363,7 +367,7 @@ class ClientRequests:
         try:
             return session.seen.exposure.find(asked, server)
         except ToolNotFoundError:
-            await session.catch_up(session.behind())
+            await session.catch_up()
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
     async def _target(self, request: Request) -> Target:
@@ -374,7 +378,7 @@ class ClientRequests:
         except (MultiMcpError, RpcError):
             if not session.behind():
                 raise
-        await session.catch_up(session.behind())
+        await session.catch_up()
         return session.seen.target(request)
 
     # -- notifications -------------------------------------------------------------------------------------------

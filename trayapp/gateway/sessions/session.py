@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -53,7 +53,6 @@ NOTIFIED_AS = {
     "templates": "resources",
 }  # they have no list_changed notification
 
-LISTS_AGAIN_S = 2.0  # how long a list or an unknown name waits at most for changes that servers have announced
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
 
@@ -304,21 +303,26 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the connections of its servers that have announced a change of their lists, not read yet."""
-        return [one for one in self._dependencies.services.pool if one.is_behind and self.has_server(one.key)]
+        """Return the connections of its servers that have announced a change of their lists, not read yet, and those
+        whose announcement may be on its way after a call of its own.
+        """
+        return [
+            one
+            for one in self._dependencies.services.pool
+            if (one.is_behind or (one.notice_left_s > 0 and self._may_have_called(one))) and self.has_server(one.key)
+        ]
 
-    def maybe_behind(self) -> list[Connection]:
-        """Return these, and connections whose announcement may be on its way (Connection.may_be_behind)."""
-        return [one for one in self._dependencies.services.pool if one.may_be_behind and self.has_server(one.key)]
+    def _may_have_called(self, connection: Connection) -> bool:
+        return not self.lasting or connection.key in self.called_servers
 
-    async def catch_up(self, connections: Iterable[Connection]) -> None:
-        """Wait until announced changes of lists were read, as long as LISTS_AGAIN_S.
+    async def catch_up(self) -> None:
+        """Wait until the changes of lists of `behind` were read, or take too long.
 
         A client that lists right after a call that changes the list gets the changed one from the server itself, too.
         """
-        with anyio.move_on_after(LISTS_AGAIN_S):
-            for connection in connections:
-                await connection.catch_up()
+        async with anyio.create_task_group() as tasks:
+            for connection in self.behind():
+                tasks.start_soon(connection.catch_up)
 
     def listings(self) -> dict[str, bytes]:
         """Return all current lists by LIST_KINDS, each as JSON."""
@@ -350,13 +354,15 @@ class Session:
         for kind in self.lists.changed(listings):
             self._tell_changed(kind)
 
-    def repeat_list(self, kind: str) -> None:
-        """Send list_changed for that list, unless a change of it is about to be reported anyway.
+    def repeat_list(self, kind: str, *, same: bool) -> None:
+        """Send list_changed for that list, unless a change of it is about to be reported anyway. `same`: also if the
+        list is the same.
 
         With the one tool, the list of tools belongs to no server.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
-        if of_servers and self.lists.is_current(kind, self.seen.listing(kind)):
+        wanted = of_servers and (same or self.lists.is_awaited(kind))
+        if wanted and self.lists.take_unreported(kind, self.listing(kind), same=same):
             self._tell_changed(kind)
 
     def _tell_changed(self, kind: str) -> None:
@@ -408,9 +414,19 @@ class ClientLists:
         """Use these lists as the basis for changes of lists that the client never asked for."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
-    def is_current(self, kind: str, listing: bytes) -> bool:
-        """Return True if the client has that list, or was notified of its change."""
-        return self._had.get(kind) == listing
+    def is_awaited(self, kind: str) -> bool:
+        """Return True if a request for that list is not answered yet."""
+        return self._awaited[kind] > 0
+
+    def take_unreported(self, kind: str, listing: bytes, *, same: bool) -> bool:
+        """Return True if the list has changed and its client is about to get it as an answer, or if it is the `same`
+        that the client has or was notified of. From now on it counts as reported.
+        """
+        is_same = self._had.get(kind) == listing
+        if not is_same and self._awaited[kind] > 0:
+            self._had[kind] = listing
+            return True
+        return is_same and same
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
         """Return the kinds of list_changed notifications that these lists require."""
