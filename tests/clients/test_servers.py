@@ -634,6 +634,13 @@ def test_a_home_for_configuration_moves_what_lies_below_it(tmp_path: Path) -> No
     assert list(read(machine_in(tmp_path, XDG_CONFIG_HOME="relative"), "goose")) == []
 
 
+def test_a_server_that_names_its_folder_runs_once_and_one_that_depends_on_the_session_s_in_each(tmp_path: Path) -> None:
+    of_folder = {"command": "uv", "args": ["--directory", "/srv/x", "run", "main.py"]}
+    cursor(tmp_path, own=of_folder, session={"command": "uv", "args": ["run", "main.py"]})
+    found = read(machine_in(tmp_path), "cursor")
+    assert [found[name].get("scope") for name in ("own", "session")] == [None, "session"]
+
+
 def cursor(home: Path, **servers: Any) -> Path:
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir(exist_ok=True)

@@ -106,6 +106,12 @@ def test_whether_a_path_exists_is_never_an_error(tmp_path: Path) -> None:
         ("~/bin/tool x", []),
         ("python3 -m http.server", []),
         ("sh -c 'cd /x && exec tool'", []),
+        ("uv --directory /srv/x run main.py", []),
+        ("uv run --directory=~/x ./main.py", []),
+        ("uv --directory ./x run main.py", ["./x", "main.py"]),
+        ("uv run --project /srv/x main.py", ["main.py"]),  # the environment's project, not the folder
+        ("npm --prefix C:/srv/x start", []),
+        ("npx -y tool --directory /srv ./x", ["./x"]),  # the server's own option
     ],
 )
 def test_words_that_mean_another_thing_in_another_folder_are_found(line: str, found: list[str]) -> None:

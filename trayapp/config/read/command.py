@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from pathlib import Path, PurePath
 
 Exists = Callable[[str], bool]
@@ -23,6 +24,16 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
 _PACKAGE_RUNNERS = frozenset(
     ("npx", "bunx", "pnpx", "uvx", "pipx")
 )  # the first argument that is not an option names a package
+# The options by which these programs work in another folder (their own --help)
+_CHANGES_FOLDER = {
+    "uv": ("--directory",),
+    "npm": ("--prefix",),
+    "pnpm": ("-C", "--dir"),
+    "yarn": ("--cwd",),
+    "bun": ("--cwd",),
+    "go": ("-C",),
+    "make": ("-C", "--directory"),
+}
 
 
 def path_exists(path: str) -> bool:
@@ -97,14 +108,19 @@ class _Splitter:
 
 
 def relative_paths(command: str, args: Sequence[str]) -> list[str]:
-    """Return the words that are or contain a relative path, in order.
+    """Return the words that are or contain a relative path, in order. None of the args, if they name the folder in
+    which they are read: `uv --directory /x run main.py`.
 
     A word may have several parts: --dir=./x, type=bind,src=.,dst=/data.
     """
+    program = PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe")
     package = -1  # the index of the package that a runner starts: a package's name may look like a path
-    if PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe") in _PACKAGE_RUNNERS:
+    if program in _PACKAGE_RUNNERS:
         package = next((at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run"), -1)
     found = [command] if re.search(r"[/\\]", command) and is_relative(command) else []
+    for option, value in pairwise(chain.from_iterable(arg.split("=", 1) for arg in args)):
+        if option in _CHANGES_FOLDER.get(program, ()) and not is_relative(value):
+            return found
     for at, arg in enumerate(args):
         shapes = (_DOTTED,) if at == package else (_DOTTED, _FILE, _FOLDER)
         if any(shape.fullmatch(part) for part in re.split("[=,]", arg) for shape in shapes):
