@@ -130,7 +130,7 @@ class ClientSession(Protocol):
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
         """Return the connection that a request sent on `connection` would use now, connected. Raises ServerError."""
 
-    def repeat_list(self, kind: str, *, same: bool) -> None:
+    def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""
 
     def awaited_servers(self) -> set[str]:

@@ -571,14 +571,18 @@ async def test_only_a_list_of_a_session_that_called_the_server_waits_for_an_anno
 
 @pytest.mark.requirement("list-changed-same")
 @pytest.mark.parametrize("late", [False, True])
-async def test_a_client_that_lists_at_once_is_told_once_of_the_change_as_well(tmp_path: Path, late: bool) -> None:
+@pytest.mark.parametrize("started", [False, True])
+async def test_a_client_that_lists_at_once_is_told_once_of_the_change_as_well(
+    tmp_path: Path, late: bool, started: bool
+) -> None:
     async with house(tmp_path) as made:
         net = made.net["a"]
         await made.known(server("a"))
         caller, other = await made.ready(), await made.ready()
         for client in (caller, other):
             await client.names()
-        await caller.call("a_echo")
+        if started:
+            await caller.call("a_echo")
         if late:
             announces_late(net, made.tasks)
         net.tools = [*net.tools, {"name": "new", "inputSchema": {"type": "object"}}]

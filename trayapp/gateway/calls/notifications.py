@@ -68,15 +68,13 @@ class Notifications:
     def lists_read(self, connection: Connection) -> None:
         """Pass on a server's notice that a list has changed, even if reading it again shows no difference. Newer
         clients subscribe to that; older ones get it during their own calls. Others get it only for lists that differ.
-        A client that waits for the list gets it, too: from the server it would get both.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
             calling = {call.session for call in calls if isinstance(call, RoutedCall)}
             for session in list(self._services.sessions):
-                if session.has_server(connection.key):
-                    same = session.client.modern or session in calling
-                    session.repeat_list(method.split("/")[1], same=same)
+                if (session.client.modern or session in calling) and session.has_server(connection.key):
+                    session.repeat_list(method.split("/")[1])
 
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
         """Pass a client's notification to the connected servers of its session, except those of an era without it."""

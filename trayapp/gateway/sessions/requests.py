@@ -218,7 +218,7 @@ class ClientRequests:
     def _give_list(self, request_id: RequestId, kind: str) -> None:
         session = self._session
         listing = session.listing(kind)
-        session.lists.given(kind, listing)
+        session.note_given(kind, listing)
         session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
         self._dependencies.list_served()
 

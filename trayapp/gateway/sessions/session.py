@@ -354,16 +354,21 @@ class Session:
         for kind in self.lists.changed(listings):
             self._tell_changed(kind)
 
-    def repeat_list(self, kind: str, *, same: bool) -> None:
-        """Send list_changed for that list, unless a change of it is about to be reported anyway. `same`: also if the
-        list is the same.
+    def repeat_list(self, kind: str) -> None:
+        """Send list_changed for that list, unless a change of it is about to be reported anyway.
 
         With the one tool, the list of tools belongs to no server.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
-        wanted = of_servers and (same or self.lists.is_awaited(kind))
-        if wanted and self.lists.take_unreported(kind, self.listing(kind), same=same):
+        if of_servers and self.lists.is_current(kind, self.listing(kind)):
             self._tell_changed(kind)
+
+    def note_given(self, kind: str, listing: bytes) -> None:
+        """Record that the client is given that list. It is notified of a change besides, as by the server itself: some
+        clients do more about that than the one request.
+        """
+        if self.lists.given(kind, listing) and self.client.ready:
+            self._tell_changed(NOTIFIED_AS[kind])
 
     def _tell_changed(self, kind: str) -> None:
         if self.client.modern:
@@ -392,10 +397,12 @@ class ClientLists:
         self._given: set[str] = set()  # kinds that it asked for
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
-    def given(self, kind: str, listing: bytes) -> None:
-        """Record that the client is given that list."""
+    def given(self, kind: str, listing: bytes) -> bool:
+        """Record that the client is given that list. Return True if it had another, and was not notified."""
+        changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
+        return changed
 
     @contextmanager
     def awaiting(self, kind: str) -> Iterator[None]:
@@ -414,19 +421,9 @@ class ClientLists:
         """Use these lists as the basis for changes of lists that the client never asked for."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
-    def is_awaited(self, kind: str) -> bool:
-        """Return True if a request for that list is not answered yet."""
-        return self._awaited[kind] > 0
-
-    def take_unreported(self, kind: str, listing: bytes, *, same: bool) -> bool:
-        """Return True if the list has changed and its client is about to get it as an answer, or if it is the `same`
-        that the client has or was notified of. From now on it counts as reported.
-        """
-        is_same = self._had.get(kind) == listing
-        if not is_same and self._awaited[kind] > 0:
-            self._had[kind] = listing
-            return True
-        return is_same and same
+    def is_current(self, kind: str, listing: bytes) -> bool:
+        """Return True if the client has that list, or was notified of its change."""
+        return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
         """Return the kinds of list_changed notifications that these lists require."""
