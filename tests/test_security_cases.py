@@ -52,7 +52,10 @@ def test_which_addresses_one_command_takes_over(case: str, url: str, fine: bool)
         ("http://host.docker.internal:18080/sse", "put localhost in its place"),
         ("http://192.168.1.5:8000/mcp", "If you trust your own network, write it into servers.yaml by hand"),
         ("http://nas.local/mcp", "If you trust your own network"),
-        ("http://mcp.acme.com/mcp", "Give its https:// address, or write it into servers.yaml by hand"),
+        (
+            "http://mcp.acme.com/mcp",
+            "Give its https:// address. If it is in your own network and you trust that, write it",
+        ),
         ("file:///etc/passwd", "Or write it into servers.yaml by hand"),
     ],
 )

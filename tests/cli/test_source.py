@@ -48,10 +48,11 @@ def test_a_snippet_is_shown_whole_and_nothing_is_written_without_a_yes(person: P
 def test_what_an_entry_decides_about_its_own_protection_is_shown(person: Person) -> None:
     entry = {
         "command": "npx", "args": ["files-mcp"], "lock": False, "confine": False, "ask": "off", "lifecycle": "eager",
-        "tools": {"wipe": {"ask": False}},
+        "startup_timeout_sec": 90, "tool_timeout_sec": 600, "tools": {"wipe": {"ask": False}},
     }  # fmt: skip
     done = person.says("add", json.dumps({"mcpServers": {"files": entry}}))
-    rules = "lifecycle: eager, lock: false, confine: false, ask: off, ask: off for the tool wipe"
+    waits = "waits 90 s for its start, waits 600 s for an answer"
+    rules = f"lifecycle: eager, lock: false, {waits}, confine: false, ask: off, ask: off for the tool wipe"
     assert done.stdout.splitlines() == ["files: a snippet", "  npx files-mcp", f"  with rules of its own: {rules}"]
 
 

@@ -680,18 +680,148 @@ def test_a_value_that_a_comment_calls_optional_may_be_left_out() -> None:
       // Optional: rename it
       "env": {
         // Required.
-        "A": "",
+        "A": "", "H": "",
         // Optional. Leave empty
         // to begin anew
         "B": "", "C": "<c>",
         "D": "",
 
-        "E": "",
+        "E": "<e>", "I": "",
         "F": "your-f",  // optional
         "G": "optional, one of a|b"
       }}}"""
     (one,) = recognize(text, HOME)
     assert [want.name for want in one.wants if want.required] == ["A", "C", "E"]
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("env", "required", "hidden"),
+    [
+        ({"A_KEY": "", "A_REPO": ""}, ["A_KEY"], ["A_KEY"]),
+        ({"A_KEY": "<key>", "B_KEY": "", "A_REPO": ""}, ["A_KEY"], ["A_KEY", "B_KEY"]),
+        ({"A_URL": "https://a.test", "A_KEY": ""}, ["A_KEY"], ["A_KEY"]),
+    ],
+)
+def test_an_empty_variable_has_to_be_given_only_if_it_is_a_secret_and_no_other_one_has_a_placeholder(
+    env: dict[str, str], required: list[str], hidden: list[str]
+) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": "a", "env": env}}), HOME)
+    assert [want.name for want in one.wants if want.required] == required
+    assert [want.name for want in one.wants if want.secret] == hidden
+    assert {want.name for want in one.wants} == {name for name, value in env.items() if "." not in value}
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "timeouts", "left_out"),
+    [
+        ("mcp_servers:\n  a:\n    command: a\n    timeout: 600\n    connect_timeout: 90",
+         {"request_timeout": 600, "connect_timeout": 90}, ()),  # Hermes
+        ('{"context_servers": {"a": {"command": "a", "timeout": 90}}}', {"request_timeout": 90}, ()),
+        ('{"mcp": {"a": {"type": "local", "command": ["a"], "timeout": 5000}}}', {"connect_timeout": 5}, ()),
+        ("extensions:\n  a: {type: stdio, cmd: a, timeout: 300}", {"request_timeout": 300}, ()),
+        ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # of several clients
+        ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has none
+        ('{"mcpServers": {"a": {"command": "a", "requestTimeout": 60}}}', {}, ("request_timeout",)),
+    ],
+)  # fmt: skip
+def test_a_timeout_is_read_in_the_unit_of_its_client_or_left_out(
+    text: str, timeouts: dict[str, float], left_out: tuple[str, ...]
+) -> None:
+    (one,) = recognize(text, HOME)
+    assert {key: value for key, value in one.entry.items() if "timeout" in key} == timeouts
+    assert one.left_out == left_out
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize("value", ["<your key>", "YOUR_API_KEY", "ACME_YOUR_KEY", "your-key"])
+def test_a_placeholder_in_place_of_the_name_of_a_variable_is_asked_for_as_the_value(value: str) -> None:
+    table = f'[mcp_servers.a]\nurl = "https://a.test"\nbearer_token_env_var = "{value}"\n'
+    (one,) = recognize(f'{table}env_http_headers = {{ "X-Key" = "{value}" }}', HOME)
+    assert one.entry == {"url": "https://a.test", "headers": {"X-Key": value, "Authorization": f"Bearer {value}"}}
+    assert [(want.keys, want.placeholder, want.secret) for want in one.wants] == [
+        (("headers", "X-Key"), value, True), (("headers", "Authorization"), value, True),
+    ]  # fmt: skip
+    (one,) = recognize(f"codex mcp add a --url https://a.test --bearer-token-env-var '{value}'", HOME)
+    assert one.entry == {"url": "https://a.test", "headers": {"Authorization": f"Bearer {value}"}}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_variable_to_hand_on_that_has_no_name_is_left_out_and_said() -> None:
+    (one,) = recognize('[mcp_servers.a]\ncommand = "a"\nenv_vars = ["<YOUR_KEY>", "A_KEY"]', HOME)
+    assert (one.entry, one.left_out) == ({"command": "a", "env": {"A_KEY": ""}}, ("env_vars",))
+    (one,) = recognize('extensions:\n  a: {type: stdio, cmd: a, env_keys: ["<KEY>", A_KEY]}', HOME)
+    assert (one.entry, one.left_out) == ({"command": "a", "env": {"A_KEY": "${A_KEY}"}}, ("env_keys",))
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [  # each as Claude Code 2.1 writes it, but the last two, which it refuses
+        ("npx -e A=b -- -y @a/a", {"command": "npx", "args": ["-y", "@a/a"], "env": {"A": "b"}}),
+        ("npx @a/a --scope user -- -y", {"command": "npx", "args": ["@a/a", "-y"]}),
+        ("npx --env=A=b B=c @a/a -- --x", {"command": "npx", "args": ["@a/a", "--x"], "env": {"A": "b", "B": "c"}}),
+        ("-- npx -e A=b -- @a/a", {"command": "npx", "args": ["-e", "A=b", "--", "@a/a"]}),
+        ("npx -y -e A=b -- @a/a", {"command": "npx", "args": ["-y", "-e", "A=b", "@a/a"]}),
+        ("docker run -i -e A=b -- a/a", {"command": "docker", "args": ["run", "-i", "-e", "A=b", "a/a"]}),
+    ],
+)
+def test_the_options_of_a_client_may_stand_behind_the_first_word_of_the_command(line: str, entry: Any) -> None:
+    (one,) = recognize(f"claude mcp add a {line}", HOME)
+    assert one.entry == entry
+    (one,) = recognize(f"codex mcp add a {line.removeprefix('-- ')}", HOME)
+    assert "env" not in one.entry  # there, all that follows the first word is the server's
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("(username)", ["(username)"]), ("https://(subdomain).a.test", ["(subdomain)"]), ("f(x)", []),
+        ("Bearer (api key)", ["(api key)"]),
+        ("postgres://(user):(password)@h/db", ["(user)", "(password)"]), ("/src/(auth)/x", []), ("(a|b)", []),
+        ("https://PROJECT_REF.acme.co", ["PROJECT_REF"]), ("PROJECT_REF.acme.co", ["PROJECT_REF"]),
+        ("https://u@db.PROJECT-REF.acme.co:1/x", ["PROJECT-REF"]), ("https://API.acme.co", []),
+        ("https://a.test/A_B.x", []), ("MY.FILE_X.txt", []), ("{{fullPath}}\\x\\s.py", ["{{fullPath}}"]),
+        ("{{ROOT}}dist", ["{{ROOT}}"]),
+        ("x/{{ user.name }}/{{ID}}", ["{{ user.name }}", "{{ID}}"]),
+        ("%A_DIR%\\x y\\a.exe", ["%A_DIR%\\x y\\a.exe"]),
+    ],
+)  # fmt: skip
+def test_what_only_an_author_writes_is_a_placeholder(text: str, asked: list[str]) -> None:
+    assert placeholders_in(text) == asked
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_bare_variable_is_read_as_one_with_braces_but_not_in_code() -> None:
+    args = ["--a=$A_DIR", "$B/x", "postgres://$U:$P@h/db", "a$C", "$$D", "echo $E", "$5", "$lower", "$HOME/x"]
+    (one,) = recognize(json.dumps({"a": {"command": "a", "args": args}}), HOME, exists=lambda path: True)
+    braced = ["--a=${A_DIR}", "${B}/x", "postgres://${U}:${P}@h/db"]
+    assert one.entry["args"] == [*braced, "a$C", "$$D", "echo $E", "$5", "$lower", "/home/me/x"]
+    (one,) = recognize('{"a": {"url": "https://a.test/$T/mcp?k=$K", "headers": {"A": "Token $X"}}}', HOME)
+    assert one.entry == {"url": "https://a.test/${T}/mcp?k=${K}", "headers": {"A": "Token ${X}"}}
+    (one,) = recognize('{"a": {"command": "bash", "args": ["-c", "$A"]}}', HOME)
+    assert one.entry["args"] == ["-c", "$A"]
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (
+            '"server": {"type": "node", "mcp_config": {"command": "node", "args": ["${__dirname}/a.js"]}}',
+            "a part of an extension's manifest",
+        ),
+        ('{"mcp_config": {"command": "node", "args": ["${__dirname}/a.js"]}}', "a part of an extension's manifest"),
+        ('{"manifest_version": "0.2", "server": {"mcp_config": {"command": "node"}}}', "the manifest of an extension"),
+    ],
+)
+def test_the_manifest_of_an_extension_is_refused_as_what_it_is(text: str, title: str) -> None:
+    with pytest.raises(UnclearSourceError) as refused:
+        recognize(text, HOME)
+    assert refused.value.title.startswith(f"This is {title} ")
+    assert refused.value.hint.startswith("Add the .mcpb file itself")
 
 
 @pytest.mark.requirement("source-recognized")

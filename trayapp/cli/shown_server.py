@@ -129,6 +129,8 @@ def rule_lines(server: ServerConfig) -> Iterator[str]:
     """Yield how the entry itself decides when the server starts, what asks, and which protections it has."""
     rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
     rules += ["lock: false"] if not server.lock and server.command is not None else []
+    times = {"its start": server.connect_timeout, "an answer": server.request_timeout}
+    rules += [f"waits {seconds:g} s for {what}" for what, seconds in times.items() if seconds]
     rules += ["confine: false"] if server.confine is False and server.command is not None else []
     rules += [f"ask: {server.ask}"] if server.ask is not None else []
     switches = server.tools or {}

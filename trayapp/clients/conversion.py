@@ -32,6 +32,8 @@ _PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
 _BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
 _PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
 _SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
+# The name of a variable; not a value where that belongs: `<your token>`, `YOUR_TOKEN`.
+_VARIABLE_NAME = re.compile(r"(?!(?:\w+_)?YOUR_)[A-Za-z_]\w*", re.ASCII)
 _NOT_IN_KEY = re.compile(r"[:{}$]+")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 Entry = dict[str, Any]
@@ -223,7 +225,9 @@ class _EntryReader:
             entry["command"] = self._text(command)
         if args is not None and command:
             entry["args"] = self._texts(args)
-        env = {**self._pairs(*_ENVS), **{key: f"${{{key}}}" for key in self._take("env_keys") or []}}
+        keys = self._take("env_keys") or []
+        env = {**self._pairs(*_ENVS), **{key: f"${{{key}}}" for key in filter(is_variable_name, keys)}}
+        self._unknown |= {"env_keys"} if not all(map(is_variable_name, keys)) else set()
         if env:
             entry["env"] = self._texts(env)
         cwd = self._take("cwd", "workingDirectory", "working_directory")
@@ -242,16 +246,21 @@ class _EntryReader:
             entry["type"] = named
         options = self._take("requestOptions", "requestInit")
         headers = self._pairs(*_HEADERS) or dict((options or {}).get("headers") or {})
-        headers |= {name: f"$env:{variable}" for name, variable in self._pairs("env_http_headers").items()}
+        headers |= {
+            name: f"$env:{variable}" if is_variable_name(variable) else variable
+            for name, variable in self._pairs("env_http_headers").items()
+        }
         auth = self._raw.get("auth")
         own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
         if held := self._take("authorization_token") or own:  # the first one is from Anthropic's API
             headers.setdefault("Authorization", f"Bearer {held}")
+        token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
+        if token and not is_variable_name(token):
+            headers.setdefault("Authorization", f"Bearer {token}")
+        elif token:
+            entry |= {"auth": "bearer", "bearer_token_env": token}
         if headers:
             entry["headers"] = self._texts(headers)
-        token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
-        if token:
-            entry |= {"auth": "bearer", "bearer_token_env": token}
         self._oauth(entry)
 
     def _oauth(self, entry: Entry) -> None:
@@ -285,16 +294,25 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert `timeout` from the client's unit to seconds, and `connectionTimeout` from milliseconds."""
-        timeout, connecting = self._take("timeout"), self._take("connectionTimeout")
+        """Convert `timeout` from the client's unit to seconds, and Continue's `connectionTimeout` from milliseconds.
+
+        A `timeout` of a client that documents none has no unit, so it is left out.
+        """
+        own_unit = self._client.timeout_unit
+        timeout, connecting = self._take("timeout") if own_unit else None, self._take("connectionTimeout")
         key = _CONNECT_TIMEOUT if self._client.name in _LISTS_WITHIN else "request_timeout"
         parts: Any = timeout if isinstance(timeout, Mapping) else None  # OpenCode 2
         if parts is not None:
             key, timeout, connecting = "request_timeout", parts.get("request"), parts.get("startup")
-        for name, value, unit in ((key, timeout, self._client.timeout_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
+        for name, value, unit in ((key, timeout, own_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _ENDLESS:
                 seconds = value / 1000 if unit == "ms" else value
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
+
+
+def is_variable_name(text: Any) -> bool:
+    """Return True for the name of a variable, False for a value or an author's placeholder where one belongs."""
+    return isinstance(text, str) and _VARIABLE_NAME.fullmatch(text) is not None
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:

@@ -49,7 +49,7 @@ class Client:
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
     own_command: str = ""
-    timeout_unit: Literal["ms", "s"] = "ms"  # the unit of `timeout` in its entries
+    timeout_unit: Literal["ms", "s", ""] = ""  # of `timeout` in its entries; "": its documentation has no such key
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
@@ -120,13 +120,13 @@ def _vscode(name: str, title: str, edition: str, command: str, *project: tuple[s
 
 CLIENTS: tuple[Client, ...] = (
     # https://code.claude.com/docs/en/mcp (user scope: ~/.claude.json; local scope: below `projects` in it; .mcp.json)
-    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR)
+    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); `timeout` in ms, by the first page
     Client(
         "claude-code", "Claude Code",
         _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _with_env,
         installed=("{home}/.claude",),
         project=((".mcp.json", ("mcpServers",)),),
-        restart="restart", own_command="claude mcp add --scope user",
+        restart="restart", own_command="claude mcp add --scope user", timeout_unit="ms",
     ),
     # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows sees its own
     # copy of %APPDATA%; Linux has the same layout under ~/.config
@@ -141,11 +141,14 @@ CLIENTS: tuple[Client, ...] = (
             ),
         }, _plain, http=False, restart="restart", runs_in="home",
     ),
-    # https://developers.openai.com/codex/mcp and /codex/config-reference (CODEX_HOME)
+    # https://developers.openai.com/codex/mcp and /codex/config-reference (CODEX_HOME; startup_timeout_sec,
+    # tool_timeout_sec). Hermes has the same key `mcp_servers` in YAML, with `timeout` and `connect_timeout` in s:
+    # https://hermes-agent.nousresearch.com/docs/reference/mcp-config-reference
     Client(
         "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _plain,
         ("mcp_servers",), toml_file, "TOML",
         project=((".codex/config.toml", ("mcp_servers",)),), restart="restart", own_command="codex mcp add",
+        timeout_unit="s",
     ),
     # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is from its own warning
     Client(
@@ -158,14 +161,16 @@ CLIENTS: tuple[Client, ...] = (
     _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1], "code-insiders"),
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
     _vscode("vscodium", "VSCodium", EDITIONS[2], "codium"),
-    # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
+    # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot);
+    # https://github.com/github/copilot-sdk (`timeout` in ms)
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
         project=((".github/mcp.json", ("mcpServers",)),), restart="restart", own_command="copilot mcp add",
+        timeout_unit="ms",
     ),
     # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
-    # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`)
+    # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`); `timeout` in ms, for listing tools
     Client(
         "opencode", "OpenCode",
         _all(
@@ -175,7 +180,7 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
         ), inner="servers",
-        restart="restart", own_command="opencode mcp add",
+        restart="restart", own_command="opencode mcp add", timeout_unit="ms",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
     # .agents/mcp_config.json in a workspace)
@@ -188,7 +193,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "gemini-cli", "Gemini CLI", _all("{home}/.gemini/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
         project=((".gemini/settings.json", ("mcpServers",)),),
-        restart="restart", max_name=63, own_command="gemini mcp add --scope user",
+        restart="restart", max_name=63, own_command="gemini mcp add --scope user", timeout_unit="ms",
     ),
     # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
     # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: this file is its
@@ -209,7 +214,7 @@ CLIENTS: tuple[Client, ...] = (
         ),
         restart="restart", own_command="devin mcp add -s user",
     ),
-    # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments)
+    # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments; `timeout` in s)
     Client(
         "zed", "Zed",
         {
@@ -217,7 +222,7 @@ CLIENTS: tuple[Client, ...] = (
             "darwin": ("{home}/.config/zed/settings.json",),
             "win32": ("{appdata}/Zed/settings.json",),
         }, _zed, ("context_servers",), jsonc, "JSONC",
-        project=((".zed/settings.json", ("context_servers",)),),
+        project=((".zed/settings.json", ("context_servers",)),), timeout_unit="s",
     ),
     # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
     # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
@@ -274,13 +279,13 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
         ),
-        restart="restart", own_command="kilo mcp add",
+        restart="restart", own_command="kilo mcp add", timeout_unit="ms",
     ),
     # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`)
     Client(
         "qwen-code", "Qwen Code", _all("{home}/.qwen/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
         project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
-        restart="restart", max_name=63, own_command="qwen mcp add --scope user",
+        restart="restart", max_name=63, own_command="qwen mcp add --scope user", timeout_unit="ms",
     ),
     # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
     Client(

@@ -53,7 +53,8 @@ def unsafe_url(url: str) -> str | None:
     address = _address(host)
     is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
     if parts.scheme.lower() == "http" and not is_loopback:
-        return "must begin with https://: http:// is not encrypted"
+        why = "so others can read and change what is sent" if is_inside(url) else "and may leave your own network"
+        return f"must begin with https://: http:// is not encrypted, {why}"
     return None
 
 
@@ -64,7 +65,9 @@ def unsafe_url_hint(url: str) -> str:
     by_hand = "write it into servers.yaml by hand: multi-mcp edit"
     if not url.lower().startswith("http://"):
         return f"Or {by_hand}"
-    return f"If you trust your own network, {by_hand}" if is_inside(url) else f"Give its https:// address, or {by_hand}"
+    if is_inside(url):
+        return f"If you trust your own network, {by_hand}"
+    return f"Give its https:// address. If it is in your own network and you trust that, {by_hand}"
 
 
 _HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.internal", "host.containers.internal"})

@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
+from trayapp.clients.conversion import is_variable_name
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
 from trayapp.sources.documents import (
@@ -694,7 +695,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
     if words[:1] not in (["add"], ["a"]):
         return None
-    given = _AddOptions(words[1:])
+    given = _AddOptions(words[1:], anywhere=kind != "codex mcp add")
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
     remote = given.named(*_TRANSPORT) in HTTP
@@ -713,7 +714,10 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         kind_of = given.named(*_TRANSPORT)
         entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
         token = given.named("--bearer-token-env-var")
-        entry |= {"auth": "bearer", "bearer_token_env": token} if token else {}
+        if token and not is_variable_name(token):
+            entry["headers"] = {"Authorization": f"Bearer {token}", **headers}
+        elif token:
+            entry |= {"auth": "bearer", "bearer_token_env": token}
         client, port = given.named("--client-id"), given.named("--callback-port")
         entry |= (
             {"client_secret": given.named(_CLIENT_SECRET)} if _CLIENT_SECRET in words else {}
@@ -761,14 +765,19 @@ _VALUED = frozenset((
     "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
     "--agent", "--include-tools", "--exclude-tools", "--allowed-tools", "--tools", "--auth",
 ))  # fmt: skip
+_ANYWHERE = frozenset(("-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER))
 _CLIENT_SECRET = "--client-secret"
 _FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
 
 
 class _AddOptions:
-    """Options and plain words of a client's `mcp add`; all words after `--` are plain."""
+    """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
-    def __init__(self, words: Sequence[str]) -> None:
+    `anywhere`: before `--`, the client takes its options also behind the first word of the server's command. So do
+    Claude Code and Gemini CLI, but not Codex.
+    """
+
+    def __init__(self, words: Sequence[str], *, anywhere: bool = True) -> None:
         self.plain: list[str] = []
         self._given: dict[str, list[str]] = {}
         words = list(words)
@@ -793,9 +802,10 @@ class _AddOptions:
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
-                if "--" in words:
-                    words.remove("--")  # the first one ends the client's options, wherever it is
-                    self.plain += [word, *words]  # words of the server's command
+                if "--" in words:  # the first one ends the client's options, wherever it is
+                    at = words.index("--")
+                    own = [word, *words[:at]]
+                    self.plain += [*(self._without_options(own) if anywhere else own), *words[at + 1 :]]
                 else:
                     self.plain += self._without_options_at_end([word, *words])
                 self._hoist()
@@ -804,6 +814,29 @@ class _AddOptions:
                 self.plain.append(word)
             elif self.plain and "--" in words[1:] and not words[0].startswith("-"):
                 words.pop(0)  # the value of an unknown option
+
+    def _without_options(self, words: list[str]) -> list[str]:
+        """Take the client's options among the first words of the server's command. Return the others.
+
+        The client refuses a line with any other option there; such options are read as the server's, and so are all.
+        """
+        given: list[tuple[str, str]] = []
+        plain: list[str] = []
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            name, equals, value = word.partition("=")
+            if name in _ANYWHERE and (equals or left):
+                given.append((name, value if equals else left.pop(0)))
+            elif given and given[-1][0] in _ENV and _ASSIGNMENT.fullmatch(word):  # `-e A=1 B=2`
+                given.append((given[-1][0], word))
+            elif word.startswith("-"):
+                return words
+            else:
+                plain.append(word)
+        for name, value in given:
+            self._given.setdefault(name, []).append(value)
+        return plain
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:
         """Take the client's options that follow the server's command without a `--` between them."""

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
-from trayapp.clients.conversion import TRANSPORTS, Context, asked_inputs, convert, inputs_of, with_own_browser
+from trayapp.clients.conversion import (
+    TRANSPORTS,
+    Context,
+    asked_inputs,
+    convert,
+    inputs_of,
+    is_variable_name,
+    with_own_browser,
+)
 from trayapp.clients.table import BY_NAME
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.command import is_relative, relative_paths
@@ -24,7 +32,9 @@ from trayapp.sources.source import (
     OPTIONAL,
     PODS,
     REACHING,
+    REQUIRED,
     RUNNERS,
+    SHELLS,
     Source,
     UnclearSourceError,
     Variable,
@@ -89,8 +99,8 @@ _LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
 # A key that stands for omitted ones, or for a comment, which JSON lacks.
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
-# `$NAME`: authors write this for a value that a client or a shell fills in.
-_SHELL_VARIABLE = re.compile(r"\A(Bearer )?\$([A-Z][A-Z0-9_]*)\Z")
+# `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
+_SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
@@ -107,6 +117,7 @@ def read_document(
 ) -> list[Source]:
     """Return the servers of a snippet. `inputs`: VS Code's, if they stand elsewhere. Raises UnclearSourceError."""
     document = _with_servers_of_tools(_parsed(text))
+    refuse_manifest(document)
     found = list(_servers(document))
     if not found:
         held: Mapping[str, Any] = next(
@@ -123,7 +134,7 @@ def read_document(
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inner = document.get("mcp")
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
-    optional = _optional_keys(text)
+    optional, required = _keys_called(OPTIONAL, text), _keys_called(REQUIRED, text)
     optional |= {name for _, raw, _ in found for name in _passed_on(raw)}
     settings = _settings_of(document)
     optional |= {name for name, described in settings.items() if OPTIONAL.search(described)}
@@ -132,13 +143,24 @@ def read_document(
         if settings and isinstance(raw, Mapping) and "command" in raw:
             raw = {**raw, "env": {**dict.fromkeys(settings, ""), **(raw.get("env") or {})}}
         one = _source(name, raw, client, kind, inputs, home, windows)
-        one = replace(one, wants=tuple(_required(want, optional) for want in one.wants))
+        one = replace(one, wants=tuple(_as_called(want, optional, required) for want in one.wants))
         first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
             raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())
+
+
+def refuse_manifest(document: Mapping[str, Any]) -> None:
+    """Raise UnclearSourceError for the manifest of an extension, or for the part of it that starts its server."""
+    if "manifest_version" in document or "dxt_version" in document:
+        title = "This is the manifest of an extension (.mcpb), whose files are not here"
+        raise UnclearSourceError(title, "Add the .mcpb file itself")
+    server = document.get("server", document)
+    if isinstance(server, Mapping) and isinstance(server.get("mcp_config"), Mapping):
+        title = "This is a part of an extension's manifest (.mcpb), and the files that it starts are not here"
+        raise UnclearSourceError(title, "Add the .mcpb file itself, or paste the snippet of a client")
 
 
 def _settings_of(document: Mapping[str, Any]) -> dict[str, str]:
@@ -157,26 +179,30 @@ def _passed_on(raw: Any) -> list[str]:
     return [name for name in named if isinstance(name, str) and name]
 
 
-def _required(want: Variable, optional: set[str]) -> Variable:
-    return replace(want, required=False) if want.keys[0] in _PAIRS and str(want.keys[-1]) in optional else want
+def _as_called(want: Variable, optional: set[str], required: set[str]) -> Variable:
+    """Return a variable or header as its author calls it: optional, or else required."""
+    name = str(want.keys[-1])
+    if want.keys[0] not in _PAIRS or name not in optional | required:
+        return want
+    return replace(want, required=name not in optional)
 
 
-def _optional_keys(text: str) -> set[str]:
-    """Return the keys that comments of a snippet call optional: those below such a comment, up to a blank line, a
-    bracket or another comment, and the one before it in its line.
+def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
+    """Return the keys that comments of a snippet call optional, or required: those below such a comment, up to a blank
+    line, a bracket or another comment, and the one before it in its line.
     """
     found: set[str] = set()
     covers = in_comment = False
     for line in text.splitlines():
         if comment := _COMMENT_LINE.match(line):
-            covers = (covers and in_comment) or OPTIONAL.search(comment[1]) is not None
+            covers = (covers and in_comment) or what.search(comment[1]) is not None
             in_comment = True
             continue
         in_comment = False
         key = _KEY.match(line)
         covers = covers and key is not None
         behind = _COMMENT_BEHIND.search(line[-LONGEST_COMMENT:])
-        if key and (covers or (behind and OPTIONAL.search(behind[0]))):
+        if key and (covers or (behind and what.search(behind[0]))):
             found.add(key[1])
         covers = covers and (not line.rstrip().endswith(("{", "[", ":")) or (key is not None and key[1] in _PAIRS))
     return found
@@ -186,7 +212,8 @@ def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
     raw = _flat(raw)
-    if passed := _passed_on(raw):
+    passed = [one for one in _passed_on(raw) if is_variable_name(one)]
+    if passed:
         raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         line = raw["command"]
@@ -216,13 +243,11 @@ def _source(
     entry = with_passed(entry)
     for place in ("env", "headers"):
         if place in entry:
-            own = {
-                key: _SHELL_VARIABLE.sub(r"\1${\2}", value) if isinstance(value, str) else value
-                for key, value in entry[place].items()
-                if not _NO_KEY.fullmatch(str(key))
-            }
+            own = {key: value for key, value in entry[place].items() if not _NO_KEY.fullmatch(str(key))}
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
+    entry = _with_shell_variables(entry)
     left_out = tuple(key for key in made.left_out if key != "inputs")  # these are read from the whole document
+    left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
         raise UnclearSourceError(title, "Start it, and add its address instead")
@@ -238,11 +263,27 @@ def _source(
     if "url" in entry and "env" in entry:  # then there is nothing that could read it
         entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
-        entry = {key: value for key, value in entry.items() if key not in ("request_timeout", "connect_timeout")}
+        unclear = [key for key in ("request_timeout", "connect_timeout") if key in entry]
+        entry = {key: value for key, value in entry.items() if key not in unclear}
+        left_out = (*left_out, *unclear)
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     if "scope" not in raw and not _depends_on_session(entry, wants):
         entry = {key: value for key, value in entry.items() if key != "scope"}
     return Source(name or name_for(entry), entry, kind + note, wants, left_out)
+
+
+def _with_shell_variables(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with `${NAME}` for each `$NAME`, which is given to no program as it stands: not in code."""
+
+    def read(value: Any) -> Any:
+        return _SHELL_VARIABLE.sub(r"${\1}", value) if isinstance(value, str) else value
+
+    changed = dict(entry)
+    for place in _PAIRS & entry.keys():
+        changed[place] = {key: read(value) for key, value in entry[place].items()}
+    if "args" in entry and program_of(str(entry.get("command") or "")) not in SHELLS | REACHING:
+        changed["args"] = [word if " " in str(word) else read(word) for word in entry["args"]]
+    return changed | {key: read(entry[key]) for key in ("command", "url", "cwd") if key in entry}
 
 
 def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> bool:

@@ -352,8 +352,6 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
                 return read_server_json(document)
             if is_tool_argument(document):
                 raise UnclearSourceError("This command does not look like a server's", "multi-mcp add NAME -- COMMAND")
-            if "manifest_version" in document or "dxt_version" in document:
-                raise UnclearSourceError("This is the manifest of a bundle", "Add the .mcpb file itself")
         return read_document(text, "a snippet", home, windows=windows)
     refuse_long_lines(text.splitlines())
     if is_command_line(text):

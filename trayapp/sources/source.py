@@ -31,6 +31,7 @@ _PLACEHOLDER = re.compile(
     r"""(?xi)
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
     | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
+    | \([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)
     | (?:(?:my|your)(?:[_-][\w-]+|company|domain|org|organization|instance|site|team|tenant|workspace|store|shop
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
@@ -62,6 +63,7 @@ _PLACEHOLDER = re.compile(
 _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|\u2022{3,}|(?:(?<=^)|(?<==)|(?<=Bearer ))\$\([^()]{1,80}\)$"
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
+    r"|\$?\{\{ ?[A-Za-z_][\w-]*(?:[ .][A-Za-z_][\w-]*){0,5} ?\}\}"
     r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
@@ -70,8 +72,15 @@ _INSIDE = re.compile(
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}"  # of Nix or Terraform
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
-    r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
+    r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
+_ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
+# The host of an address, or of a text that is one without its scheme; and a label of it that no host has (RFC 1123), or
+# that says in capitals what belongs there.
+_HOST = re.compile(
+    r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
+)
+_NO_LABEL = re.compile(r"[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)+")
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
 _DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
@@ -84,6 +93,7 @@ _DAMAGED = {
 }
 _YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z][A-Z0-9-]*)(?![A-Za-z0-9_-])")
 OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
+REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
@@ -430,13 +440,13 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
-            # a variable passed on to a container may be left out, and one whose author says so
-            needed = bool(mark) or name not in passed
+            # a variable passed on to a container may be left out, and one whose author says so or leaves it empty
+            needed = bool(mark) or (name not in passed and _has_to_be_filled(name, entry.get(str(keys[0]))))
             may_lack = OPTIONAL.search(mark) is not None or mark.startswith("default")
             needed = needed and not (keys[0] in ("env", "headers") and may_lack)
             told = mark in ("", name or mark) or (mark == text and keys[0] in ("env", "headers", "url"))
             why = "" if told else f"in place of {mark}"
-            hides = secret(mark) and (mark == text or not _is_read_later(mark.strip("<>{}[]$%")))
+            hides = secret(mark) and (mark == text or not _is_read_later(mark.strip("<>{}[]()$%")))
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
             found.append(Variable(name or mark, keys, mark, why, secret=hides, required=needed, kind=kind))
 
@@ -463,6 +473,17 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     return tuple(
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
         for one in found
+    )
+
+
+def _has_to_be_filled(name: str, beside: Any) -> bool:
+    """Return True for an empty variable that its author leaves to the user: a secret by its name, in an entry that has
+    no other sign of what to fill in. Where others hold a placeholder, an empty one is meant to be empty.
+    """
+    values = beside.values() if isinstance(beside, Mapping) else ()
+    is_secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)
+    return is_secret is not None and not any(
+        isinstance(one, str) and one and placeholder_in(one) is not None for one in values
     )
 
 
@@ -615,7 +636,7 @@ def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
 _NO_SECRET = re.compile(
     r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn|ip|addr(?:ess)?)s?$"
     r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
-    r"|topic|env(?:ironment)?|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
+    r"|topic|env(?:ironment)?|ref|repo(?:sitory)?|branch|owner|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
     r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled|slug|prefix|suffix|server|only"
     r"|account|base|client|app(?:lication)?|company|customer|table|collection|page|store)s?(?:[_-]?id)?$"
@@ -771,7 +792,18 @@ def placeholder_in(text: str) -> str | None:
         return text
     if "://" in text and text.endswith(("/...", "/\u2026")):
         return text
-    return _example_in(text)
+    if "://" in text and (named := _ROUND.search(text)):
+        return named[0]
+    return _example_in(text) or _label_in(text)
+
+
+def _label_in(text: str) -> str | None:
+    """Return the part of a host's name that is in capitals what belongs there: `https://PROJECT_REF.acme.com`."""
+    host = _HOST.search(text)
+    labels = (host[1] or host[2]).split(".")[:-1] if host else []
+    return next(
+        (one for one in labels if _NO_LABEL.fullmatch(one) or (one.isupper() and _UNKNOWN.fullmatch(one))), None
+    )
 
 
 def _example_in(text: str) -> str | None:

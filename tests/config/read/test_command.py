@@ -40,6 +40,8 @@ WINDOWS = [
         ["C:\\Program Files\\node\\node.exe", "C:\\my server.js"],
     ),
     ("\\\\host\\share\\run.exe a", ["\\\\host\\share\\run.exe", "a"]),
+    ("%LOCALAPPDATA%\\a\\run.exe -x", ["%LOCALAPPDATA%\\a\\run.exe", "-x"]),
+    ('.\\venv\\run.exe "a b"', [".\\venv\\run.exe", "a b"]),
 ]
 
 

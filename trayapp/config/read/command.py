@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 
 Exists = Callable[[str], bool]
 
-_DRIVE = re.compile(r'"?[A-Za-z]:\\|\\\\')
+# A path of Windows first: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. A shell's backslash escapes no letter.
+_WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} do not split
 _DOTTED = re.compile(r"\.{1,2}(?:[/\\:].*)?", re.DOTALL)  # ., .., ./x, ..\x, .:/data
 _FOLDER = re.compile(r"[^\s:@$%{}~/\\-][^\s:@$%{}]*/")  # src/
@@ -53,7 +54,7 @@ def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
     line = line.strip()
     if not re.search(r"[\s\"'\\]", line) or (re.search(r"\s", line) and exists(line)):
         return [line] if line else []
-    windows = windows or _DRIVE.match(line) is not None
+    windows = windows or _WINDOWS_PATH.match(line) is not None
     return _Splitter(line, quotes='"' if windows else "\"'", escapes=not windows).words()
 
 
