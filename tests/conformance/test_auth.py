@@ -57,7 +57,7 @@ RUNS = [
 @pytest.fixture
 def site(home: Path) -> Iterator[Gateway]:
     """Yield a gateway without servers that anybody on this machine may add some to."""
-    with gateway_in(home) as made:
+    with gateway_in(home, forked=True) as made:
         made.env["DBUS_SESSION_BUS_ADDRESS"] = NO_BUS
         made.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
         made.start()

@@ -30,7 +30,7 @@ def required(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
 
     @cache
     def run(revision: str) -> Run:
-        with gateway_in(tmp_path_factory.mktemp("home")) as gateway:
+        with gateway_in(tmp_path_factory.mktemp("home"), forked=True) as gateway:
             gateway.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
             gateway.start()
             return run_client(tmp_path_factory.mktemp("run"), DRIVER, gateway.env, "--requirements", revision)
@@ -67,7 +67,7 @@ def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_n
     required: Callable[[str], Run], home: Path, tmp_path: Path
 ) -> None:
     """First contact is in the era of the server, though no client is there to say one; as with a client."""
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         gateway.write({}, http={"enabled": True, "port": 0, "token": False})
         gateway.start()
         for scenario in FROM_COLD:

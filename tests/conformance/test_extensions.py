@@ -40,7 +40,7 @@ def counted(runs: dict[str, Run], family: str) -> int:
 def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Return the scenarios against the server itself."""
     folder = tmp_path_factory.mktemp("servers")
-    with Popen([*argv(MODERN, folder, "direct"), "--http", "0"], stdout=PIPE, encoding="utf-8") as process:
+    with Popen(argv(MODERN, folder, "direct", http=True), stdout=PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         try:
             return run(f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp", tmp_path_factory.mktemp("direct"))
@@ -57,7 +57,7 @@ def test_every_scenario_of_tasks_and_skills_gives_what_it_gives_direct(
     folder = tmp_path / "servers"
     folder.mkdir()
     other = [sys.executable, "-I", "-S", str(Path(era_server.__file__)), MODERN, str(tmp_path / "notes")]
-    with entries(("ref",), MODERN, folder, transport) as servers, gateway_in(home) as gateway:
+    with entries(("ref",), MODERN, folder, transport) as servers, gateway_in(home, forked=True) as gateway:
         http = {"enabled": True, "port": 0, "token": False}
         gateway.write({**servers, "other": {"command": other}}, http=http, tool_prefix="none")
         gateway.start()

@@ -177,7 +177,7 @@ def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFac
 @contextmanager
 def gateway_for_suite(home: Path, server: dict[str, Any], *, http: bool = True) -> Iterator[Gateway]:
     """Yield a gateway that knows the reference server."""
-    with gateway_in(home) as gateway:
+    with gateway_in(home, forked=True) as gateway:
         gateway.write({"reference": server}, http={"enabled": http, "port": 0, "token": False}, tool_prefix="none")
         gateway.env["SHELL"] = QUICK_SHELL
         gateway.start()

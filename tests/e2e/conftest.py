@@ -13,5 +13,5 @@ from tests.e2e.gateway import Gateway, gateway_in
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
     """Return a gateway that is not started yet."""
-    with gateway_in(home) as made:
+    with gateway_in(home, forked=True) as made:
         yield made

@@ -22,6 +22,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+LATER = (  # what a gateway loads for its first call, its HTTP port, a server over HTTP: as much as for its start
+    "anyio._backends._asyncio", "httpcore2", "keyring.backends.SecretService", "re2", "truststore",
+    "trayapp.backends.http.sse", "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
+    "trayapp.config.edits", "trayapp.inspection.encoded", "trayapp.inspection.screening",
+    "trayapp.service.login_session", "uvicorn.protocols.http.httptools_impl",
+)  # fmt: skip
 MOST = 1 << 17  # bytes of a request: an environment and more
 
 
@@ -100,6 +106,8 @@ def serve(descriptor: int) -> None:
         package = importlib.import_module(f"trayapp.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+    for name in LATER:
+        importlib.import_module(name)
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
     gc.freeze()  # what all children share stays shared

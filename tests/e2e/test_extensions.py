@@ -16,7 +16,7 @@ from tests.e2e.cell import META, MODERN
 from tests.e2e.client import client_of
 from tests.e2e.extension_scenario import NOTHING, Visitor, checks
 from tests.e2e.gateway import Gateway
-from tests.fixtures import extension_server
+from tests.fixtures import extension_http, extension_server
 from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio]
@@ -24,16 +24,16 @@ pytestmark = [pytest.mark.anyio]
 OLDER = "2025-11-25"
 NAMES = ("one", "two", "three")
 OF_THE_GATEWAY: dict[str, Any] = {"prompts": {"listChanged": True}, "completions": {}, "logging": {}}
-SCRIPT = [sys.executable, "-I", "-S", str(Path(extension_server.__file__))]
 
 
-def argv(revision: str, folder: Path, name: str) -> list[str]:
+def argv(revision: str, folder: Path, name: str, *, http: bool = False) -> list[str]:
     """Return the server of that name; its folder says who it is. `revision`: with --both it speaks the other
-    era, too.
+    era, too. `http`: it listens on a free port.
     """
     (folder / name).mkdir(exist_ok=True)
     own, *options = revision.split()
-    return [*SCRIPT, own, str(folder / name / "notes"), *options]
+    program = str((extension_http if http else extension_server).__file__)
+    return [sys.executable, "-I", "-S", program, own, str(folder / name / "notes"), *["0"] * http, *options]
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str)
     if transport == "stdio":
         yield {name: {"command": argv(revision, folder, name)} for name in names}
         return
-    running = [Popen([*argv(revision, folder, name), "--http", "0"], stdout=PIPE, encoding="utf-8") for name in names]
+    running = [Popen(argv(revision, folder, name, http=True), stdout=PIPE, encoding="utf-8") for name in names]
     try:
         ports = [process.stdout.readline().strip() for process in running if process.stdout is not None]
         yield {
@@ -127,8 +127,9 @@ async def test_a_server_of_both_eras_announces_and_gives_to_each_client_what_it_
                 found = await checks(visitor)
             assert {check: (found[check], wanted) for check, wanted in given.items() if found[check] != wanted} == {}
         shim = [*own_command(), "stdio"]
-        for _ in range(2):
+        for again in (True, False):
             for revision in order:
                 assert await announced(shim, gateway, revision) == expected[revision] | OF_THE_GATEWAY
             gateway.stop()
-            gateway.start()
+            if again:
+                gateway.start()

@@ -175,6 +175,7 @@ async def test_a_real_server_lists_and_answers_as_directly(
     arguments = json.loads(json.dumps(case.arguments).replace("{page}", page))
     argv = case.argv()
     entry = {"command": argv, "env": env, "cwd": str(tmp_path), "connect_timeout": 60}
+    entry["lifecycle"] = "keep-alive"  # listed and called in one process: their starts are what takes time here
     gateway.write({name: entry}, approve_changes="off")
     gateway.start()
     await gateway.known()

@@ -78,7 +78,7 @@ def real(tmp_path: Path) -> Real:
 def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Real]]:
     """Yield one gateway for the tests of all six: their starts take seconds of a processor."""
     real = Real(tmp_path_factory.mktemp("six"))
-    with gateway_in(tmp_path_factory.mktemp("gateway")) as gateway:
+    with gateway_in(tmp_path_factory.mktemp("gateway"), forked=True) as gateway:
         gateway.write(real.entries(), expose="auto")
         gateway.start()
         gateway.control(SETTLE)

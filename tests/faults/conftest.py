@@ -32,3 +32,9 @@ def gateway(home: Path) -> Iterator[Gateway]:
     made = Gateway(home)
     yield made
     stop_all(made)
+
+
+@pytest.fixture
+def forked(gateway: Gateway) -> None:
+    """Start that gateway in a fork: for files of many tests that are not about a start, a limit or a signal of it."""
+    gateway.forked = True

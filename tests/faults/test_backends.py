@@ -23,7 +23,7 @@ from tests.faults.world import RECOVERY_S, Counting, ShimClient, calls, outcome,
 from tests.fixtures.odd import Odd, until
 from tests.patience import stretched
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked")]
 SEED = 20261121
 MB = 1 << 20
 

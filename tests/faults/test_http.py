@@ -25,7 +25,7 @@ from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
 from tests.faults.world import LONG
 from tests.patience import stretched
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked")]
 OPEN = 3  # calls under way when the fault begins
 MB = 1 << 20
 

@@ -22,7 +22,11 @@ from tests.faults.world import Counting
 from tests.fixtures.odd import until
 from tests.patience import stretched
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("forked"),
+    pytest.mark.skipif(sys.platform == "win32", reason="signals"),
+]
 OPEN = 3  # calls under way when the fault begins
 
 

@@ -30,7 +30,11 @@ from tests.tools import missing
 from trayapp.catalog.cache import file_name
 from trayapp.model.errors import NoGatewayError
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="mounts a tiny file system")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("forked"),
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts a tiny file system"),
+]
 SMALL = "256k"
 SAVES = 100
 PER_S = 50

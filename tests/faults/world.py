@@ -97,6 +97,14 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+def left_of(gateway: Gateway) -> dict[int, str]:
+    """Return every process of its home, and the gateway itself: a forked one has the environment of its parent."""
+    found = processes_of(gateway.home)
+    if gateway.process is not None and gateway.process.poll() is None:
+        found[gateway.pid] = "the gateway"
+    return found
+
+
 def servers_of(gateway: Gateway) -> list[int]:
     """Return the processes of servers below the gateway: neither the guardian nor a login shell that is asked for its
     PATH.
@@ -134,9 +142,9 @@ def threads_of(pid: int) -> int:
 def nothing_left(gateway: Gateway) -> None:
     """Wait until no process of its home runs. Fails with those that do."""
     try:
-        wait_until(lambda: not processes_of(gateway.home), GONE_S)
+        wait_until(lambda: not left_of(gateway), GONE_S)
     except AssertionError:
-        assert processes_of(gateway.home) == {}, f"after {GONE_S:g} s on a machine with time"
+        assert left_of(gateway) == {}, f"after {GONE_S:g} s on a machine with time"
 
 
 def stop_all(gateway: Gateway) -> None:
@@ -144,7 +152,7 @@ def stop_all(gateway: Gateway) -> None:
     try:
         wait_until(lambda: not still_runs(gateway), GONE_S + 5)
     except AssertionError:
-        left = processes_of(gateway.home)
+        left = left_of(gateway)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         raise AssertionError(f"left behind: {left}") from None
@@ -156,7 +164,7 @@ def still_runs(gateway: Gateway) -> bool:
     """Return True if any process of that home is left; a gateway that answers is told to stop."""
     with suppress(MultiMcpError):  # there is none, or not yet
         gateway.control("stop")
-    return bool(processes_of(gateway.home))
+    return bool(left_of(gateway))
 
 
 # -- clients ---------------------------------------------------------------------------------------------------------
