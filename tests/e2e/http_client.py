@@ -5,36 +5,87 @@ Never here: stdin and stdout (client.py), what a test expects.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import anyio
 import anyio.abc
-import httpx2
 
 from tests.e2e.cell import MODERN
 from tests.e2e.client import PATIENCE_S, Conversation, Message, task_group
 from tests.patience import stretched
-from tests.tools import NO_CERTIFICATES
 
 STREAMS = "application/json, text/event-stream"
-# No connection is used again: the gateway ends idle ones, and a request of a slow test may meet that.
-FRESH = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
+BROKEN = (OSError, asyncio.IncompleteReadError)
 NAMED_BY = {  # what the header Mcp-Name repeats
     "tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId",
 }  # fmt: skip
 
 
+class Answer:
+    """An answer over HTTP, of which the body may come in parts."""
+
+    def __init__(self, head: bytes, reader: asyncio.StreamReader) -> None:
+        first, *lines = head.decode().splitlines()
+        self.status = int(first.split()[1])
+        self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        self._reader = reader
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
+        if "chunked" in self.headers.get("transfer-encoding", ""):
+            while size := int(await self._reader.readuntil(b"\r\n"), 16):
+                yield (await self._reader.readexactly(size + 2))[:-2]
+        elif "content-length" in self.headers:
+            yield await self._reader.readexactly(int(self.headers["content-length"]))
+        else:
+            while data := await self._reader.read(1 << 16):
+                yield data
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Yield each line of the body once it is whole."""
+        rest = b""
+        async for data in self.parts():
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                yield line.removesuffix(b"\r").decode()
+
+
+@asynccontextmanager
+async def answer_to(
+    verb: str, url: str, headers: Mapping[str, str], message: Message | None = None
+) -> AsyncIterator[Answer]:
+    """Send a request and yield its answer. Raises BROKEN.
+
+    Each has a connection of its own: the gateway ends idle ones, and a request of a slow test may meet that. By hand: a
+    library's time for hundreds of clients was as much as the gateway's.
+    """
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+    try:
+        body = b"" if message is None else json.dumps({"jsonrpc": "2.0", **message}).encode()
+        own = {"Host": parts.netloc, "Connection": "close", **headers}
+        if message is not None:
+            own |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        head = "".join(f"{line}\r\n" for line in (f"{verb} {path} HTTP/1.1", *map(": ".join, own.items()), ""))
+        writer.write(head.encode() + body)
+        yield Answer(await reader.readuntil(b"\r\n\r\n"), reader)
+    finally:
+        writer.close()
+
+
 class HttpClient(Conversation):
     """One address at the other end. A request of 2026-07-28 is cancelled by the end of its stream."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, version: str, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], version: str, tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()
-        self._http, self._url, self._version, self._tasks = http, url, version, tasks
-        self._headers: dict[str, str] = {}
+        self._url, self._version, self._tasks = url, version, tasks
+        self._given, self._headers = dict(headers), dict[str, str]()
         self._scopes: dict[Any, anyio.CancelScope] = {}  # of open POSTs, by their request's id
         self._standing = anyio.Event()
 
@@ -67,10 +118,9 @@ class HttpClient(Conversation):
         scope = anyio.CancelScope()
         if "method" in message and "id" in message:
             self._scopes[message["id"]] = scope
-        headers = {**self._headers, **self._own_headers(message), "Accept": STREAMS}
-        body = {"jsonrpc": "2.0", **message}
-        with scope, suppress(httpx2.TransportError):
-            async with self._http.stream("POST", self._url, json=body, headers=headers) as answer:
+        headers = {**self._given, **self._headers, **self._own_headers(message), "Accept": STREAMS}
+        with scope, suppress(*BROKEN):
+            async with answer_to("POST", self._url, headers, message) as answer:
                 if "mcp-session-id" in answer.headers:
                     self._headers["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
                 await self._take_answer(answer, message)
@@ -85,42 +135,42 @@ class HttpClient(Conversation):
         named = NAMED_BY.get(message["method"])
         return {**told, "Mcp-Name": message["params"][named]} if named else told
 
-    async def _take_answer(self, answer: httpx2.Response, message: Message) -> None:
+    async def _take_answer(self, answer: Answer, message: Message) -> None:
         kind = answer.headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
-            async for _, data in events(answer):
+            async for _, data in events(answer.lines()):
                 if data:  # an empty one is for resuming
                     self.take(json.loads(data))
             return
-        text = (await answer.aread()).decode()
+        text = b"".join([part async for part in answer.parts()]).decode()
         if kind.startswith("application/json") and text:
             self.take({"id": message.get("id"), **json.loads(text)})
-        elif answer.status_code >= 400 and "id" in message:
-            self.take({"id": message["id"], "error": {"code": 0, "message": f"HTTP {answer.status_code} {text}"}})
+        elif answer.status >= 400 and "id" in message:
+            self.take({"id": message["id"], "error": {"code": 0, "message": f"HTTP {answer.status} {text}"}})
 
     async def _listen(self) -> None:
-        headers = {**self._headers, "Accept": "text/event-stream"}
-        with suppress(httpx2.TransportError):
-            async with self._http.stream("GET", self._url, headers=headers) as answer:
+        headers = {**self._given, **self._headers, "Accept": "text/event-stream"}
+        with suppress(*BROKEN):
+            async with answer_to("GET", self._url, headers) as answer:
                 self._standing.set()
-                if answer.status_code == 200:
+                if answer.status == 200:
                     await self._take_answer(answer, {})
 
 
 class SseClient(Conversation):
     """Of 2024-11-05: everything comes by one stream, which says where to post."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()
-        self._http, self._url, self._tasks = http, url, tasks
+        self._url, self._given, self._tasks = url, dict(headers), tasks
         self._where = ""
         self._known = anyio.Event()
 
     async def listen(self) -> None:
         """Read to the end."""
-        with suppress(httpx2.TransportError):
-            async with self._http.stream("GET", self._url, headers={"Accept": "text/event-stream"}) as answer:
-                async for kind, data in events(answer):
+        with suppress(*BROKEN):
+            async with answer_to("GET", self._url, {**self._given, "Accept": "text/event-stream"}) as answer:
+                async for kind, data in events(answer.lines()):
                     if kind == "endpoint":
                         self._where = urljoin(self._url, data)
                         self._known.set()
@@ -134,14 +184,16 @@ class SseClient(Conversation):
 
     async def _post(self, message: Message) -> None:
         await self._known.wait()
-        with suppress(httpx2.TransportError):
-            await self._http.post(self._where, json={"jsonrpc": "2.0", **message})
+        with suppress(*BROKEN):
+            async with answer_to("POST", self._where, self._given, message) as answer:
+                async for _ in answer.parts():
+                    pass
 
 
-async def events(answer: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
+async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
     """Kind and data of each event (WHATWG, server-sent events)."""
     kind, data = "message", [""][:0]
-    async for line in answer.aiter_lines():
+    async for line in lines:
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "event":
@@ -158,16 +210,12 @@ async def http_client(
     url: str, version: str, headers: Mapping[str, str] | None = None, *, sse: bool = False
 ) -> AsyncIterator[HttpClient | SseClient]:
     """Yield a client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
-    async with (
-        httpx2.AsyncClient(
-            headers=dict(headers or {}), timeout=None, trust_env=False, verify=NO_CERTIFICATES, limits=FRESH
-        ) as http,
-        task_group() as tasks,
-    ):
+    given = headers or {}
+    async with task_group() as tasks:
         if sse:
-            older = SseClient(http, url, tasks)
+            older = SseClient(url, given, tasks)
             tasks.start_soon(older.listen)
             yield older
         else:
-            yield HttpClient(http, url, version, tasks)
+            yield HttpClient(url, given, version, tasks)
         tasks.cancel_scope.cancel()

@@ -25,7 +25,7 @@ async def stream(at: Place, query: str = "") -> AsyncIterator[tuple[httpx2.Async
     """Yield a client, where it posts, and the events that come."""
     async with at.http() as http, http.stream("GET", f"/sse{query}") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
-        coming = events(answer)
+        coming = events(answer.aiter_lines())
         kind, where = await anext(coming)
         assert kind == "endpoint"
         yield http, where, coming
