@@ -748,6 +748,15 @@ def test_a_placeholder_in_place_of_the_name_of_a_variable_is_asked_for_as_the_va
 
 
 @pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    "text", ["gemini mcp add --timeout 30000 a npx a", "goose://extension?cmd=npx&arg=a&timeout=300"]
+)
+def test_a_timeout_of_a_line_or_a_link_is_left_out_and_said(text: str) -> None:
+    (one,) = recognize(text, HOME)
+    assert (one.entry, one.left_out) == ({"command": "npx", "args": ["a"]}, ("timeout",))
+
+
+@pytest.mark.requirement("source-recognized")
 def test_a_variable_to_hand_on_that_has_no_name_is_left_out_and_said() -> None:
     (one,) = recognize('[mcp_servers.a]\ncommand = "a"\nenv_vars = ["<YOUR_KEY>", "A_KEY"]', HOME)
     assert (one.entry, one.left_out) == ({"command": "a", "env": {"A_KEY": ""}}, ("env_vars",))
@@ -786,7 +795,11 @@ def test_the_options_of_a_client_may_stand_behind_the_first_word_of_the_command(
         ("https://a.test/A_B.x", []), ("MY.FILE_X.txt", []), ("{{fullPath}}\\x\\s.py", ["{{fullPath}}"]),
         ("{{ROOT}}dist", ["{{ROOT}}"]),
         ("x/{{ user.name }}/{{ID}}", ["{{ user.name }}", "{{ID}}"]),
-        ("%A_DIR%\\x y\\a.exe", ["%A_DIR%\\x y\\a.exe"]),
+        ("%A_DIR%\\x y\\a.exe", ["%A_DIR%\\x y\\a.exe"]), ("[[TOKEN]]", ["[[TOKEN]]"]), ("((token))", ["((token))"]),
+        ("x-#{TOKEN}", ["#{TOKEN}"]), ("$[TOKEN]", ["$[TOKEN]"]), ("##TOKEN##", ["##TOKEN##"]), ("#1 a", []),
+        ("\uff08\u7528\u6237\u540d\uff09", ["\uff08\u7528\u6237\u540d\uff09"]), ("*TOKEN*", []),
+        ("https://SITE.acme.co", ["SITE"]), ("https://aws-0-REGION.db.acme.co:6543", ["REGION"]),
+        ("https://ACME.CO", []), ("https://E1ABC23.acme.co", []),
     ],
 )  # fmt: skip
 def test_what_only_an_author_writes_is_a_placeholder(text: str, asked: list[str]) -> None:

@@ -741,7 +741,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
-    return [Source(name or name_for(entry), entry, kind, wanted(entry))]
+    left_out = ("timeout",) if given.named("--timeout") else ()  # each client has another unit
+    return [Source(name or name_for(entry), entry, kind, wanted(entry), left_out)]
 
 
 _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` means two words

@@ -153,13 +153,14 @@ def read_document(
 
 
 def refuse_manifest(document: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError for the manifest of an extension, or for the part of it that starts its server."""
+    """Raise UnclearSourceError for the manifest of an extension, or for a part of it."""
     if "manifest_version" in document or "dxt_version" in document:
         title = "This is the manifest of an extension (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself")
     server = document.get("server", document)
-    if isinstance(server, Mapping) and isinstance(server.get("mcp_config"), Mapping):
-        title = "This is a part of an extension's manifest (.mcpb), and the files that it starts are not here"
+    starts = isinstance(server, Mapping) and isinstance(server.get("mcp_config"), Mapping)
+    if starts or document.keys() == {"user_config"}:
+        title = "This is a part of an extension's manifest (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself, or paste the snippet of a client")
 
 

@@ -523,6 +523,6 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
         for name, _, text in asked
     )
     name = query.get("id", query.get("name", [""]))[0]
-    return Source(
-        name or name_for(entry), entry, kind, wants or wanted(entry), description=query.get("description", [""])[0]
-    )
+    left_out = ("timeout",) if "timeout" in query else ()
+    description = query.get("description", [""])[0]
+    return Source(name or name_for(entry), entry, kind, wants or wanted(entry), left_out, description)

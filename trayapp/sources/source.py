@@ -29,9 +29,11 @@ LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
 _PLACEHOLDER = re.compile(
     r"""(?xi)
-    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
+    <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \$?\[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
+    | \[\[[^\[\]"',]{1,80}\]\] | \(\([^()"',|]{1,80}\)\)
     | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
     | \([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)
+    | [\uff08\u3010\u300c\u300a\uff1c\u2039\u00ab][^\uff08-\uff1e]{1,60}[\uff09\u3011\u300d\u300b\uff1e\u203a\u00bb]
     | (?:(?:my|your)(?:[_-][\w-]+|company|domain|org|organization|instance|site|team|tenant|workspace|store|shop
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
@@ -56,6 +58,7 @@ _PLACEHOLDER = re.compile(
     | (?:keychain|secrets?|vault|1password|bitwarden):(?://)?[\w./@-]{1,80}
     | (?:get|obtain(?:ed)?|cop(?:y|ied)|generated?|found|find|taken?)[ ](?:\w+[ ]){0,4}(?:from|at|in|on)[ ].{1,80}
     | (?:from|in)[ ](?:the|your)[ ].{1,60}
+    | (?P<sign>[#@%|!]{1,2})[A-Za-z][\w -]{1,40}(?P=sign)
     | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
     """
 )
@@ -64,8 +67,8 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|\u2022{3,}|(?:(?<=^)|(?<==)|(?<=Bearer ))\$\([^()]{1,80}\)$"
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|\$?\{\{ ?[A-Za-z_][\w-]*(?:[ .][A-Za-z_][\w-]*){0,5} ?\}\}"
-    r"|(?<![^\W_])(?<![${])\{[A-Za-z][\w ./-]{0,60}\}(?!\})"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
+    r"|(?<![^\W_])(?<![${])#?\{[A-Za-z][\w ./-]{0,60}\}(?!\})|\[\[[A-Za-z][\w -]{1,40}\]\]"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
@@ -75,12 +78,12 @@ _INSIDE = re.compile(
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
-# The host of an address, or of a text that is one without its scheme; and a label of it that no host has (RFC 1123), or
-# that says in capitals what belongs there.
+# The host of an address, or of a text that is one without its scheme; and words of it in capitals: names that no host
+# has (RFC 1123), or what belongs there.
 _HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
 )
-_NO_LABEL = re.compile(r"[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)+")
+_CAPITALS = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)+|(?!API|MCP|WWW)[A-Z]{3,})(?![A-Za-z0-9])")
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
 _DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
@@ -150,6 +153,7 @@ _PLACEHOLDER_PATH = re.compile(
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
+    r"|%[A-Za-z_]\w+%[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
 _GENERIC = re.compile(
@@ -446,7 +450,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             needed = needed and not (keys[0] in ("env", "headers") and may_lack)
             told = mark in ("", name or mark) or (mark == text and keys[0] in ("env", "headers", "url"))
             why = "" if told else f"in place of {mark}"
-            hides = secret(mark) and (mark == text or not _is_read_later(mark.strip("<>{}[]()$%")))
+            hides = secret(mark) and (mark == text or not _is_read_later(mark.strip("<>{}[]()$%#")))
             kind: ValueKind = "path" if _PLACEHOLDER_PATH.fullmatch(mark) and keys != ("command",) else "string"
             found.append(Variable(name or mark, keys, mark, why, secret=hides, required=needed, kind=kind))
 
@@ -635,7 +639,7 @@ def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
 # Names of values that their owner reads and mends in servers.yaml.
 _NO_SECRET = re.compile(
     r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn|ip|addr(?:ess)?)s?$"
-    r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|path|dir(?:ectory)?|folder|file"
+    r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|(?:python|class)?path|dir(?:ectory)?|folder|file"
     r"|topic|env(?:ironment)?|ref|repo(?:sitory)?|branch|owner|model|domain|subdomain|profile|project|bucket|workspace|org(?:anization)?|team|level|type|engine"
     r"|mode|format|lang(?:uage)?|locale|version|timeout|limit|size|count|max|min|debug|ssl|tls|site|channel|guild|board"
     r"|tenant|instance|cluster|namespace|provider|group|role|root|enabled|disabled|slug|prefix|suffix|server|only"
@@ -794,16 +798,15 @@ def placeholder_in(text: str) -> str | None:
         return text
     if "://" in text and (named := _ROUND.search(text)):
         return named[0]
-    return _example_in(text) or _label_in(text)
+    return _example_in(text) or _word_in_host(text)
 
 
-def _label_in(text: str) -> str | None:
+def _word_in_host(text: str) -> str | None:
     """Return the part of a host's name that is in capitals what belongs there: `https://PROJECT_REF.acme.com`."""
-    host = _HOST.search(text)
-    labels = (host[1] or host[2]).split(".")[:-1] if host else []
-    return next(
-        (one for one in labels if _NO_LABEL.fullmatch(one) or (one.isupper() and _UNKNOWN.fullmatch(one))), None
-    )
+    found = _HOST.search(text)
+    host = (found[1] or found[2]) if found else ""
+    word = _CAPITALS.search(host.rpartition(".")[0])
+    return word[0] if word and not host.isupper() else None
 
 
 def _example_in(text: str) -> str | None:
