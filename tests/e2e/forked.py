@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ class Forked:
         """Return its exit code, or None while it runs."""
         if self.returncode is None and self._has_ended(0):
             os.close(self._end)
-            self.returncode = int(self._parent.ask("reap", self.pid))
+            self.returncode = int(self._parent.ask("code", self.pid))
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -98,7 +99,7 @@ def start_forked(argv: list[str], env: Mapping[str, str], folder: Path) -> Forke
 
 
 def serve(descriptor: int) -> None:
-    """Load what a gateway loads sooner or later, and fork and reap as asked until nobody can ask any more."""
+    """Load what a gateway loads sooner or later, and fork as asked until nobody can ask any more."""
     import trayapp.cli.start  # noqa: F401
     from trayapp.panel.pages import TEMPLATES
 
@@ -110,16 +111,27 @@ def serve(descriptor: int) -> None:
         importlib.import_module(name)
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
+    ended: dict[int, int] = {}  # exit codes
+
+    def reap(*_: object) -> None:
+        """Leave no child behind that has ended: whoever waits for the end of a process waits for that, too."""
+        with suppress(ChildProcessError):
+            while (child := os.waitpid(-1, os.WNOHANG))[0]:
+                ended[child[0]] = os.waitstatus_to_exitcode(child[1])
+
     gc.freeze()  # what all children share stays shared
+    signal.signal(signal.SIGCHLD, reap)
     with socket.socket(fileno=descriptor) as asked:
         while request := asked.recv(MOST):
             match marshal.loads(request):
-                case ("reap", pid):
-                    answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                case ("code", pid):
+                    reap()
+                    answer = ended.pop(pid)
                 case (_, argv, env, folder):
                     answer = os.fork()
                     if not answer:
                         asked.close()
+                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                         run(argv, env, folder)
             asked.send(marshal.dumps(answer))
 
