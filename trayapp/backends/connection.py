@@ -110,6 +110,7 @@ class Connection:
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
         self._has_answered = False  # since it connected: a call, or the reading of its lists
+        self._has_announced = False  # a change of its lists, since the last call began
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
@@ -155,6 +156,7 @@ class Connection:
         self.in_flight += 1
         self.calls += 1
         self.last_used = self._context.clock.now()
+        self._has_announced = False
         if not self.used_since_connected:
             self.used_since_connected = True
             self.used.set()
@@ -292,7 +294,7 @@ class Connection:
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
-        if not self.live.peer.changing_lists:
+        if self._has_announced or not self.live.peer.changing_lists:
             return 0.0
         return self.last_used + NOTICE_S - self._context.clock.now()
 
@@ -498,6 +500,7 @@ class Connection:
             self._tell(self._observer.notified, method, params, about)
             return
         if method in LIST_CHANGED:
+            self._has_announced = True
             if self._maintenance is None or not self._maintenance.lists_settled.is_set():
                 self.changes_at_start = True
             if self._has_answered:  # what a server announces as it starts is not the doing of the call that started it

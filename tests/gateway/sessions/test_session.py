@@ -567,6 +567,9 @@ async def test_only_a_list_of_a_session_that_called_the_server_waits_for_an_anno
         assert [waits(client) for client in (caller, other)] == [True, False]
         made.clock.jump(NOTICE_S)
         assert not waits(caller)
+        await caller.call("a_notify", method="notifications/tools/list_changed", params={})
+        await caller.names()
+        assert not waits(caller)  # it has come
 
 
 @pytest.mark.requirement("list-changed-same")
