@@ -721,6 +721,8 @@ def test_an_empty_variable_has_to_be_given_only_if_it_is_a_secret_and_no_other_o
         ('{"context_servers": {"a": {"command": "a", "timeout": 90}}}', {"request_timeout": 90}, ()),
         ('{"mcp": {"a": {"type": "local", "command": ["a"], "timeout": 5000}}}', {"connect_timeout": 5}, ()),
         ("extensions:\n  a: {type: stdio, cmd: a, timeout: 300}", {"request_timeout": 300}, ()),
+        ('{"mcp": {"a": {"type": "http", "url": "https://a.test", "timeout": 120}}}', {"request_timeout": 120}, ()),
+        ('{"mcp": {"a": {"command": "a", "timeout": 120}}}', {}, ("timeout",)),
         ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # of several clients
         ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has none
         ('{"mcpServers": {"a": {"command": "a", "requestTimeout": 60}}}', {}, ("request_timeout",)),
@@ -754,6 +756,12 @@ def test_a_placeholder_in_place_of_the_name_of_a_variable_is_asked_for_as_the_va
 def test_a_timeout_of_a_line_or_a_link_is_left_out_and_said(text: str) -> None:
     (one,) = recognize(text, HOME)
     assert (one.entry, one.left_out) == ({"command": "npx", "args": ["a"]}, ("timeout",))
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_holder_with_the_name_of_a_part_of_a_manifest_is_read() -> None:
+    (one,) = recognize('{"mcp_config": {"acme": {"type": "local", "command": ["acme", "--x"]}}}', HOME)
+    assert (one.name, one.entry) == ("acme", {"command": "acme", "args": ["--x"]})
 
 
 @pytest.mark.requirement("source-recognized")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, takewhile
@@ -101,6 +101,7 @@ _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backs
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
+_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the program that unpacked it knows these
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
@@ -158,8 +159,8 @@ def refuse_manifest(document: Mapping[str, Any]) -> None:
         title = "This is the manifest of an extension (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself")
     server = document.get("server", document)
-    starts = isinstance(server, Mapping) and isinstance(server.get("mcp_config"), Mapping)
-    if starts or document.keys() == {"user_config"}:
+    starts = server.get("mcp_config") if isinstance(server, Mapping) else None
+    if _OF_EXTENSION.search(json.dumps(starts, default=str)) or document.keys() == {"user_config"}:
         title = "This is a part of an extension's manifest (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself, or paste the snippet of a client")
 
@@ -494,12 +495,18 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         return
     holders = list(_held(document, DEEPEST))
     for key, servers in holders:
-        types = [raw.get("type") for raw in servers.values()]
-        is_opencode = key == "mcp" and ("local" in types or "remote" in types)
-        client = "opencode" if is_opencode else _HOLDERS.get(key, "cursor")
+        client = _client_of_mcp(servers.values()) if key == "mcp" else _HOLDERS.get(key, "cursor")
         yield from ((str(name), raw, client) for name, raw in servers.items())
     if not holders and document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
+
+
+def _client_of_mcp(entries: Collection[Mapping[str, Any]]) -> str:
+    """Return the client that has such entries in `mcp`: OpenCode and Kilo Code, Crush, or any other one."""
+    types = {str(raw.get("type")) for raw in entries}
+    if types & {"local", "remote"} or any(isinstance(raw.get("command"), list) for raw in entries):
+        return "opencode"
+    return "crush" if types & {"stdio", "http", "sse"} else "cursor"
 
 
 def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:

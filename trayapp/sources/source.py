@@ -83,7 +83,9 @@ _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,
 _HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
 )
-_CAPITALS = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)+|(?!API|MCP|WWW)[A-Z]{3,})(?![A-Za-z0-9])")
+_CAPITALS = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]{0,30}(?:[_-][A-Z0-9]{1,30}){1,8}|(?!API|MCP|WWW)[A-Z]{3,})(?![A-Za-z0-9])"
+)
 # One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
 _DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
