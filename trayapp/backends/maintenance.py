@@ -31,6 +31,7 @@ OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gate
 LISTENS_WITHIN_S = 0.1  # a local server acknowledges the subscription in milliseconds; lists wait no longer for it
 LISTS_AGAIN_S = 2.0  # how long a list or an unknown name waits at most for changes that a server has announced
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
+REFETCH_MOST_S = 5.0  # that delay doubles up to this for a server that announces a change whenever it is read
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
 LAST_LISTS_S = 0.5  # after a server ended, time to finish its lists; those that are not complete then fail
@@ -325,9 +326,10 @@ class Maintenance:
         if self._connection.lists_may_differ or self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()
+        delay_s, known = REFETCH_DELAY_S, None
         while True:
             await self._dirty.wait()
-            with anyio.move_on_after(REFETCH_DELAY_S):
+            with anyio.move_on_after(delay_s):
                 await self._awaited.wait()
             self._dirty, self._awaited = anyio.Event(), anyio.Event()
             self._reading, self._unread = self._unread, None
@@ -335,21 +337,24 @@ class Maintenance:
                 self._round.scope.cancel()  # it waits for a list that may never arrive
                 await self._round.ended.wait()
             began = anyio.current_time()
-            await self._fetch_quietly()
+            before, known = known, await self._fetch_quietly()
+            is_vain = self._dirty.is_set() and known == before
+            delay_s = min(2 * delay_s, REFETCH_MOST_S) if is_vain else REFETCH_DELAY_S
             self._is_slow = anyio.current_time() - began > LISTS_AGAIN_S
             if self._reading is not None:
                 self._reading.set()
                 self._reading = None
 
-    async def _fetch_quietly(self, *, soon: bool = False) -> None:
+    async def _fetch_quietly(self, *, soon: bool = False) -> Offer | None:
         name = self._connection.name
         try:
             offer = await self.fetch(soon=soon)
         except RpcError as error:
             log.warning("%s did not list its tools, prompts or resources: %s", name, error.message)
-        else:
-            if offer.failure:
-                log.warning("%s %s", name, offer.failure)
+            return None
+        if offer.failure:
+            log.warning("%s %s", name, offer.failure)
+        return offer
 
 
 async def _then_cancel(wait: Callable[[], Awaitable[object]], tasks: anyio.abc.TaskGroup) -> None:

@@ -637,6 +637,28 @@ async def test_a_server_that_announces_a_change_and_hangs_holds_up_one_list_alon
         assert not waits(client)
 
 
+@pytest.mark.requirement("lists-current")
+async def test_a_server_that_announces_a_change_whenever_it_is_read_is_read_less_and_less(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        net = made.net["a"]
+        await made.known(server("a"))
+        client, readings = await made.ready(), 0
+
+        async def announce(params: Message) -> Message:
+            nonlocal readings
+            readings += 1
+            assert net.channel is not None
+            net.channel.tell(0, None, "notifications/tools/list_changed", {})
+            return {"tools": net.tools}
+
+        net.replies["tools/list"] = announce
+        await client.call("a_notify", method="notifications/tools/list_changed", params={})
+        await anyio.sleep(1.6)
+        assert 0 < readings <= 7  # 16 if each follows the last after the same time
+        net.tools = [*net.tools, {"name": "new", "inputSchema": {"type": "object"}}]
+        assert "a_new" in await client.names()  # a list does not wait for that
+
+
 @pytest.mark.requirement("list-changed-same")
 async def test_a_list_that_has_changed_is_told_once_to_every_session(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
