@@ -796,7 +796,7 @@ def test_the_options_of_a_client_may_stand_behind_the_first_word_of_the_command(
     ("text", "asked"),
     [
         ("(username)", ["(username)"]), ("https://(subdomain).a.test", ["(subdomain)"]), ("f(x)", []),
-        ("Bearer (api key)", ["(api key)"]),
+        ("Bearer (api key)", ["(api key)"]), ("Basic (base64 of email:token)", ["(base64 of email:token)"]),
         ("postgres://(user):(password)@h/db", ["(user)", "(password)"]), ("/src/(auth)/x", []), ("(a|b)", []),
         ("https://PROJECT_REF.acme.co", ["PROJECT_REF"]), ("PROJECT_REF.acme.co", ["PROJECT_REF"]),
         ("https://u@db.PROJECT-REF.acme.co:1/x", ["PROJECT-REF"]), ("https://API.acme.co", []),
@@ -824,6 +824,19 @@ def test_a_bare_variable_is_read_as_one_with_braces_but_not_in_code() -> None:
     assert one.entry == {"url": "https://a.test/${T}/mcp?k=${K}", "headers": {"A": "Token ${X}"}}
     (one,) = recognize('{"a": {"command": "bash", "args": ["-c", "$A"]}}', HOME)
     assert one.entry["args"] == ["-c", "$A"]
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_variable_of_windows_before_a_path_is_one_there_and_asked_for_elsewhere() -> None:
+    text = json.dumps({"a": {"command": "%APPDATA%\\a.exe", "args": ["--db=%TEMP%\\a.db", "%CD%\\b", "100%x%"]}})
+    (one,) = recognize(text, HOME, windows=True)
+    assert one.entry["command"] == "${APPDATA}\\a.exe"
+    assert one.entry["args"] == ["--db=${TEMP}\\a.db", "%CD%\\b", "100%x%"]
+    assert [want.keys for want in one.wants] == [("args", 1)]
+    (one,) = recognize(text, HOME)
+    assert [(want.keys, want.placeholder) for want in one.wants] == [
+        (("args", 0), "%TEMP%\\a.db"), (("args", 1), "%CD%\\b"), (("command",), "%APPDATA%\\a.exe"),
+    ]  # fmt: skip
 
 
 @pytest.mark.requirement("source-refused")

@@ -102,6 +102,7 @@ _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", r
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
 _OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the program that unpacked it knows these
+_PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
@@ -247,7 +248,7 @@ def _source(
         if place in entry:
             own = {key: value for key, value in entry[place].items() if not _NO_KEY.fullmatch(str(key))}
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
-    entry = _with_shell_variables(entry)
+    entry = _with_shell_variables(entry, windows)
     left_out = tuple(key for key in made.left_out if key != "inputs")  # these are read from the whole document
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
@@ -274,11 +275,15 @@ def _source(
     return Source(name or name_for(entry), entry, kind + note, wants, left_out)
 
 
-def _with_shell_variables(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with `${NAME}` for each `$NAME`, which is given to no program as it stands: not in code."""
+def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
+    """Return an entry with `${NAME}` for each `$NAME`, which is given to no program as it stands: not in code. On
+    Windows also for `%NAME%` at the beginning of a path.
+    """
 
     def read(value: Any) -> Any:
-        return _SHELL_VARIABLE.sub(r"${\1}", value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return _SHELL_VARIABLE.sub(r"${\1}", _PERCENT.sub(r"${\1}", value) if windows else value)
 
     changed = dict(entry)
     for place in _PAIRS & entry.keys():

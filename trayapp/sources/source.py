@@ -32,7 +32,7 @@ _PLACEHOLDER = re.compile(
     <[^<>]{0,80}> | \$?\{\{[^{}]{1,80}\}\} | \$?\[(?=[^\W\d_]|<)[^\[\]"',]{1,80}\]
     | \[\[[^\[\]"',]{1,80}\]\] | \(\([^()"',|]{1,80}\)\)
     | \[[A-Za-z]+[ ][^\[\]"']{1,80}\] | \((?:your|the)[ ][^()]{1,80}\)
-    | \([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)
+    | \([^\W\d_][\w.:'-]{2,40}(?:[ ][\w.:'-]{1,40}){0,5}\)
     | [\uff08\u3010\u300c\u300a\uff1c\u2039\u00ab][^\uff08-\uff1e]{1,60}[\uff09\u3011\u300d\u300b\uff1e\u203a\u00bb]
     | (?:(?:my|your)(?:[_-][\w-]+|company|domain|org|organization|instance|site|team|tenant|workspace|store|shop
         |user(?:name)?|pass(?:word)?|database|db|token|secret|key|project|account|repo(?:sitory)?)(?:/(?=my|your)|$)){2,}
