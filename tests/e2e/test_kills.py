@@ -20,7 +20,7 @@ from tests.e2e.client import RawClient
 from tests.e2e.gateway import END_S, Gateway
 from tests.e2e.test_one_name import noted
 from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people, served
-from tests.faults.world import LONG
+from tests.faults import world
 from tests.fixtures.odd import until
 from tests.patience import stretched
 from trayapp.model.errors import NoGatewayError
@@ -32,7 +32,7 @@ WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("
 VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
 BEGUN = 60  # calls that have their answer when somebody dies
 # Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
-ROUNDS = 13 if LONG else 2
+ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
 BACKOFF_S = 1  # of a server that was killed while it started, or whose port was closed for a moment
 FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
@@ -63,11 +63,7 @@ def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: E
 
 def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
     """Start the next gateway through a shim. Clients without a shim lost their session."""
-    running = psutil.Process(gateway.snapshot()["gateway"]["pid"])
-    running.kill()
-    running.wait()
-    assert gateway.process is not None
-    gateway.process.wait()
+    world.kill_gateway(gateway)
     return [person for person in everybody if isinstance(person.client, RawClient)]
 
 
