@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, takewhile
@@ -500,18 +500,16 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         return
     holders = list(_held(document, DEEPEST))
     for key, servers in holders:
-        client = _client_of_mcp(servers.values()) if key == "mcp" else _HOLDERS.get(key, "cursor")
+        client = _HOLDERS.get(key, "cursor")
+        if key == "mcp":  # of OpenCode and Kilo Code, of Crush, or of any other one
+            types = {str(raw.get("type")) for raw in servers.values()}
+            is_opencode = types & {"local", "remote"} or any(
+                isinstance(raw.get("command"), list) for raw in servers.values()
+            )
+            client = "opencode" if is_opencode else "crush" if types & {"stdio", "http", "sse"} else "cursor"
         yield from ((str(name), raw, client) for name, raw in servers.items())
     if not holders and document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
-
-
-def _client_of_mcp(entries: Collection[Mapping[str, Any]]) -> str:
-    """Return the client that has such entries in `mcp`: OpenCode and Kilo Code, Crush, or any other one."""
-    types = {str(raw.get("type")) for raw in entries}
-    if types & {"local", "remote"} or any(isinstance(raw.get("command"), list) for raw in entries):
-        return "opencode"
-    return "crush" if types & {"stdio", "http", "sse"} else "cursor"
 
 
 def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:

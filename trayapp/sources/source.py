@@ -800,15 +800,7 @@ def placeholder_in(text: str) -> str | None:
         return text
     if "://" in text and (named := _ROUND.search(text)):
         return named[0]
-    return _example_in(text) or _word_in_host(text)
-
-
-def _word_in_host(text: str) -> str | None:
-    """Return the part of a host's name that is in capitals what belongs there: `https://PROJECT_REF.acme.com`."""
-    found = _HOST.search(text)
-    host = (found[1] or found[2]) if found else ""
-    word = _CAPITALS.search(host.rpartition(".")[0])
-    return word[0] if word and not host.isupper() else None
+    return _example_in(text)
 
 
 def _example_in(text: str) -> str | None:
@@ -829,7 +821,10 @@ def _example_in(text: str) -> str | None:
             return word.strip("\"'")
         value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
         return re.split(r"(?<=..):(?=/)", value.strip("\"'"))[0]
-    return None
+    found = _HOST.search(text)
+    host = (found[1] or found[2]) if found else ""
+    word_in_host = _CAPITALS.search(host.rpartition(".")[0])  # `https://PROJECT_REF.acme.com`
+    return word_in_host[0] if word_in_host and not host.isupper() else None
 
 
 def name_for(entry: Mapping[str, Any]) -> str:
