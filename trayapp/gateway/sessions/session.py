@@ -306,14 +306,10 @@ class Session:
         """Return the connections of its servers that have announced a change of their lists, not read yet, and those
         whose announcement may be on its way after a call of its own.
         """
-        return [
-            one
-            for one in self._dependencies.services.pool
-            if (one.is_behind or (one.notice_left_s > 0 and self._may_have_called(one))) and self.has_server(one.key)
-        ]
-
-    def _may_have_called(self, connection: Connection) -> bool:
-        return not self.lasting or connection.key in self.called_servers
+        pool, called = self._dependencies.services.pool, self.called_servers
+        noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
+        behind = dict.fromkeys([*(one for one in pool if one.is_behind), *noticed])
+        return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
         """Wait until the changes of lists of `behind` were read, or take too long.
