@@ -582,6 +582,20 @@ async def test_a_list_that_changed_is_read_again_once_for_many_announcements() -
         assert made.ear.told == []
 
 
+async def test_a_change_by_the_call_that_starts_the_server_is_not_one_of_its_start() -> None:
+    async with bench() as made:
+        made.wants_offers = True
+
+        async def wait(params: dict[str, Any]) -> dict[str, Any]:
+            await anyio.sleep_forever()
+            return {}
+
+        made.net["a"].replies["tools/list"] = wait
+        made.apply(server("a"))
+        await call(made, tool="notify", method="notifications/tools/list_changed")
+        assert not made.pool.find("a").changes_at_start
+
+
 async def test_other_notifications_go_to_the_observer_with_every_field() -> None:
     async with bench() as made:
         made.apply(server("a"))

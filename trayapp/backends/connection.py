@@ -501,7 +501,8 @@ class Connection:
             return
         if method in LIST_CHANGED:
             self._has_announced = True
-            if self._maintenance is None or not self._maintenance.lists_settled.is_set():
+            starts = self._maintenance is None or not self._maintenance.lists_settled.is_set()
+            if starts and not self.used_since_connected:  # a call may change them, too
                 self.changes_at_start = True
             if self._has_answered:  # what a server announces as it starts is not the doing of the call that started it
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})

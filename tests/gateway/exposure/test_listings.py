@@ -214,6 +214,26 @@ def test_a_tool_is_new_once_even_if_the_file_that_names_it_was_not_read_again_in
     assert (seen.added, seen.gone, seen.back) == (("z",), ("y",), ())
 
 
+@pytest.mark.requirement("merge-stale")
+@pytest.mark.parametrize("written", [False, True])
+async def test_a_tool_that_went_and_came_back_before_the_file_was_read_again_is_not_marked_stale(
+    tmp_path: Path, written: bool
+) -> None:
+    entry = server("a", tools={"x": ToolSwitch(), "y": ToolSwitch()})
+    shelf = Shelf(tmp_path, entry)
+    shelf.offers.take(entry, offer("x"))
+    if written:
+        await shelf.write_all()
+    shelf.offers.take(entry, offer("x", "y"))
+    shelf.offers.take(entry, offer("x", "y"))
+    await shelf.write_all()
+    assert shelf.written[-1] == {"a": {"x": ToolSwitch(), "y": ToolSwitch()}}
+    shelf.offers.take_config(Config(Settings(), {"a": entry}))  # the file was read
+    shelf.offers.take(entry, offer("x", "y"))
+    await shelf.write_all()
+    assert len(shelf.written) == 1 + written
+
+
 async def test_many_fetches_before_a_write_are_one_write_of_the_newest(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, server("a"), server("b"))
     for known in (offer("x"), offer("y")):

@@ -158,11 +158,15 @@ class Listings:
         self._entries: dict[str, CacheEntry] = {}
         self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # by server: its entry and launch hash, as last computed
         self._early: dict[str, tuple[str, ServerTraits]] = {}  # by server: launch hash, traits before its first list
+        self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # by server: switches that servers.yaml may not have yet
         self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
 
     def take_config(self, config: Config) -> None:
         """Follow a new configuration, and load the cached entries of its new servers. Blocks."""
         before, self._config = self._config.servers, config
+        for name, asked in list(self._asked_for.items()):
+            if name not in config.servers or config.servers[name].tools == asked:
+                del self._asked_for[name]
         loaded = load_all(self._folder, [name for name in config.servers if name not in before])
         self._entries.update(loaded)
         unmarked = [entry for entry in loaded.values() if entry.sound is None]  # written by another version
@@ -323,7 +327,12 @@ class Listings:
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
         merged = differing(merged, server) if switched_only else merged
-        self._writer.write([Job(entry, merged if merged != server.tools and (merged or server.tools) else None)])
+        differs = merged != server.tools and bool(merged or server.tools)
+        if differs or self._asked_for.get(server.name, merged) != merged:
+            self._asked_for[server.name] = merged
+            self._writer.write([Job(entry, merged)])
+        else:
+            self._writer.write([Job(entry, None)])
         return before != (variants, offer)
 
     def sweep(self) -> None:
