@@ -169,3 +169,24 @@ async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_rest
             else:
                 assert (await client.error(method, {"taskId": handle}))["code"] == INVALID_PARAMS
         assert made.net["a"].methods().count("tasks/cancel") == kept
+
+
+@pytest.mark.requirement("extensions-outlive")
+async def test_a_server_that_is_asked_whether_a_task_is_the_same_is_in_use(tmp_path: Path) -> None:
+    """A gateway that has just started reads lists, and closes servers that nobody uses."""
+    async with house(tmp_path) as made:
+        with_tasks(made, "a", "task", "2026-01-01T00:00:00Z")
+        await made.known(server("a"))
+        begin = {"name": "a_echo", "arguments": {}, "task": {}}
+        handle = (await (await older(made)).result("tools/call", begin))["task"]["taskId"]
+        made.net["a"].die()
+        await made.told()
+        get, busy = made.net["a"].replies["tasks/get"], list[bool]()
+
+        async def look(params: dict[str, Any]) -> dict[str, Any]:
+            busy.append(made.gateway.services.pool.find("a").is_busy)
+            return await get(params)
+
+        made.net["a"].replies["tasks/get"] = look
+        await (await older(made, name="after")).result("tasks/result", {"taskId": handle})
+        assert busy == [True]

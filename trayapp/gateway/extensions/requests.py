@@ -148,7 +148,12 @@ class ExtensionRequests:
         if not is_certain and request.method != "tasks/get":
             live = await connection.ensure()
             about = live.peer.stamped({"taskId": own}, session.client.capabilities)
-            if tag_of(await live.channel.send_raw_request("tasks/get", about)) != tag:
+            connection.in_flight += 1  # must not be closed as unused
+            try:
+                found = await live.channel.send_raw_request("tasks/get", about)
+            finally:
+                connection.in_flight -= 1
+            if tag_of(found) != tag:
                 raise RpcError(INVALID_PARAMS, GONE)
             is_certain = True
         if is_certain:
