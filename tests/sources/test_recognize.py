@@ -247,6 +247,11 @@ Row = tuple[str, str, dict[str, Any], list[str]]
 ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
     # forms that are seldom seen
     ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
+    # a program's path has blanks
+    ('gemini mcp add --scope user a "C:\\Program Files\\Acme\\a.exe"', "a",
+     {"command": "C:\\Program Files\\Acme\\a.exe"}, ["command"]),
+    ('{"mcpServers": {"a": {"command": "[FULL PATH TO ACME]/bin/python", "args": ["a.py"], "cwd": "/srv"}}}', "a",
+     {"command": "[FULL PATH TO ACME]/bin/python", "args": ["a.py"], "cwd": "/srv"}, ["command"]),
     ('- **Command**: `npx`\n- **Args**: `a-mcp --header "X: YOUR_KEY"`', "a",
      {"command": "npx", "args": ["a-mcp", "--header", "X: YOUR_KEY"]}, ["args.2"]),
     ('goose session --with-extension "A_KEY=<key> npx -y a-mcp"', "a",

@@ -310,6 +310,11 @@ class _EntryReader:
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
 
 
+_OPENED = re.compile(
+    r"[\[<({‹«][^\])}>›»]*$"
+)  # the first word of an author's mark with blanks: [FULL PATH TO x]/python
+
+
 def is_variable_name(text: Any) -> bool:
     """Return True for the name of a variable, False for a value or an author's placeholder where one belongs."""
     return isinstance(text, str) and _VARIABLE_NAME.fullmatch(text) is not None
@@ -323,7 +328,9 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
         words = split_command(command, exists=path_exists, windows=windows)
     except ValueError:
         return []
-    return words if words and (not re.search(r"[/\\]", words[0]) or path_exists(words[0])) else []
+    if not words or _OPENED.match(words[0]):
+        return []
+    return words if not re.search(r"[/\\]", words[0]) or path_exists(words[0]) else []
 
 
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:

@@ -79,6 +79,8 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
+# One whole path, blanks in its folders: C:\Program Files\acme\acme.exe
+_WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
@@ -729,7 +731,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # otherwise a path may have blanks
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         line = line if command else list(rest)
-        if len(line) == 1 and " " in line[0]:
+        if len(line) == 1 and " " in line[0] and not _WINDOWS_PROGRAM.fullmatch(line[0]):
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
             raise UnclearSourceError(f"{kind}: words follow the quoted command", "Paste it without those quotes")
