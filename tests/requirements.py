@@ -237,7 +237,7 @@ REQUIREMENTS: dict[str, str] = {
     "subscribe-confirmed": "A subscription is confirmed once its server has confirmed it; no later update is lost.",
     "answers-of-each-era": "Answers have the members and error codes of the client's revision, whatever the server's.",
     "lists-whole": "What servers say beside a list reaches clients: unknown members, `_meta`, the smallest `ttlMs`.",
-    "list-changed-same": "A server's list_changed reaches its caller and listeners, even if the list is the same.",
+    "list-changed-told": "A list_changed is passed on even for the same list, except in the call that starts a server.",
     "lists-current": "A list, a search or a new name asked right after a call that changed the list is as direct.",
     "lists-steady": "A session's lists are the same bytes after 1,000 random calls, and no list_changed comes of any.",
     "browser-of-each-session": "Known browser servers are proposed with `scope: session`: by add, import and a note.",

@@ -310,9 +310,8 @@ class _EntryReader:
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
 
 
-_OPENED = re.compile(
-    r"[\[<({‹«][^\])}>›»]*$"
-)  # the first word of an author's mark with blanks: [FULL PATH TO x]/python
+# The first word of an author's mark with blanks: [FULL PATH TO x]/python
+_OPENED = re.compile(r"[\[<({‹«][^\])}>›»]*$")
 
 
 def is_variable_name(text: Any) -> bool:

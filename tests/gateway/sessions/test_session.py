@@ -463,7 +463,7 @@ async def test_a_server_that_names_no_ttl_is_looked_at_again_as_soon_as_before(t
         assert (await made.client().result("tools/list", enveloped({})))["ttlMs"] == LIST_TTL_MS
 
 
-@pytest.mark.requirement("list-changed-same")
+@pytest.mark.requirement("list-changed-told")
 async def test_a_list_that_a_call_says_has_changed_is_told_so_even_if_it_is_the_same(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))
@@ -572,7 +572,7 @@ async def test_only_a_list_of_a_session_that_called_the_server_waits_for_an_anno
         assert not waits(caller)  # it has come
 
 
-@pytest.mark.requirement("list-changed-same")
+@pytest.mark.requirement("list-changed-told")
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("started", [False, True])
 async def test_a_client_that_lists_at_once_is_told_once_of_the_change_as_well(
@@ -596,7 +596,7 @@ async def test_a_client_that_lists_at_once_is_told_once_of_the_change_as_well(
         assert [client.list_changes() for client in (caller, other)] == [["tools"], ["tools"]]
 
 
-@pytest.mark.requirement("list-changed-same")
+@pytest.mark.requirement("list-changed-told")
 async def test_a_change_during_a_list_request_that_its_client_cancels_is_told(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))
@@ -659,7 +659,7 @@ async def test_a_server_that_announces_a_change_whenever_it_is_read_is_read_less
         assert "a_new" in await client.names()  # a list does not wait for that
 
 
-@pytest.mark.requirement("list-changed-same")
+@pytest.mark.requirement("list-changed-told")
 async def test_a_list_that_has_changed_is_told_once_to_every_session(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         await made.known(server("a"))

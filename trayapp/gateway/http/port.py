@@ -92,7 +92,7 @@ class HttpPort:
         """Open, move or close the port if the settings have changed."""
         if settings != self._wanted:
             self._wanted = settings
-            self._settled.set()  # whoever waits looks again
+            self._settled.set()  # those who wait look again
             self._settled = anyio.Event()
             self._news.set()
 
